@@ -28,7 +28,7 @@ _PARTS = ("latencies", "speeds", "reads")
 
 
 def new_table(service: Service, client: httpx.Client, name: str, **settings: Any) -> Table:
-    """An empty table that is compacted when it is told to, and only then."""
+    """An empty table that is compacted on request only."""
     registration = {**definition(name, buckets=BUCKETS), "services": {"compaction": None}, **settings}
     if not registration["record_key"]:
         del registration["bucket"], registration["ordering_field"]
@@ -43,7 +43,7 @@ def compact(table: Table) -> dict[str, Any]:
 
 
 def folded(name: str, table: Table, rows: int) -> dict[str, Any]:
-    """A figure: what a compaction of a table of so many rows has done, and how fast."""
+    """A figure: the work and the speed of a compaction of a table with this number of rows."""
     job = compact(table)
     seconds = run_seconds(job)
     return {
@@ -171,18 +171,18 @@ def main() -> None:
         "--seconds", type=float, default=15.0, help="how long small writes are sent, each way"
     )
     options.add_argument("--parts", nargs="+", default=_PARTS, choices=_PARTS, help="what is measured")
-    asked = options.parse_args()
-    scratch: Path = asked.scratch
+    parsed = options.parse_args()
+    scratch: Path = parsed.scratch
     with running_service(scratch) as service, service.client() as client:
         measured = {
-            "latencies": lambda: latencies(service, client, asked.rows, asked.seconds),
-            "speeds": lambda: speeds(service, client, asked.rows),
-            "reads": lambda: reads(service, client, asked.rows, asked.log_rows),
+            "latencies": lambda: latencies(service, client, parsed.rows, parsed.seconds),
+            "speeds": lambda: speeds(service, client, parsed.rows),
+            "reads": lambda: reads(service, client, parsed.rows, parsed.log_rows),
         }
-        figures = [figure for part in asked.parts for figure in measured[part]()]
+        figures = [figure for part in parsed.parts for figure in measured[part]()]
     publish(
         "compaction",
-        {"rows": asked.rows, "log_rows": asked.log_rows, "seconds": asked.seconds, "buckets": BUCKETS},
+        {"rows": parsed.rows, "log_rows": parsed.log_rows, "seconds": parsed.seconds, "buckets": BUCKETS},
         figures,
     )
 

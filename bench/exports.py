@@ -1,4 +1,4 @@
-"""Exports of a whole feed, changes and changed rows, in each format: what tasks on all cores read, tell and write."""
+"""Exports of a whole feed, changes and changed rows, in each format: the throughput of tasks on all cores."""
 
 from __future__ import annotations
 

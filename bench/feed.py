@@ -3,7 +3,7 @@
 Rows per second by the clock include the reader's own work on the same machine; rows per second of the API's processor
 time say what one core serves.
 
-The same feed with filters, as Arrow: of values that lie anywhere in it, so that all of it has to be looked at, and of
+The same feed with filters, as Arrow: of values that lie anywhere in it, so that all of it has to be scanned, and of
 values that only its last write has, where the bounds of row groups rule out the rest.
 """
 
@@ -39,12 +39,12 @@ def read_all(api: psutil.Process, table: Table, *, form: str, limit: int) -> dic
     """Reads the feed from its start to its end."""
     seconds_of_pages, size, since = [], 0, 0
     cpu_before, began = processor_seconds([api]), time.perf_counter()
-    asked = began
+    sent = began
     for page in table.pages(FORMS[form], limit=limit):
-        seconds_of_pages.append(time.perf_counter() - asked)
+        seconds_of_pages.append(time.perf_counter() - sent)
         size += len(page.content)
         since = int(page.headers["headwater-next-since"])
-        asked = time.perf_counter()
+        sent = time.perf_counter()
     seconds, cpu_seconds = time.perf_counter() - began, processor_seconds([api]) - cpu_before
     return {
         "form": form,

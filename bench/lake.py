@@ -20,7 +20,7 @@ _SAMPLING_SECONDS = 0.5
 
 
 class Omitted(Exception):
-    """A figure that cannot be given; the message tells the reader of the table why."""
+    """A figure that is not available; the message is the reason for the reader of the table."""
 
 
 class Lake(Protocol):
@@ -42,7 +42,7 @@ class Lake(Protocol):
         ...
 
     def bulk_insert(self, source: Any) -> Mapping[str, float]:
-        """Adds rows whose keys are new. Answers with parts of its time worth telling, by name."""
+        """Adds rows whose keys are new. Returns seconds of notable parts, by name."""
         ...
 
     def upsert(self, source: Any) -> Mapping[str, float]:
@@ -54,11 +54,11 @@ class Lake(Protocol):
         ...
 
     def changes(self) -> Mapping[str, Callable[[], int]]:
-        """Ways to read what the last write changed, whole rows before and after, as Arrow; each tells how many rows."""
+        """Ways to read what the last write changed, whole rows before and after, as Arrow; each returns the row count."""
         ...
 
     def read(self, where: str | None) -> int:
-        """Reads whole rows of the table as it is now, in this process, as Arrow; tells how many."""
+        """Reads whole rows of the table as it is now, in this process, as Arrow; returns the row count."""
         ...
 
     def files(self) -> dict[Path, int]:
@@ -85,7 +85,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measured(msgspec.Struct, kw_only=True):
-    """What came of one system, in the order in which it was measured; `notes` say what is missing, and why."""
+    """The results of one system, in the order of the measurements. `notes`: what is missing, and why."""
 
     system: str
     version: str = ""

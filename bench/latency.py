@@ -25,7 +25,7 @@ _PREFERENCE = {"Content-Type": "application/json", "Prefer": "wait=30"}
 
 @dataclass(kw_only=True)
 class Follower:
-    """A thread that long-polls the feed, and says when it has seen so many writes' changes."""
+    """A thread that long-polls the feed, and records when it has received the changes of each write."""
 
     service: Service
     dataset: str

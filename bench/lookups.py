@@ -1,7 +1,7 @@
 """Finding the old rows of an upsert by key: hashing, indexes, and rows at random positions. One thread, no service.
 
 The table is the trips table in hashed buckets, each a Parquet file sorted by key, as `bulk_insert` leaves it. Every
-figure of a bucket is the median over all buckets, each asked for keys of its own; the page cache is warm.
+figure of a bucket is the median over all buckets, each with keys of its own; the page cache is warm.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 
 def timed(work: Callable[[], _T]) -> tuple[np.ndarray, _T]:
-    """Milliseconds by the clock and of the processor, and what came of it."""
+    """Milliseconds by the clock and of the processor, and the result."""
     began = np.array([time.perf_counter(), time.thread_time()])
     result = work()
     return (np.array([time.perf_counter(), time.thread_time()]) - began) * 1e3, result

@@ -41,7 +41,7 @@ def at_rest(what: str, process: psutil.Process, target_mib: int | None) -> dict[
 
 
 def upload(client: httpx.Client, dataset: str, size: int) -> float:
-    """Sends so many random bytes, never holding more than a piece of them; seconds."""
+    """Sends this number of random bytes in pieces; returns seconds."""
     piece = np.random.default_rng(1).bytes(_PIECE_BYTES)
 
     def stream() -> Iterator[bytes]:

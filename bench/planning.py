@@ -1,7 +1,7 @@
 """What planning and committing a write cost as a table grows: in files, in versions, and in instants.
 
 There is no engine here and no file: a table's rows in Postgres are made, then writes of one row are accepted, claimed,
-planned and committed through the stores that the service uses, one after another. Each finds its file group anew.
+planned and committed through the stores that the service uses, one after another. Each reads its file group again.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Table:
 
     @classmethod
     def made(cls, database: Database, tenant_id: str, *, live: int, versions: int) -> Table:
-        """One with so many live files, one in each file group, and so many versions.
+        """One with this number of live files, one in each file group, and this number of versions.
 
         Each version but the first has replaced a file, so that as many are removed.
         """
@@ -107,7 +107,7 @@ class Table:
             plan = PlanWrites(catalog=stores_on(self.database).catalog, timeline=timeline)
             planned = plan.run(tenant_id, decoded, new_instant_id())
         if not isinstance(planned, Planned):
-            raise SystemExit(f"a plan that nothing else met: {planned}")
+            raise SystemExit(f"a plan that conflicted: {planned}")
         [[old]] = [task.files for task in planned.tasks]
         merged = planned.merged([_message(slot, old)])
         if not isinstance(merged, Merged):
@@ -115,7 +115,7 @@ class Table:
         with timed(seconds["commit"]):
             outcome = timeline.publish(tenant_id, [merged.commit()])
         if not isinstance(outcome, tuple):
-            raise SystemExit(f"a commit that nothing else met: {outcome}")
+            raise SystemExit(f"a commit that conflicted: {outcome}")
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def _staged(slot: Slot) -> StagedFile:
 
 
 def _message(slot: Slot, old: DataFile) -> CommitMessage:
-    """What a task answers that has written the file anew."""
+    """The message of a task that has rewritten the file."""
     new = msgspec.structs.replace(old, path=f"data/{new_id()}", written_version=None, first_offset=None)
     told = ChangelogFile(
         path=f"changes/{new_id()}",

@@ -30,13 +30,13 @@ READS: Final[dict[str, dict[str, Any]]] = {
 
 
 def read(
-    service: Service, client: httpx.Client, table: Table, table_rows: int, asked: dict[str, Any]
+    service: Service, client: httpx.Client, table: Table, table_rows: int, request: dict[str, Any]
 ) -> dict[str, Any]:
     """Runs a read job to its end."""
     works = tree(service.process("workers.main"))
     cpu_before = processor_seconds(works)
     began = time.perf_counter()
-    body = {**asked, "disposition": "files"}
+    body = {**request, "disposition": "files"}
     job = client.post(f"/datasets/{table.id}/reads", json=body).raise_for_status().json()
     result = finished(client, job)["result"]
     seconds = time.perf_counter() - began
@@ -47,7 +47,7 @@ def read(
         "MB": round(result["size_bytes"] / 1e6, 1),
         "s": round(seconds, 2),
         "cpu s": round(cpu_seconds, 2),
-        # Of the table, however few of them were asked for.
+        # All rows of the table, however few of them are selected.
         "table rows/cpu s": round(table_rows / cpu_seconds),
     }
 
@@ -66,8 +66,8 @@ def main() -> None:
         # The first one also checks the files, and starts what tasks need.
         read(service, client, table, chosen.rows, {"format": "ndjson"})
         figures = [
-            {"read": name, **read(service, client, table, chosen.rows, asked)}
-            for name, asked in READS.items()
+            {"read": name, **read(service, client, table, chosen.rows, request)}
+            for name, request in READS.items()
         ]
     publish("reads", {"buckets": chosen.buckets, "rows": chosen.rows}, figures)
 

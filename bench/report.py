@@ -21,7 +21,7 @@ _PACKAGES = ("pyarrow", "polars", "numpy", "pyspark", "litestar", "uvicorn")
 
 
 def machine() -> dict[str, Any]:
-    """The machine, and how busy it was when asked: other work on it makes every figure worse."""
+    """The machine, and how busy it is now: other work on it makes every figure worse."""
     return {
         "cpu": _cpu_model(),
         "cores": psutil.cpu_count(),

@@ -75,11 +75,11 @@ async def send(
     async def one() -> None:
         connection = await Connection.open(service.url)
         while time.perf_counter() < deadline:
-            asked = time.perf_counter()
+            sent = time.perf_counter()
             status, body = await connection.ask(next(source))
             if status not in {200, 202}:
                 raise SystemExit(f"a write was answered with {status}: {body.decode()}")
-            answers.append((time.perf_counter() - asked, msgspec.json.decode(body)))
+            answers.append((time.perf_counter() - sent, msgspec.json.decode(body)))
         connection.writer.close()
 
     await asyncio.gather(*(one() for _ in range(clients)))

@@ -26,7 +26,7 @@ class Written:
     upload_seconds: float
     """Sending the file."""
     seconds: float
-    """From asking for the write to being told that it is committed."""
+    """From the request of the write to the response that it is committed."""
     files: dict[Path, int]
     """Files that it left, by path below the storage root, with their sizes."""
 
@@ -84,7 +84,7 @@ class Table:
         return {"kind": "upload", "upload_id": upload_id, "format": "parquet"}
 
     def commit(self, operation: str, **members: Any) -> dict[str, Any]:
-        """Asks for a write with these members of its body, and waits for its job to succeed."""
+        """Requests a write with these members of its body, and waits for its job to succeed."""
         reply = self.client.post(
             f"/datasets/{self.id}/writes",
             json={"operation": operation, **members},

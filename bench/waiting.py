@@ -40,11 +40,11 @@ class Readers:
     request: bytes
     seen: list[list[float]] = field(default_factory=list)
     opened: int = 0
-    told: int = 0
+    received: int = 0
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def open(self, service: Service, count: int) -> list[asyncio.Transport]:
-        """Connects so many readers; returns once all of them follow."""
+        """Connects `count` readers; returns once all of them follow."""
         address = urlsplit(service.url)
         transports: list[asyncio.Transport] = []
         for first in range(0, count, _OPENING_AT_ONCE):
@@ -86,7 +86,7 @@ class _Reader(asyncio.Protocol):
         data = self._rest + data
         events = data.count(_EVENT)
         self._seen += [at] * events
-        self._readers.told += events
+        self._readers.received += events
         # A part of the marker may be at the end, the rest of it to come.
         self._rest = data[-(len(_EVENT) - 1) :]
         self._readers.moved.set()
@@ -118,7 +118,7 @@ async def measure(
     ) as client:
         for number in range(writes):
             committed.append(await _write(client, table, readers * 10_000 + number))
-            await group.until(lambda: group.told == readers * len(committed))
+            await group.until(lambda: group.received == readers * len(committed))
     busy_cpu = processor_seconds([api]) - cpu
     peak = memory([api]).resident
     for transport in transports:

@@ -87,7 +87,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def input(self, step: Step, folder: Path) -> Path:
-        """The rows of a step as a Parquet file; the first who asks writes it."""
+        """The rows of a step as a Parquet file; written at the first call."""
         file = folder / f"{step.ts}.parquet"
         if not file.exists():
             begun = file.with_suffix(".begun")

@@ -37,7 +37,7 @@ def show(title: str, lines: object) -> None:
 with Headwater.from_environment() as headwater:
     stock = register(headwater, "stock", "item", item="string", pieces="int32")
 
-    # The warehouse sends all that it has, every night. Nobody has to work out what is different: the feed tells.
+    # The warehouse sends its whole stock every night. The service determines what has changed, and the feed has it.
     headwater.write_rows(
         stock,
         [{"item": "lamp", "pieces": 4}, {"item": "desk", "pieces": 1}, {"item": "rug", "pieces": 7}],
@@ -51,10 +51,10 @@ with Headwater.from_environment() as headwater:
         wait=60,
     )
     show("what the second snapshot changed", night.rows)
-    # Changes of different keys stand in no particular order within a commit, so they are sorted here.
+    # Changes of different keys have no particular order within a commit, so they are sorted here.
     changes = [change for change in headwater.changes(stock) if change.version == night.committed_version]
     changes.sort(key=lambda change: change.row["item"])
-    show("as the feed tells it", [f"{change.op} {change.row}" for change in changes])
+    show("in the feed", [f"{change.op} {change.row}" for change in changes])
 
     # The orders live in another database, and Debezium follows its log: what happened arrives as changes.
     orders = register(headwater, "orders", "id", id="int64", item="string", state="string")
@@ -74,16 +74,16 @@ with Headwater.from_environment() as headwater:
     )
     show("orders", list(headwater.rows(orders)))
 
-    # A shop sends its orders by hand. A bad record is set aside, and costs the good ones nothing.
+    # A shop sends its orders by hand. A bad record is quarantined; the valid ones are committed.
     sent = [{"id": 3, "item": "vase", "state": "new"}, {"id": "four", "item": "rug", "state": "new"}]
     job = headwater.write_rows(orders, sent, options=WriteOptions(on_error="quarantine"), wait=60)
     [bad] = headwater.quarantine(orders, job=job)
     show("in quarantine", [f"record {bad.position}: {bad.errors[0].detail}", bad.payload])
     repaired = bad.payload.replace('"four"', "4")
-    driven = headwater.redrive(orders, {bad.id: repaired}, wait=60)
-    show("driven again", f"{driven.rows.inserted} inserted")
+    redriven = headwater.redrive(orders, {bad.id: repaired}, wait=60)
+    show("redriven", f"{redriven.rows.inserted} inserted")
 
-    # To ship is to change both datasets: together, or not at all. The version says what the decision was made on.
+    # Shipping changes both datasets, all or nothing. The expected version is the one that the decision was based on.
     version = headwater.get_dataset(stock).version
     shipped = headwater.transact(
         [
@@ -104,7 +104,7 @@ with Headwater.from_environment() as headwater:
                 DatasetWrite(
                     dataset=stock,
                     rows=[{"item": "vase", "pieces": 1}],
-                    # Somebody has sold something since: the stock must be looked at again.
+                    # Another sale has been committed since, so the stock must be read again.
                     options=WriteOptions(expected_version=version),
                 ),
             ],
@@ -113,7 +113,7 @@ with Headwater.from_environment() as headwater:
     except Problem as problem:
         show("refused", problem.code)
 
-    # Old rows are only marked as gone so far; a compaction writes files without them, and changes no row.
+    # Old rows are only marked as deleted so far. A compaction writes files without them, and changes no row.
     compacted = headwater.compact(stock, wait=60)
     show("compacted", f"version {compacted.committed_version}")
 

@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--venv", type=Path, required=True)
     parser.add_argument("locks", type=Path, nargs="+")
     arguments = parser.parse_args()
-    if sys.version_info < (3, 11):  # noqa: UP036 - whoever runs make may have an older python3 first on PATH
+    if sys.version_info < (3, 11):  # noqa: UP036 - an older python3 may be first on PATH
         sys.exit(
             f"Headwater needs Python 3.11 or later; {sys.executable} is {sys.version.split()[0]}. "
             "Name another with: make PYTHON=python3.12 setup"

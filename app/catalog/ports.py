@@ -24,7 +24,7 @@ class Catalog(Protocol):
         ...
 
     def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Live datasets by name. Raises InvalidRequest for a token that is none."""
+        """Live datasets by name. Raises InvalidRequest for a token that is not valid."""
         ...
 
     def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
@@ -55,7 +55,7 @@ class Catalog(Protocol):
         ...
 
     def schemas(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """SchemaVersion items, the latest first. Raises InvalidRequest for a token that is none."""
+        """SchemaVersion items, the latest first. Raises InvalidRequest for a token that is not valid."""
         ...
 
     def add_upload(self, tenant_id: str, upload: Upload) -> None: ...

@@ -30,9 +30,9 @@ class ColumnResponse(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """Its type."""
     nullable: bool
-    """Whether it may hold nulls."""
+    """Whether it may contain nulls."""
     doc: str | None
-    """What it holds, for its users."""
+    """Its description."""
 
 
 class ColumnsResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,15 +48,15 @@ class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "
     self_: Annotated[str, msgspec.Meta(examples=["/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"])]
     """The dataset."""
     writes: str
-    """Where rows are written."""
+    """Its writes."""
     uploads: str
-    """Where large inputs are stored."""
+    """Its uploads."""
     changes: str
     """Its feed of changes."""
     rows: str
-    """Its table."""
+    """Its rows."""
     timeline: str
-    """What happened to it."""
+    """Its timeline."""
     files: str
     """Its data files."""
     partitions: str
@@ -82,33 +82,33 @@ class DatasetResponse(msgspec.Struct, frozen=True, kw_only=True):
     schema: ColumnsResponse
     """Its columns."""
     record_key: list[str]
-    """The fields that identify a row; none for an append-only dataset."""
+    """The fields that identify a row; empty for an append-only dataset."""
     ordering_field: str | None
     """Of two rows with one key, the one with the larger value of this field wins; null for the one written last."""
     event_time_field: str | None
     """The field with the event time of a row; null for none."""
     partition_by: list[str]
-    """What the table is partitioned by."""
+    """The fields, with their transforms, that the table is partitioned by."""
     table_type: TableType
     """How updates are stored."""
     bucket: Bucket
-    """How rows are spread over file groups."""
+    """How rows are distributed to file groups."""
     index: IndexResponse | None
     """How keys are found among the files of a file group; null without a key."""
     merge_mode: MergeMode
-    """What happens to rows with one key."""
+    """How rows with the same key are merged."""
     sequence_groups: list[SequenceGroup]
-    """Fields of a partial merge that follow ordering fields of their own."""
+    """Groups of fields of a partial merge, each with an ordering field of its own."""
     aggregates: dict[str, Aggregate]
-    """How the values of each field become one."""
+    """How the values of each field are aggregated."""
     delete_marker: str | None
     """A boolean field: an upserted row in which it is true deletes its key; null for none."""
     changelog: Changelog
     """Settings of the change feed."""
     target_bytes: int
-    """The size at which a data file is ended and the next begun."""
+    """The size at which a data file is closed and the next one begun."""
     services: TableServices
-    """What is done for the dataset by itself."""
+    """The maintenance policies of the dataset."""
     version: int
     """The version of its last commit; its ETag."""
     next_offset: int
@@ -135,14 +135,14 @@ class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A schema with the ids that its fields keep for ever."""
+    """A schema with the permanent ids of its fields."""
 
     id: Annotated[int, msgspec.Meta(examples=[1])]
-    """Counts the dataset's schemas from 1."""
+    """Its id: the schemas of a dataset are counted from 1."""
     fields: list[Field]
     """The columns, in order."""
     created_at: datetime
-    """When the dataset got it."""
+    """When it became the schema of the dataset."""
 
 
 class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +155,7 @@ class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UploadResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Stored bytes that a write can name."""
+    """Stored bytes that a write can refer to."""
 
     id: str
     """Its id."""

@@ -1,4 +1,4 @@
-"""Registering datasets and finding them again."""
+"""Registers, reads, changes and deletes datasets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.paging import Page
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Datasets:
-    """The datasets of a tenant. `metastore`: whether there is one that they can be reported to."""
+    """The datasets of a tenant. `metastore`: whether a Hive metastore is configured."""
 
     catalog: Catalog
     metastore: bool = False
@@ -52,10 +52,10 @@ class Datasets:
         version: int,
         actor: str | None = None,
     ) -> Dataset:
-        """Changes the name of a dataset that must be at `version` still, its schema, its retention or its services.
+        """Changes the name, schema, retention or services of a dataset, which must still be at `version`.
 
-        That makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
-        DatasetExists, DerivedDataset (the schema of a view is that of its SQL).
+        The change makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
+        DatasetExists, DerivedDataset (the SQL of a view determines its schema).
         """
         dataset = self.catalog.get(tenant_id, reference)
         if dataset.version != version:
@@ -78,7 +78,7 @@ class Datasets:
         )
 
     def schema(self, dataset: Dataset, schema_id: int | None) -> SchemaVersion:
-        """A schema of the dataset; the present one by default. Raises NotFound."""
+        """A schema of the dataset; the latest one for None. Raises NotFound."""
         wanted = dataset.definition.schema.id if schema_id is None else schema_id
         return self.catalog.schema(dataset.tenant_id, dataset.id, wanted)
 
@@ -87,7 +87,7 @@ class Datasets:
         return self.catalog.schemas(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
 
     def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
-        """Deletes a dataset, which must be at `version` still, if there is one.
+        """Deletes a dataset, which must still be at `version`, unless None.
 
         Raises NotFound, PreconditionFailed, DatasetInUse.
         """
@@ -95,7 +95,7 @@ class Datasets:
 
 
 def refuse_derived(dataset: Dataset) -> None:
-    """Raises DerivedDataset if the dataset is a view's: what it holds comes of its refreshes alone."""
+    """Raises DerivedDataset if the dataset is a view's: only its refreshes write to it."""
     if dataset.derived:
         raise DerivedDataset(
             f"{dataset.definition.name!r} is a view: it changes when the datasets that it reads do, so write to these"
@@ -103,7 +103,7 @@ def refuse_derived(dataset: Dataset) -> None:
 
 
 def _check_metastore(services: TableServices, *, available: bool) -> None:
-    """Raises InvalidDataset for a dataset that is to be reported where there is no metastore to report to."""
+    """Raises InvalidDataset if the services name a metastore table, but no metastore is configured."""
     if services.metastore is not None and not available:
         detail = (
             "this deployment reports to no Hive metastore: leave it out, or have its operator set "

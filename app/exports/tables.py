@@ -35,7 +35,7 @@ exports: Final = Table(
     id_column("dataset_id"),
     json_column("definition", ExportDefinition),
     Column("state", Text, nullable=False),
-    # Where it stopped that has ended; that of the others is the position of its consumer.
+    # The final position of an ended export; the consumer has the position of the others.
     integer_column("stopped_at", nullable=True),
     integer_column("revision", default=1),
     timestamp_column("created_at", default=True),

@@ -1,7 +1,7 @@
 """Exports: what is written to files, and the tasks that write them.
 
-A range of a feed is exported either as the changes that it tells, or as the rows that the changed keys have at its end.
-Tasks take parts of the range and write files, which are told apart by the number of the task and their own.
+A range of a feed is exported either as its changes, or as the rows that the changed keys have at its end. Each task
+writes a part of the range to files, whose names contain the number of the task and of the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.format.result_file import ExportedFile
 
 TARGET_BYTES_MIN: Final = 64 * 1024
 TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
-# So much of the changelog is worth a task of its own.
+# The approximate size of the changelog files that one task reads.
 _PART_BYTES: Final = 16 * 1024 * 1024
 _PART_ROWS: Final = 1_000_000
 
@@ -33,7 +33,7 @@ class ExportQuery(str, Enum):
 
 
 class ExportFormat(str, Enum):
-    """Which of the formats of files an export can be written in."""
+    """The file formats of exports."""
 
     PARQUET = FileFormat.PARQUET.value
     CSV = FileFormat.CSV.value
@@ -42,15 +42,15 @@ class ExportFormat(str, Enum):
 
     @property
     def file_format(self) -> FileFormat:
-        """How the files are written."""
+        """The format as a `FileFormat`."""
         return FileFormat(self.value)
 
 
 class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What is written of a dataset, under its schema as it is here; `form` is for changes.
+    """What is exported of a dataset, under the schema of `dataset`. `form`: the form of changes.
 
-    `columns`: all, unless named. `where`: a filter on rows; `partitions`: globs, one of which a row's partition must
-    match. A file is ended once it has `target_bytes`.
+    `columns`: None for all. `where`: a filter on rows. `partitions`: globs, one of which a row's partition must match.
+    `target_bytes`: the size at which a file is closed.
     """
 
     dataset: DatasetDefinition
@@ -82,8 +82,8 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ExportedPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What came of a part: its files in their order. `splits_end`: the range ends between a -C and its +C, so that it
-    was exported up to the position before both.
+    """The result of a part: its files in order. `splits_end`: the range ends between a -C and its +C, so that it was
+    exported up to the position before both.
     """
 
     files: tuple[ExportedFile, ...]
@@ -130,7 +130,7 @@ def _may_retract(segment: ChangelogSegment, first: int, last: int) -> bool:
 
 
 def _of_offsets(segments: Sequence[ChangelogSegment], since: int, until: int) -> Iterator[_Draft]:
-    """Stretches of the feed that are about as large; they may begin and end within a file."""
+    """Ranges of the feed of about equal size; they may begin and end within a file."""
     part: list[ChangelogSegment] = []
     first, size_bytes = since, 0.0
     for segment in segments:
@@ -151,7 +151,7 @@ def _of_offsets(segments: Sequence[ChangelogSegment], since: int, until: int) ->
 
 
 def _of_groups(segments: Sequence[ChangelogSegment], since: int, until: int) -> Iterator[_Draft]:
-    """File groups, whole, since all changes of a key are in one; small ones together."""
+    """Whole file groups, since all changes of a key are in one group; small groups share a part."""
     groups: dict[str, list[ChangelogSegment]] = {}
     for segment in segments:
         groups.setdefault(segment.file.file_group, []).append(segment)

@@ -1,4 +1,4 @@
-"""Exports: what is to be written to files and when, its runs, and what came of them."""
+"""Exports: their definitions and schedules, their runs, and the manifests of these."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ EVERY_SECONDS_MIN: Final = 10
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When an export goes on by itself: so long after its last run began, if there are changes."""
+    """The interval at which an export runs, if there are changes."""
 
     every_seconds: Annotated[int, msgspec.Meta(ge=EVERY_SECONDS_MIN, le=366 * 86_400, examples=[3_600])]
     """Seconds from the start of one run to the next."""
 
 
 class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """What an export writes. `since`, `until`: the positions between which it does, to whatever there is for None.
+    """What an export writes. `since`, `until`: its range of positions; None for no end.
 
-    `form` is for changes. `columns`: all, unless named. `where`: a filter on rows; `partitions`: globs, one of which a
-    row's partition must match. Without a `schedule` it runs when it is asked to. `max_lag`: how far behind the head it
-    may be and still keep what it has not written.
+    `form`: the form of changes. `columns`: None for all. `where`: a filter on rows. `partitions`: globs, one of which a
+    row's partition must match. Without a `schedule` it runs on request only. `max_lag`: how far behind the head it may
+    be and still keep the changes that it has not written.
     """
 
     name: str | None
@@ -53,9 +53,9 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportState(str, Enum):
-    """`active` exports hold the feed from their position on, and so do `paused` ones, which do not run by themselves.
+    """`active` exports keep the feed after their position. So do `paused` ones, whose schedule does not start runs.
 
-    `ended` ones have reached their end, or ran once as they were asked to: they hold nothing but their files.
+    `ended` exports have reached their end, or have no schedule and have run: only their files are kept.
     """
 
     ACTIVE = "active"
@@ -110,10 +110,7 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run has written. `form` is null but for changes.
-
-    `versions` is null where the range was empty.
-    """
+    """What a run has written. `form`: null for rows. `versions`: null for an empty range."""
 
     export_id: str
     number: int
@@ -131,9 +128,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of an export, numbered from 1: the changes [since, until), and the last job that did it or is to.
+    """One run of an export, numbered from 1: the changes [since, until), and its latest job.
 
-    `manifest`: what it has written; left out of listings.
+    `manifest`: what it has written; None in lists.
     """
 
     export_id: str
@@ -180,7 +177,7 @@ class NewExport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What changes of an export, which must be at `revision` still."""
+    """A change of an export, which must still be at `revision`."""
 
     revision: int
     state: ExportState | msgspec.UnsetType
@@ -188,7 +185,7 @@ class ExportChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewRun(RequestKey, frozen=True, kw_only=True):
-    """A run that is asked for, with the id of its job; by nobody, if it is time for it."""
+    """A run to start, with the id of its job. `actor`: None for a run that the schedule starts."""
 
     job_id: str
 
@@ -201,7 +198,7 @@ class StartedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a held job has done for a run: the files of `manifest`, and the manifest as a file of its own."""
+    """The result of a claimed job for a run: the files of `manifest`, and the manifest as a file of its own."""
 
     claim: Claim
     manifest: Manifest
@@ -212,7 +209,7 @@ class ExportEngine(TaskProgress, Protocol):
     """Runs the tasks of an export on Spark."""
 
     def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
-        """One answer per part, in order.
+        """One result per part, in order.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
         """

@@ -1,1 +1,21 @@
-"""HTTP: one module per resource, and what they share."""
+"""What the HTTP handlers of all features share.
+
+    auth, credentials          the principal of a request, and the scope that its handler requires
+    middleware, options        request ids, HEAD, OPTIONS, the access log
+    request, json_body         request bodies: bounded, and decoded into one type
+    body_stream, parameters    raw bodies; headers and query options, of which unknown ones are errors
+    dependencies, in_flight    what handlers get by name; idempotency keys of running requests
+    response, table_response   typed responses, Arrow streams
+    event_stream, stored_file  server-sent events, downloads with ranges
+    problems, encoding         errors as problem documents, with their HTTP status
+    threads, waiting           threads for synchronous use cases; requests that wait without a thread
+    openapi, health            the OpenAPI document; `/health`
+
+A handler is a typed function in the `handlers` of a feature. Its signature is also the source of its OpenAPI
+operation:
+
+    @get("/datasets/{dataset:str}/metastore")
+    async def get_metastore_report(
+        found: Provided[Dataset], metastore_reports: Provided[MetastoreReports], threads: Provided[Threads]
+    ) -> MetastoreReportResponse: ...
+"""

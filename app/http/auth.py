@@ -34,7 +34,7 @@ class Authentication(AbstractAuthenticationMiddleware):
         if scheme.lower() == "bearer":
             principal = await self._credentials.principal(api_key.strip())
         if principal is None:
-            raise Unauthorized("the credential is not a live API key")
+            raise Unauthorized("the credential is not a valid API key")
         return AuthenticationResult(user=principal, auth=None)
 
 

@@ -1,4 +1,4 @@
-"""Reading request bodies: bounded, refused early, and never whole in memory unless small."""
+"""Reads request bodies: with a limit, refused as early as possible, and in memory only if they are small."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AnyRequest: TypeAlias = Request[Any, Any, Any]
 
 JSON: Final = "application/json"
 OCTET_STREAM: Final = "application/octet-stream"
-# Chunks from the socket are small; a hop to a thread is worth it for a handful of them together.
+# Chunks from the socket are small, so several of them are passed to a thread together.
 _CHUNK_BYTES: Final = 1024 * 1024
 
 
@@ -51,7 +51,7 @@ def is_gzip(request: _AnyRequest) -> bool:
     if encoding in {"identity", ""}:
         return False
     raise UnsupportedMediaType(
-        f"Content-Encoding {encoding} is not read; send gzip or none", accepted=["gzip", "identity"]
+        f"Content-Encoding {encoding} is not supported; send gzip or none", accepted=["gzip", "identity"]
     )
 
 
@@ -75,12 +75,12 @@ def refuse_announced(request: _AnyRequest, bytes_max: int) -> None:
 
 
 def announces_body(request: _AnyRequest) -> bool:
-    """Whether the request comes with a body, where it may be left out."""
+    """Whether a request with an optional body has one."""
     return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
 
 
 async def read_body(request: _AnyRequest, bytes_max: int) -> bytes:
-    """A body that is held in memory. Raises BodyTooLarge, MalformedBody if it is empty or breaks off."""
+    """The body, in memory. Raises BodyTooLarge, MalformedBody if it is empty or ends early."""
     refuse_announced(request, bytes_max)
     body = bytearray()
     async for chunk in _chunks(request):
@@ -95,7 +95,7 @@ async def read_body(request: _AnyRequest, bytes_max: int) -> bytes:
 async def spool_body(request: _AnyRequest, spool: BodySpool, threads: Threads) -> bytes | StoredBody:
     """Passes a body of any size on to `spool`; the socket is read no faster than the storage writes.
 
-    Raises BodyTooLarge, StorageFull, MalformedBody if it is empty or breaks off.
+    Raises BodyTooLarge, StorageFull, MalformedBody if it is empty or ends early.
     """
     async with _closing(spool, threads):
         pending = bytearray()
@@ -110,7 +110,7 @@ async def spool_body(request: _AnyRequest, spool: BodySpool, threads: Threads) -
 
 
 async def _feed(spool: BodySpool, threads: Threads, chunk: bytes) -> None:
-    # A hop to a thread costs more than keeping a small body in memory.
+    # A call in a thread costs more than keeping a small body in memory.
     if spool.stays_in_memory(len(chunk)):
         spool.feed(chunk)
     else:
@@ -133,7 +133,7 @@ async def _chunks(request: _AnyRequest) -> AsyncIterator[bytes]:
     while True:
         event: Any = await request.receive()
         if event["type"] == "http.disconnect":
-            raise MalformedBody("the body broke off before its end")
+            raise MalformedBody("the body ended early")
         if chunk := event.get("body", b""):
             yield chunk
         if not event.get("more_body", False):

@@ -1,4 +1,4 @@
-"""Which principal a credential stands for."""
+"""The principal of a credential."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Final
 from app.http.threads import Threads
 from app.tenants.values import Principal
 
-# A revoked key works this much longer at most.
+# The longest time, in seconds, that a revoked key still works.
 _CACHE_SECONDS: Final = 5.0
 _CACHE_SIZE_MAX: Final = 10_000
 
 
 class Credentials:
-    """Calls `authenticate`, and caches live keys by digest for a moment, to spare a query per request."""
+    """Calls `authenticate`, and caches valid keys by digest for a few seconds, which saves a query per request."""
 
     def __init__(self, authenticate: Callable[[str], Principal | None], threads: Threads) -> None:
         self._authenticate = authenticate
@@ -24,7 +24,7 @@ class Credentials:
         self._cached: dict[bytes, tuple[float, Principal]] = {}
 
     async def principal(self, api_key: str) -> Principal | None:
-        """None for a text that is no live key."""
+        """The principal of a key; None if the text is not a valid key."""
         digest = hashlib.sha256(api_key.encode()).digest()
         now = time.monotonic()
         until, principal = self._cached.get(digest, (0.0, None))

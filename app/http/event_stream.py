@@ -17,5 +17,5 @@ STREAM_HEADERS: Final[Mapping[str, str]] = {"Cache-Control": "no-store", "X-Acce
 
 
 def event_stream(events: AsyncIterator[bytes]) -> Stream:
-    """The events, sent as they come; the next are read once these are on their way."""
+    """A response that sends events as they arrive; the next one is read once the last is sent."""
     return Stream(events, media_type=EVENT_STREAM, headers=dict(STREAM_HEADERS))

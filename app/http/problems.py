@@ -176,7 +176,7 @@ def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -
     """Any error that carries its own facts."""
     members = document(error.code, error.title, error.detail, error.facts)
     if members["status"] >= 500:
-        # What is out of reach says so many times over; its traceback would only hide the rest of the log.
+        # An unavailable dependency fails many requests; the traceback of each would only hide the rest of the log.
         cause = error if members["status"] == 500 else None
         _log.error("request %s: %s: %s", _request_id(request), error.code, error.detail, exc_info=cause)
     return respond(request, members, _headers_of(request, error))

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class Threads:
-    """Runs calls in at most so many threads; more calls than that wait without holding one."""
+    """Runs calls in a limited number of threads; further calls wait without a thread."""
 
     def __init__(self, threads_max: int = THREADS_MAX) -> None:
         self._limiter = CapacityLimiter(threads_max)

@@ -15,7 +15,7 @@ from app.format.errors import IdempotencyInFlight, IdempotencyMismatch
 from app.idempotency.tables import idempotency_keys
 from app.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
 
-# Until the transaction ends, in whichever process that is. If it dies, the key is free.
+# Held until the transaction ends, across processes. If the process dies, the key is free.
 _LOCK: Final = text(
     "SELECT pg_try_advisory_xact_lock(hashtextextended("
     f"'idempotency ' || {CURRENT_TENANT} || ' ' || :scope || ' ' || :key, 0))"
@@ -31,9 +31,9 @@ class ReplyStore:
     def once(
         self, tenant_id: str, request: KeyedRequest, act: Callable[[], StoredReply], *, keep_seconds: float
     ) -> Outcome:
-        """Calls `act`, and stores its reply in the transaction that has what `act` created; or the reply of before.
+        """Calls `act` and stores its reply in the same transaction, or returns the stored reply of an earlier request.
 
-        Any error but RefusedRequest leaves nothing behind, and the key free. Raises IdempotencyMismatch,
+        After any error but RefusedRequest nothing is stored, and the key is free. Raises IdempotencyMismatch,
         IdempotencyInFlight, and what `act` raises.
         """
         with self._database.tenant(tenant_id, shared=True) as connection:
@@ -80,7 +80,7 @@ def _find(connection: Connection, request: KeyedRequest) -> StoredReply | None:
         return None
     if row.request_hash != request.request_hash:
         raise IdempotencyMismatch(
-            "this Idempotency-Key came with another request before; send a new key with a new request"
+            "this Idempotency-Key was sent with another request before; send a new key with a new request"
         )
     return StoredReply(status=row.status, headers=row.headers, body=bytes(row.body))
 

@@ -1,4 +1,4 @@
-"""Running a request once, however often it is sent with the same idempotency key."""
+"""Runs a request once, however often it is sent with the same idempotency key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEEP_SECONDS: Final = 24 * 3600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOnce:
-    """`wake` is called when a request has committed something: what it created may have work to do."""
+    """Runs requests once. `wake` is called after a request was committed, since it may have created a job."""
 
     replies: ReplyStore
     wake: Callable[[], None]

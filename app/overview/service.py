@@ -80,7 +80,7 @@ class Overview:
         )
 
     def columns(self, dataset: Dataset, names: Sequence[str] | None) -> list[ColumnSummary]:
-        """What base files say of these columns, of none for None. It looks at each file. Raises InvalidRequest."""
+        """Statistics of these columns from those of each base file; empty for None. Raises InvalidRequest."""
         if names is None:
             return []
         fields = projection(dataset.definition.schema, names).fields

@@ -5,7 +5,7 @@ nothing was written to it for long enough; a later write reopens it. Each is an 
 
 `handlers.py` marks partitions and returns events, `schemas.py` has the JSON. `repository/marks.py` reads what commits
 changed, marks, and numbers the events, all under one lock of the dataset. `service/maintenance.py` is the maintenance
-policy: it looks for partitions that are idle, and writes or removes the marker files. Webhooks deliver the events.
+policy: it marks idle partitions as done, and writes or removes the marker files. Webhooks deliver the events.
 
     POST /datasets/visits/partitions/done   {"partitions": ["day=2026-11-21"]}
     GET /datasets/visits/partitions/events?since=0

@@ -17,7 +17,7 @@ def partitions(platform: Platform) -> Partitions:
 
 
 def touched_partitions(platform: Platform) -> TouchedPartitionStore:
-    """Which partitions had files come or go."""
+    """Partitions whose files changed."""
     return TouchedPartitionStore(platform.database)
 
 

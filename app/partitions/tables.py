@@ -1,4 +1,4 @@
-"""The tables of partitions that are done: marks, and the events that tell of them."""
+"""The tables of partitions that are done: marks and events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.db.columns import (
     timestamp_column,
 )
 
-# Up to which version a dataset's partitions are marked, and the number of its next event. Its lock is their order.
+# The version up to which partitions are marked, and the number of the next event. Its lock orders the events.
 partition_feeds: Final = Table(
     "partition_feeds",
     metadata,
@@ -38,7 +38,7 @@ partition_marks: Final = Table(
     timestamp_column("changed_at"),
     integer_column("done_version", nullable=True),
     timestamp_column("done_at", nullable=True),
-    # What the marker in storage says, if there is one.
+    # The version in the marker file, if there is one.
     integer_column("marker_version", nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
     CheckConstraint("(done_version IS NULL) = (done_at IS NULL)", name="done"),

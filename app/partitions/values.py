@@ -1,4 +1,4 @@
-"""Partitions of a dataset as they come to be done: marks, and the events that tell of them."""
+"""Partitions that are done: marks and events."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class PartitionMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionEventKind(str, Enum):
-    """What became of a partition: all its data was there, or data came to it after that."""
+    """The kind of an event: the partition is done, or data was added to it after that."""
 
     DONE = "done"
     REOPENED = "reopened"
 
 
 class DoneReason(str, Enum):
-    """Why a partition is done: its writers said so, or nothing was written to it for long enough."""
+    """Why a partition is done: on request, or because nothing was written to it for long enough."""
 
     ENDED = "ended"
     IDLE = "idle"
@@ -56,7 +56,7 @@ class PartitionEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionEvents(msgspec.Struct, frozen=True, kw_only=True):
-    """Events [since, next_since), of `count` that there are."""
+    """Events [since, next_since), and the `count` of all events."""
 
     items: tuple[PartitionEvent, ...]
     next_since: int
@@ -64,7 +64,7 @@ class PartitionEvents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MarkerWork(msgspec.Struct, frozen=True, kw_only=True):
-    """A marker that is not as it should be: it says `version`, done at `done_at`, or goes where these are null."""
+    """An outdated marker: it is to have `version` and `done_at`, or to be removed where these are None."""
 
     path: str
     version: int | None

@@ -5,9 +5,9 @@ new job that writes some of them again, repaired or as they were, with the opera
 The records are marked in the transaction that accepts the job, so each is redriven once; a job that fails gives them
 back.
 
-- values.py, ports.py: parts of files, ranges of records, the port; service.py: list, redrive, discard
+- values.py: parts of files, ranges of records; service.py: list, redrive, discard
 - repository.py: which records there are and which were redriven; their bytes are in files (app/files)
-- handlers.py, schemas.py: the resources `quarantine` and `quarantine/redrives`
+- handlers.py, schemas.py: the resources `/quarantine` and `/quarantine/redrives`
 
     POST /datasets/orders/quarantine/redrives
     {"records": [{"id": "12-0", "payload": "{\\"id\\": 1}"}]}

@@ -56,7 +56,7 @@ class QuarantineStore:
             _files(dataset_id)
             .where(quarantine_files.c.seq >= start[0])
             .order_by(quarantine_files.c.seq)
-            # Every file has a record, so no more files than records are looked at, and the one begun.
+            # Each file has at least one record, so `limit` + 1 files suffice: the first one may be read in part.
             .limit(limit + 1)
         )
         if job_id is not None:
@@ -100,7 +100,7 @@ class QuarantineStore:
                     _mark(connection, new, records)
                 return outcome
         except IntegrityError as error:
-            # A file has just gone with those that were discarded.
+            # A file was discarded meanwhile.
             raise _taken() from error
 
     def discard(self, tenant_id: str, dataset_id: str, job_id: str) -> int:
@@ -190,7 +190,7 @@ def _mark(connection: Connection, new: NewJob, records: Sequence[RecordRange]) -
     )
     mark = insert_unless(quarantine_redrives).from_select(["dataset_id", "path", "record", "job_id"], chosen)
     marked = connection.execute(mark.on_conflict_do_nothing(), execution_options={"preserve_rowcount": True})
-    # Who comes second has waited here for the first, and finds its records taken.
+    # The second of two requests waits here for the first, and finds its records taken.
     if marked.rowcount != sum(each.count for each in records):
         raise _taken()
 

@@ -153,7 +153,7 @@ class Quarantine:
         return chosen
 
     def _named(self, dataset: Dataset, redrive: Redrive) -> list[tuple[QuarantinePart, RecordRange]]:
-        """The named records by part. Raises InvalidRequest for ids that are none or of several jobs."""
+        """The named records by part. Raises InvalidRequest for ids that are not valid or of several jobs."""
         wanted: dict[int, list[int]] = {}
         for place, named in enumerate(redrive.records):
             number, record = _position(named, f"/records/{place}/id")

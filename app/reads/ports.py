@@ -1,4 +1,4 @@
-"""What the use cases that read need of the files of a table."""
+"""The interface of reads to the files of a table."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class TableReaderPort(Protocol):
     def row_ranges(
         self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
     ) -> Iterable[tuple[int, int | None]]:
-        """Where among live rows [first_row, end) of a group there may be some that are sought: [first, end), in order.
+        """Ranges [first, end) of live rows [first_row, end) of a group that may have sought rows, in order.
 
-        None as an end is that of the group. A file that was opened in vain has a stretch without rows, and none is
-        opened before its turn. Raises CorruptFile.
+        An end of None is that of the group. A file that was opened but has no such rows yields an empty range. Files
+        are opened one by one, as the ranges are consumed. Raises CorruptFile.
         """
         ...

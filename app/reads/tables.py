@@ -1,4 +1,4 @@
-"""The tables of what is kept of a dataset's past, who reads it, and what is done for the dataset by itself."""
+"""The table of the files of read jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlalchemy import (
 
 from app.db.columns import id_column, integer_column, metadata, tenant_column, text_column
 
-# What a read job has written, in order.
+# The result files of a read job, in order.
 read_files: Final = Table(
     "read_files",
     metadata,

@@ -20,16 +20,17 @@ from app.format.result_file import ExportedFile
 from app.format.rows.read_order import ReadOrder, RunRange, SortedRun
 from app.sql.conditions.tree import Filter
 
-# So much to read is worth a task of its own.
+# The approximate number of bytes that one task reads.
 PART_BYTES: Final = 32 * 1024 * 1024
-# Where a large file is cut: row groups have as many rows.
+# Large files are cut at multiples of this number of rows, which is that of row groups.
 _CUT_ROWS: Final = 128 * 1024
 
 
 class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read of a dataset, under its schema as it is here, and how it is written.
+    """What is read of a dataset, under the schema of `dataset`, and how it is written.
 
-    `columns`: those that are shown, in order. `partitions`: globs, None for all. A file is ended at `target_bytes`.
+    `columns`: the columns of the result, in order. `partitions`: globs; None for all. `target_bytes`: the size at which
+    a file is closed.
     """
 
     dataset: DatasetDefinition
@@ -42,19 +43,19 @@ class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def read_columns(self) -> tuple[str, ...]:
-        """The columns that are shown, and behind them those that rows are ordered by all the same."""
+        """The columns of the result, followed by the other columns of the order."""
         return tuple(dict.fromkeys([*self.columns, *(key.column for key in self.order_by)]))
 
     @property
     def selects(self) -> bool:
-        """Whether rows of the files that the plan names may turn out not to be asked for."""
+        """Whether rows of the planned files may not be selected."""
         return self.where is not None or (
             self.partitions is not None and self.dataset.bucket.mode is BucketMode.KEY_DYNAMIC
         )
 
 
 class BaseRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The live ones of the rows [first, end) of a base file."""
+    """The live rows among rows [first, end) of a base file."""
 
     file: DataFile
     first: int
@@ -62,18 +63,18 @@ class BaseRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def size_bytes(self) -> int:
-        """About how much there is to read."""
+        """The approximate number of bytes to read."""
         return self.file.size_bytes * (self.end - self.first) // max(self.file.row_count, 1)
 
 
 class MergedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The rows of a file group with logs, whose files stand in the order of their commits."""
+    """The rows of a file group with logs. `files`: in the order of their commits."""
 
     files: tuple[DataFile, ...]
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to read."""
+        """The number of bytes to read."""
         return sum(file.size_bytes for file in self.files)
 
 
@@ -84,7 +85,7 @@ class ChangedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def size_bytes(self) -> int:
-        """About how much there is to read."""
+        """The approximate number of bytes to read."""
         return sum(segment.file.size_bytes for segment in self.part.segments)
 
 
@@ -99,10 +100,10 @@ ReadSource = BaseRows | MergedRows | ChangedRows | RangeRows
 
 
 class ReadPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One task: reads the sources in order, no more than `limit` rows that are asked for, unless None.
+    """One task: reads the selected rows of the sources in order, at most `limit` of them, unless None.
 
-    `alone`: there is no other part, so that its rows may go to files at once, once they are in order. `prefix`: what
-    the paths of the files start with.
+    `alone`: whether it is the only part, so that it sorts its rows and writes result files at once. `prefix`: the
+    prefix of the paths of its files.
     """
 
     spec: ReadSpec
@@ -113,12 +114,12 @@ class ReadPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def size_bytes(self) -> int:
-        """About how much there is to read."""
+        """The approximate number of bytes to read."""
         return sum(source.size_bytes for source in self.sources)
 
 
 class ReadPartResult(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What came of a part: its files in their order, or its runs."""
+    """The result of a part: its files in order, or its sorted runs."""
 
     files: tuple[ExportedFile, ...] = ()
     runs: tuple[SortedRun, ...] = ()
@@ -130,9 +131,9 @@ class ReadPartResult(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None) -> list[ReadSource]:
-    """What there is to read of a version, by file group.
+    """The sources to read of a version, by file group.
 
-    `limit`: how many rows will do, whichever they are; None for all.
+    `limit`: the number of rows that suffice, whichever they are; None for all.
     """
     sources: list[ReadSource] = []
     left = None if spec.selects or spec.order_by else limit
@@ -140,7 +141,7 @@ def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None)
         if left is not None and left <= 0:
             break
         if any(file.kind is FileKind.LOG for file in scan.files):
-            # How many rows it has, only the merge knows.
+            # The number of its rows is known only after the merge.
             sources.append(MergedRows(files=scan.files))
             continue
         for file in _scanned_files(scan):
@@ -153,7 +154,7 @@ def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None)
 
 
 def _scanned_files(scan: GroupScan) -> Iterator[DataFile]:
-    """The files of a group without logs that its stretches, which never end within one, lie in."""
+    """The files of a group without logs that contain its row ranges; no range ends within a file."""
     start = 0
     for file in scan.files:
         if file.live_rows and any(
@@ -215,9 +216,9 @@ def range_parts(
 def shortened(
     parts: Sequence[ReadPart], answers: Sequence[ReadPartResult], limit: int
 ) -> tuple[int, ReadPart | None]:
-    """Where parts, done in order, have more rows than the limit: how many of them stay whole, and the next one anew.
+    """Shortens parts, run in order, to a number of rows: returns how many parts stay whole, and the next part to rerun.
 
-    That is the part that must do with fewer rows; None if the limit falls between two parts, or is not reached.
+    The next part is rerun with a lower limit; None if the limit falls between two parts, or is not reached.
     """
     left = limit
     for number, (part, answer) in enumerate(zip(parts, answers, strict=False)):

@@ -1,4 +1,4 @@
-"""Transactions: writes to several datasets that happen together or not at all."""
+"""Transactions: writes to several datasets, all or nothing."""
 
 from __future__ import annotations
 

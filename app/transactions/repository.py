@@ -1,4 +1,4 @@
-"""Transactions: writes to several datasets, accepted together, so that they can only happen together."""
+"""Transactions: writes to several datasets that are accepted in one database transaction."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from app.jobs.tables import jobs, transactions
 from app.jobs.values import failed_by_service
 from app.transactions.values import AcceptedTransaction, NewTransaction, Transaction
 
-# Transactions of a tenant are accepted one after another: two that meet in several datasets then wait in the same order
-# in each, so neither ever waits for the other's turn.
+# Transactions of a tenant are accepted one after another. Two that share several datasets then wait in the same order
+# in each of them, so they cannot wait for each other.
 _LOCK: Final = text(f"SELECT pg_advisory_xact_lock(hashtextextended('transactions ' || {CURRENT_TENANT}, 0))")
 
 
@@ -29,7 +29,7 @@ class TransactionStore:
         self._database = database
 
     def accept(self, tenant_id: str, new: NewTransaction) -> AcceptedTransaction:
-        """Its jobs QUEUED in one transaction of the database, none without the others.
+        """Queues its jobs in one transaction of the database, all or none.
 
         A key that is known returns its transaction, unless that failed for a reason of the service's own. Raises
         IdempotencyMismatch, NotFound (a dataset is gone).
@@ -54,7 +54,7 @@ def _accept(connection: Connection, new: NewTransaction) -> AcceptedTransaction:
         known = _find(connection, new.idempotency_key, new.request_hash)
         if known is not None:
             return AcceptedTransaction(transaction=known, replayed=True)
-        # One that failed for a reason of the service's own gives its key away.
+        # A transaction that failed for a reason of the service's own releases its key.
         held = transactions.c.idempotency_key == new.idempotency_key
         connection.execute(update(transactions).where(held).values(idempotency_key=None))
     live = share_datasets(connection, {job.dataset_id for job in new.jobs})
@@ -74,7 +74,7 @@ def _find(connection: Connection, idempotency_key: str, request_hash: str) -> Tr
         return None
     if row.request_hash != request_hash:
         raise IdempotencyMismatch(
-            "This Idempotency-Key came with another request before", transaction_id=row.id
+            "This Idempotency-Key was sent with another request before", transaction_id=row.id
         )
     known = _get(connection, row.id)
     return None if failed_by_service(known.state, known.error) else known

@@ -37,7 +37,7 @@ class TransactionLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_
 
 
 class TransactionResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Writes to several datasets that happen together or not at all."""
+    """Writes to several datasets, all or nothing."""
 
     id: str
     """Its id."""

@@ -1,4 +1,4 @@
-"""Accepting a transaction: writes to several datasets, each checked and staged as by itself, recorded together."""
+"""Accepts transactions: writes to several datasets, each validated and staged as alone, but recorded together."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from app.writes.values import IncomingWrite
 
 
 class IncomingTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """A transaction as the API has understood it: references to datasets, and what is to be written to each.
+    """A transaction as parsed by the API: references to datasets, and the write to each.
 
-    `request_hash` covers everything that makes it that transaction.
+    `request_hash`: covers everything that identifies the request.
     """
 
     writes: tuple[tuple[str, IncomingWrite], ...]
@@ -30,7 +30,7 @@ class IncomingTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptTransaction:
-    """Accepts transactions, all writes of each or none, and finds them again."""
+    """Accepts transactions, all writes of each or none, and returns accepted ones."""
 
     catalog: Catalog
     transactions: TransactionStore
@@ -43,7 +43,8 @@ class AcceptTransaction:
     def accept(self, tenant_id: str, incoming: IncomingTransaction) -> AcceptedTransaction:
         """Checks and records a transaction.
 
-        Raises IdempotencyMismatch, and for any of its writes what `AcceptWrite.accept` does; pointers say for which.
+        Raises IdempotencyMismatch, and what `AcceptWrite.accept` raises for one of its writes, with pointers to that
+        write.
         """
         if incoming.idempotency_key is not None:
             known = self.transactions.find_by_key(tenant_id, incoming.idempotency_key, incoming.request_hash)
@@ -107,7 +108,7 @@ def _refused(pointer: str, detail: str) -> InvalidRequest:
 
 
 def _placed(error: HeadwaterError, number: int) -> HeadwaterError:
-    """The error of one write, with where it stands among the others."""
+    """The error of one write, with pointers to that write in the request."""
     facts = {**error.facts, "write": number}
     if "errors" in facts:
         place = f"/writes/{number}"

@@ -20,7 +20,7 @@ class NewTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Transaction(msgspec.Struct, frozen=True, kw_only=True):
-    """Writes to several datasets that happen together or not at all; `jobs` in the order of the request."""
+    """Writes to several datasets, all or nothing. `jobs`: in the order of the request."""
 
     id: str
     jobs: tuple[Job, ...]
@@ -28,20 +28,20 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> JobState:
-        """What all its jobs have in common. They end together, so this is the state of any once one has ended."""
+        """The common state of its jobs. They end together, so once one has ended it is the state of each."""
         states = {job.state for job in self.jobs}
         order = (JobState.FAILED, JobState.CANCELLED, JobState.SUCCEEDED, JobState.RUNNING)
         return next((state for state in order if state in states), JobState.QUEUED)
 
     @property
     def failed_job(self) -> Job | None:
-        """The one that failed by itself, and failed the others."""
+        """The job that failed first, and with it the others."""
         failed = [job for job in self.jobs if job.error and job.error.code != TransactionFailed.code]
         return failed[0] if failed else None
 
     @property
     def error(self) -> Fault | None:
-        """What made the guilty one fail."""
+        """The fault of the failed job."""
         return None if self.failed_job is None else self.failed_job.error
 
 

@@ -58,5 +58,5 @@ def ended(period: TagPeriod, since: datetime, now: datetime, limit: int) -> list
 
 
 def outlived(period: TagPeriod, names: Sequence[str], keep: int) -> list[str]:
-    """Those of the names of such periods that are not among the latest `keep`; names of another form are none."""
+    """The names of such periods that are not among the latest `keep`. Names of another form are ignored."""
     return sorted(name for name in names if _FORMS[period].fullmatch(name))[:-keep]

@@ -1,4 +1,4 @@
-"""What the engine is asked for when a view is brought up to date: SQL over rows or changes of its inputs."""
+"""The request of a refresh to the engine: SQL over rows or changes of the inputs of a view."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DeriveInput: TypeAlias = TableInput | FeedInput
 
 
 class DeriveRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """SQL to run on Spark, and what becomes of its result.
+    """SQL to run on Spark, and how to use its result.
 
     `sql` reads its inputs by the names that `inputs` gives them, and returns the columns of `view` in order. With
     operation `snapshot` the result is the whole view, and every input a TableInput. With `changelog` the input is one

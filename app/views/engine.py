@@ -1,4 +1,4 @@
-"""What the use cases need of Spark."""
+"""The interface of views to Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Derivation(Protocol):
     """Computes views on Spark."""
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
-        """Runs the SQL, and stages what comes of it as rows of the view, in order; files without rows are left out.
+        """Runs the SQL, and stages its result as rows of the view, in order; files without rows are left out.
 
         Raises DerivationFailed where a value cannot be computed, or does not fit the view's schema; CorruptFile,
         StorageFull, EngineStopped.

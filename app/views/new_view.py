@@ -1,4 +1,4 @@
-"""A view as a user registers it, and the dataset that comes of it."""
+"""A view as a user registers it, and the definition of its dataset."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def define_view(new: CreateView, plan: ViewPlan) -> DatasetDefinition:
 
 def _faults(new: CreateView) -> Iterator[Fault]:
     if new.changelog.producer is not ChangelogProducer.FULL:
-        yield "/changelog/producer", "the feed of a view tells how its rows change: expected 'full'"
+        yield "/changelog/producer", "the feed of a view has the changes of its rows: expected 'full'"
     bucket = new.bucket or CreateBucket()
     if bucket.mode is BucketMode.POSTPONE and not bucket.fixed_now:
         yield "/bucket/mode", "rows of a view are seen once they are refreshed, not once they are compacted"

@@ -1,4 +1,4 @@
-"""How a view is brought up to date: which way may be taken, and the SQL that it takes."""
+"""Plans of refreshes: whether a view can be refreshed from changes, and the SQL of a refresh."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ROWS_PER_KEY: Final = "_hw_rows"
 def follows_changes(
     plan: ViewPlan, inputs: Mapping[str, DatasetDefinition], record_key: Sequence[str]
 ) -> bool:
-    """Whether each change of its input makes one change of the view, or none.
+    """Whether each change of the input results in at most one change of the view.
 
-    That takes rows which are made one by one, and a key that tells which: that of the input, passed on as it is.
+    This requires that each row results from one row of the input, and that the key of the input is passed on unchanged.
     """
     if not plan.row_by_row:
         return False
@@ -46,12 +46,12 @@ def check_inputs(plan: ViewPlan, inputs: Mapping[str, DatasetDefinition]) -> Non
 
 
 def changes_sql(plan: ViewPlan, relations: Mapping[str, str]) -> str:
-    """What the view makes of changes of its input, each with its op. `relations`: names by those of the inputs."""
+    """The SQL that converts changes of the input to changes of the view, with their ops. `relations`: by input name."""
     return to_spark_sql(plan, relations, carry=(OP_COLUMN,))
 
 
 def rows_sql(plan: ViewPlan, relations: Mapping[str, str], record_key: Sequence[str]) -> str:
-    """All rows of the view. It fails where several have one key, and names one, unless the plan says that none do."""
+    """The SQL of all rows of the view. It fails with the key if several rows have one, unless the plan excludes that."""
     rows = to_spark_sql(plan, relations)
     if not record_key or (plan.suggested_key and set(plan.suggested_key) <= set(record_key)):
         return rows

@@ -1,4 +1,4 @@
-"""The tables of what follows a feed: consumers, and the webhooks, exports and views that have one each."""
+"""The tables of views and of their inputs."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from app.db.columns import (
 from app.format.errors import Fault
 from app.views.values import ViewDefinition
 
-# A view is a dataset that nobody writes to but its own refreshes.
+# A view is a dataset that only its own refreshes write to.
 views: Final = Table(
     "views",
     metadata,
     tenant_column(),
     id_column("dataset_id"),
     json_column("definition", ViewDefinition),
-    # Whether its user has stopped it from following its inputs by itself, and how often that was changed.
+    # Whether it is paused, and the number of changes of that.
     Column("paused", Boolean, nullable=False, server_default=text("false")),
     integer_column("revision", default=1),
-    # Why the last refresh failed, how many in a row did, and when the last of them began; null and 0 once one succeeds.
+    # The fault of the last refresh, the number of failures in a row, and when the last began; null and 0 after a
+    # success.
     json_column("error", Fault, nullable=True),
     integer_column("failures", default=0),
     timestamp_column("attempted_at", nullable=True),
@@ -47,7 +48,7 @@ views: Final = Table(
     of_dataset(),
 )
 
-# The datasets that a view reads, by the name that its SQL knows each by.
+# The datasets that a view reads, by their names in its SQL.
 view_inputs: Final = Table(
     "view_inputs",
     metadata,

@@ -18,7 +18,7 @@ from app.sql.queries.plan import ViewPlan
 
 
 class ViewMode(str, Enum):
-    """How a view is brought up to date: from the changes of its input, or from all rows of its inputs."""
+    """How a view is refreshed: from the changes of its input, or from all rows of its inputs."""
 
     ROW_BY_ROW = "row_by_row"
     RECOMPUTE = "recompute"
@@ -40,7 +40,7 @@ class ViewFreshness(str, Enum):
 
 
 class ViewDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a view computes: `sql` is what was registered, `plan` what it meant then."""
+    """What a view computes: `sql` as registered, and `plan`, the SQL as it was parsed then."""
 
     sql: str
     plan: ViewPlan
@@ -48,9 +48,9 @@ class ViewDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ViewInputStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset that a view reads, as it stands now, and how far the view has taken it in.
+    """A dataset that a view reads, and how far the view shows it.
 
-    `relation`: its name in the SQL. The changes before `position` are taken in, which are those of the versions up to
+    `relation`: its name in the SQL. The view shows the changes before `position`, which are those of the versions up to
     `position_version`.
     """
 
@@ -66,11 +66,11 @@ class ViewInputStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """A view, its inputs by their names, and how its last refresh went.
+    """A view, its inputs by their names, and the result of its last refresh.
 
-    `paused`: it is refreshed when its user asks, and not by itself; `revision` counts the changes of that.
-    `error`: what made it fail. `failures`: how many in a row did, the last of which began at `attempted_at`,
-    `attempted_ago_seconds` before the view was read. `refreshed_at`: when the last one that did not fail was committed.
+    `paused`: it is refreshed on request only; `revision` counts the changes of that. `error`: why the last refresh
+    failed. `failures`: the number of failed refreshes in a row, the last of which began at `attempted_at`,
+    `attempted_ago_seconds` before the view was read. `refreshed_at`: when the last successful one was committed.
     """
 
     dataset: Dataset
@@ -109,19 +109,19 @@ class CheckedView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def follower_name(view_id: str) -> str:
-    """What the positions of a view in the feeds of its inputs are called."""
+    """The name of a view's consumers in the feeds of its inputs."""
     return f"view:{view_id}"
 
 
 def view_of(follower: str) -> str:
-    """The id of the view that a follower is of."""
+    """The id of the view from the name of its consumer."""
     return follower.removeprefix("view:")
 
 
 def new_refresh(dataset_id: str, actor: str | None = None) -> NewJob:
-    """A refresh to queue. What it will do is decided when it runs; at first it computes all rows.
+    """A refresh to queue. When it runs it decides whether to read changes or all rows; the first one reads all rows.
 
-    `actor`: the API key that asks for it; None where the view follows its inputs by itself.
+    `actor`: the id of the API key that requests it; None for a refresh after a change of an input.
     """
     return NewJob(
         id=new_id(),

@@ -81,7 +81,7 @@ class HttpSender:
         addresses = self._addresses(target, _left(deadline, _CONNECT_SECONDS_MAX))
         connection = http.client.HTTPConnection(target.host, target.port)
         if target.scheme == "https":
-            # Which decides whether the port is told in the header Host.
+            # Determines whether the header Host contains the port.
             connection.default_port = http.client.HTTPS_PORT
         stream = self._connect(target, addresses, deadline)
         try:
@@ -201,7 +201,7 @@ def _printable(text: bytes) -> str:
 
 
 def _retry_after(text: str | None) -> float | None:
-    """The seconds that a Retry-After asks for, as a number or as a date."""
+    """The seconds of a Retry-After, which is a number or a date."""
     if text is None:
         return None
     if text.isascii() and text.isdigit() and len(text) < 10:

@@ -1,4 +1,4 @@
-"""Webhooks: what a dataset's feed is pushed as, where to, and what became of each message."""
+"""Webhooks: their definitions, and the states of their messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.changes.values import DeliveryFormat
 from app.consumers.values import MaxLag
 from app.format.errors import Fault, HeadwaterError, InvalidRequest
 
-# The status by which a receiver says that it wants no more messages.
+# The status by which a receiver refuses all further messages.
 GONE: Final = 410
 
 
@@ -51,7 +51,7 @@ class DeliveryState(str, Enum):
 
 
 class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user asked for. `delivery_format` has no schema: each message is told under the latest there is.
+    """What a user has specified. `delivery_format` has no schema: each message has the latest one.
 
     `events`: what positions count, and messages hold up to `batch_changes_max` of. Only changes have a
     `delivery_format`.
@@ -85,7 +85,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of a webhook."""
+    """One message: the changes [since, next_since), in the same form whenever it is sent."""
 
     id: str
     """Its id, which the header `webhook-id` holds."""
@@ -134,9 +134,9 @@ class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one attempt. Without a `status` there was no answer, and `error` says why.
+    """The result of one attempt. Without a `status` there was no response, and `error` is the reason.
 
-    `retry_after_seconds`: when the receiver wants to be asked again, as it says.
+    `retry_after_seconds`: the Retry-After of the receiver in seconds.
     """
 
     status: int | None
@@ -151,7 +151,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookGivenUp(HeadwaterError):
-    """Message after message was given up, or the receiver has said that it wants none. Facts: `status`, `failures`."""
+    """Several messages in a row were given up, or the receiver has refused all. Facts: `status`, `failures`."""
 
     code = "webhook-given-up"
     title = "The receiver of the webhook takes no messages"

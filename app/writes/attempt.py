@@ -5,8 +5,8 @@
        │           │           │           ├─ Conflicted ──> Replan, and from there Planned
        └───────────┴───────────┴───────────┴─ Fenced: the writes that are still held start over
 
-A group has a part for each of its datasets, and each part is in a state of its own. Losing a race is a transition and
-no error: the part goes back as far as the other commit requires, and everything that still holds is kept.
+A group has a part for each of its datasets, and each part is in a state of its own. A conflict is a transition and
+not an error: the part goes back as far as the other commit requires, and everything that is still valid is kept.
 """
 
 from __future__ import annotations
@@ -74,20 +74,20 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def restored(self) -> RestoredVersion | None:
-        """What a restore goes back to. It runs by itself."""
+        """The version that a restore goes back to; None for other writes. A restore is a group of its own."""
         return self.inputs[0].restored
 
     @property
     def advances(self) -> tuple[Advance, ...]:
-        """How far the input of a refresh reaches. It runs by itself."""
+        """The positions that the commit of a refresh moves. A refresh is a group of its own."""
         return self.inputs[0].advances
 
     def read_again(self) -> Claimed:
-        """What the input was made of has changed."""
+        """Discards the input, whose sources have changed."""
         return Claimed(dataset_id=self.dataset_id, jobs=self.jobs)
 
     def from_the_head(self) -> Claimed | Decoded:
-        """Starts over where the dataset is now. A restore is read again: it was compared with an earlier version."""
+        """Starts over at the head. A restore is read again, since it was computed against an earlier version."""
         return self if self.restored is None else self.read_again()
 
     def retained(self, held: Container[str]) -> Decoded | None:
@@ -125,9 +125,9 @@ class _Input(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replan(_Input, frozen=True, kw_only=True):
-    """Another commit changed some file groups. `messages`: of the others, which are at `version` as they were read.
+    """Another commit changed some file groups. `messages`: of the others, which are unchanged at `version`.
 
-    `schema_id`: of the schema that the messages were made under.
+    `schema_id`: the schema of the messages.
     """
 
     version: int
@@ -136,7 +136,7 @@ class Replan(_Input, frozen=True, kw_only=True):
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
-    """What a part is planned on. `dataset`: under the schema that it will have. `messages`: those that are valid."""
+    """The basis of a plan. `dataset`: under the schema after the commit. `messages`: those that are still valid."""
 
     decoded: Decoded
     dataset: Dataset
@@ -145,15 +145,15 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def basis_of(part: Decoded | Replan, found: Dataset) -> Basis | Claimed:
-    """Where to plan the part, given the dataset as it is now; Claimed if its input has to be read again for that."""
+    """The basis for planning the part at the current dataset; Claimed if its input must be read again."""
     decoded = part if isinstance(part, Decoded) else part.decoded
     evolved, schema_id = decoded.evolved, found.definition.schema.id
     if evolved is not None and evolved.schema.id <= schema_id:
-        # Another write brought this schema, or the dataset has another one since.
+        # Another write has merged this schema, or the schema of the dataset has changed since.
         return decoded.read_again()
     dataset = found if evolved is None else replace(found, definition=evolved)
     if decoded.restored is not None:
-        # What its rows are to replace was found there.
+        # The rows were computed against that version.
         return Basis(decoded=decoded, dataset=dataset, version=decoded.restored.read_version)
     if isinstance(part, Replan) and part.schema_id >= schema_id:
         return Basis(decoded=decoded, dataset=dataset, version=part.version, messages=part.messages)
@@ -163,7 +163,8 @@ def basis_of(part: Decoded | Replan, found: Dataset) -> Basis | Claimed:
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What a commit is planned on: the dataset as it is found, at a version.
 
-    `scope` takes rows out, `read_scope` must not have changed since. `noop`: the write has nothing to do.
+    `scope`: the rows that the write removes. `read_scope`: the rows that must not have changed since. `noop`: the write
+    has no effect.
     """
 
     dataset: Dataset
@@ -192,7 +193,7 @@ class Planned(_Input, frozen=True, kw_only=True):
 
 
 class Refused(_Input, frozen=True, kw_only=True):
-    """Some of the writes fail: their rows do not go with those of the table or of the writes before them."""
+    """Some of the writes fail: their rows conflict with those of the table or of earlier writes of the group."""
 
     errors: tuple[tuple[Job, HeadwaterError], ...]
 
@@ -215,7 +216,7 @@ class Merged(_Input, frozen=True, kw_only=True):
         )
 
     def commit(self) -> NewCommit:
-        """What is to be published. Raises HeadwaterError unless every row that came in is accounted for."""
+        """The commit to publish. Raises HeadwaterError unless every input row is accounted for."""
         evolved, restored = self.decoded.evolved, self.decoded.restored
         messages = [self.messages[name] for name in sorted(self.messages)]
         if restored is not None:
@@ -226,7 +227,7 @@ class Merged(_Input, frozen=True, kw_only=True):
             action=instant_action(self.jobs[0].write) or Action.COMMIT,
             read_version=self.plan.version,
             schema_id=self.plan.dataset.definition.schema.id - (evolved is not None),
-            # A write that leaves the table as it is leaves the schema, too.
+            # A write without effect on the table does not change the schema either.
             definition=None if self.plan.noop else evolved,
             outcomes=tuple(self._outcome(number, made) for number, made in enumerate(self.inputs)),
             messages=tuple(messages),
@@ -270,10 +271,10 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """What one claim holds: writes of one dataset, or those of a transaction, one in each of its datasets.
+    """The writes of one claim: of one dataset, or of a transaction, with one write for each of its datasets.
 
-    `tag`: what the engine knows the group's tasks by, for as long as it runs. `together`: its writes are one
-    transaction. `round` is another each time that a part goes back, `replans` are the commits that came second.
+    `tag`: identifies the tasks of the group in the engine. `together`: its writes are one transaction. `round`: counts
+    how often a part went back. `replans`: counts the conflicts.
     """
 
     tenant_id: str
@@ -307,21 +308,21 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def attempt(self) -> str:
-        """Goes into file names: another instant, epoch or round never writes the same path."""
-        # Of a write that is still to be committed: files of one that has ended are removed.
+        """A part of file names: another instant, epoch or round never writes the same path."""
+        # The instant of a write that has not ended: files of ended instants are removed.
         leader = self.jobs[0]
         return attempt_name(leader.instant, leader.epoch, self.round)
 
     @property
     def next(self) -> Part | None:
-        """The part to work on: all are decoded before the first is merged. None once all are merged."""
+        """The part to work on next; None once all are merged. All parts are decoded before the first is merged."""
         claimed = (part for part in self.parts if isinstance(part, Claimed))
         unmerged = (part for part in self.parts if not isinstance(part, Merged))
         return next(claimed, None) or next(unmerged, None)
 
     @property
     def stage(self) -> str:
-        """What the group is doing, as its jobs report it."""
+        """The stage of the group for the progress of its jobs."""
         match self.next:
             case Claimed() as part:
                 return _INPUT_STAGES.get(part.unread.write.kind, "decode")
@@ -331,7 +332,7 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
                 return "merge"
 
     def moved(self, part: Part) -> WriteGroup:
-        """A part has reached this state."""
+        """Replaces a part by its next state."""
         [before] = [each for each in self.parts if each.dataset_id == part.dataset_id]
         back = _RANKS[type(part)] < _RANKS[type(before)]
         parts = tuple(part if each is before else each for each in self.parts)
@@ -342,18 +343,18 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
         return self._retained(fence.held)
 
     def _retained(self, held: Container[str]) -> WriteGroup:
-        """Only these jobs are left. Nothing that was merged is valid for them, since rows of the others are in it."""
+        """Keeps these jobs only. Nothing that was merged stays valid, since it includes rows of the others."""
         left = [part.retained(held) for part in self.parts]
         parts = tuple(part for part in left if part is not None)
         return replace(self, parts=parts, round=self.round + 1)
 
     def without(self, *ended: Job) -> WriteGroup:
-        """These jobs have ended, and with one of a transaction all of it."""
+        """Removes jobs that have ended; with a job of a transaction all of its jobs."""
         held = set() if self.together else {job.id for job in self.jobs} - {job.id for job in ended}
         return self._retained(held)
 
     def commits(self) -> list[NewCommit]:
-        """What is to be published together, once all parts are merged."""
+        """The commits to publish together, once all parts are merged."""
         return [part.commit() for part in self.parts if isinstance(part, Merged)]
 
     def committed(self, published: Sequence[Published]) -> Committed:
@@ -366,7 +367,7 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def replan(self, lost: Conflicted | Overtaken) -> WriteGroup:
-        """Another commit came first. What it did not change is kept."""
+        """Goes back after a conflict. What the other commit did not change is kept."""
         [part] = [each for each in self.parts if each.dataset_id == lost.dataset_id]
         if not isinstance(part, Merged):
             raise TypeError(f"a commit of {part.dataset_id} was lost that was not merged")
@@ -374,12 +375,12 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
             case Conflicted(file_groups=file_groups, head_version=head):
                 back = part.conflicted(file_groups, head)
             case Overtaken():
-                # There may be more to take in by now.
+                # The inputs may have more changes by now.
                 back = part.decoded.read_again()
         return replace(self.moved(back), replans=self.replans + 1)
 
     def affected(self, error: HeadwaterError) -> list[Job]:
-        """The writes whose error it is, if that is known: the one with the damaged file, or that of the dataset."""
+        """The writes that the error concerns, if that is known: the one with the damaged file, or that of the dataset."""
         damaged = error.facts.get("path") if isinstance(error, CorruptFile) else None
         reading = [
             made.job
@@ -397,7 +398,7 @@ _RANKS: Final = {Claimed: 0, Decoded: 1, Replan: 1, Planned: 2, Merged: 3}
 
 
 def _check_sum(job: Job, sent: int, counts: RowCounts, refused: int, *, scoped: bool) -> None:
-    """Every row that came in is accounted for, or nothing is published. What a scope takes out comes on top."""
+    """Raises HeadwaterError unless every input row is accounted for. Rows that a scope removes are counted separately."""
     counted = counts.inserted + counts.updated + counts.unchanged + refused
     if not scoped:
         counted += counts.deleted
@@ -406,7 +407,7 @@ def _check_sum(job: Job, sent: int, counts: RowCounts, refused: int, *, scoped: 
 
 
 def _refusal(job: Job, conflicts: Sequence[KeyConflict]) -> HeadwaterError:
-    """Why a write fails whose keys are live, or whose sums do not fit."""
+    """The error of a write with keys that exist, or with sums that overflow."""
     count = sum(conflict.count for conflict in conflicts)
     keys = [key for conflict in conflicts for key in conflict.keys][:_KEYS_NAMED_MAX]
     field = next((conflict.overflowed for conflict in conflicts if conflict.overflowed is not None), None)

@@ -1,4 +1,4 @@
-"""What the use cases need of Spark."""
+"""The interface of writes to Spark."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class WriteEngine(TaskProgress, Protocol):
         quarantine: str | None = None,
         tag: str,
     ) -> DecodedInput:
-        """Checks and splits a raw input, under the schema that it brings if it may bring one.
+        """Validates and splits a raw input, under the merged schema if it may merge one.
 
-        `quarantine`: what paths of files of bad records start with, if it keeps them. Raises SchemaMismatch,
-        MalformedBody, CorruptFile, StorageFull, EngineStopped.
+        `quarantine`: the path prefix of files of bad records, if these are kept. Raises SchemaMismatch, MalformedBody,
+        CorruptFile, StorageFull, EngineStopped.
         """
         ...
 

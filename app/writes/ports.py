@@ -1,4 +1,4 @@
-"""What the use cases need of the world. Every port has one test suite, run on each implementation.
+"""The input of writes: what stages it, and its staged form. Every port has one test suite for each implementation.
 
 The tenant is the first argument of everything that touches a tenant's data.
 """

@@ -38,7 +38,7 @@ class RowsSource(
 ):
     """Rows in the request itself, one object each with the dataset's columns as members."""
 
-    # Left as text: the decoder of the dataset's schema reads the rows, once.
+    # Kept as text: the decoder of the dataset's schema reads the rows once.
     rows: Annotated[msgspec.Raw, _ROWS]
     """The rows."""
 
@@ -64,7 +64,7 @@ class CreateWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     source: RowsSource | UploadSource | msgspec.UnsetType = msgspec.UNSET
     """The rows; required but for deletes by filter and by partition, which have none."""
     mode: SaveMode = SaveMode.APPEND
-    """What an insert, upsert or bulk_insert does about rows that are there."""
+    """How an insert, upsert or bulk_insert treats existing rows."""
     overwrite: Overwrite | msgspec.UnsetType = msgspec.UNSET
     """Operation overwrite: what it replaces; the table by default."""
     where: str | msgspec.UnsetType = msgspec.UNSET
@@ -72,7 +72,7 @@ class CreateWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     partitions: list[str] | msgspec.UnsetType = msgspec.UNSET
     """Operation delete_partition: globs of partition paths."""
     on_error: OnError = OnError.FAIL
-    """What becomes of the write if it has bad records."""
+    """Whether bad records fail the write, or are quarantined."""
     merge_schema: bool = False
     """Whether columns that are new are added to the dataset."""
     explicit_cast: bool = False
@@ -136,17 +136,17 @@ def _operation(text: str) -> Operation:
 
 
 def body_facts(content: bytes | StoredBody, *, gzip: bool) -> list[Any]:
-    """What makes a raw body that body. A checksum of the stored bytes does: they are the client's own."""
+    """What identifies a raw body. A checksum of the stored bytes suffices, since they are those of the client."""
     if isinstance(content, StoredBody):
         return [content.size_bytes, content.checksum, gzip]
     return [len(content), hashlib.sha256(content).hexdigest(), gzip]
 
 
 def request_hash(operation: Operation, options: WriteOptions, media_type: str, facts: list[Any]) -> str:
-    """SHA-256 over everything that makes a request that request, hexadecimal."""
+    """SHA-256 over everything that identifies a request, hexadecimal."""
     parts = [operation.value, media_type, *facts]
     if options != WriteOptions():
-        # Options at their defaults leave no trace, so that keys outlive releases that add one.
+        # Options at their defaults are not included, so that keys stay valid in a release that adds an option.
         parts.append(msgspec.to_builtins(options))
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
@@ -160,13 +160,13 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation | None = None
     """What is done with the rows: `upsert` by default, `insert` on an append-only dataset."""
     mode: SaveMode | None = None
-    """What an insert, upsert or bulk_insert does about rows that are there."""
+    """How an insert, upsert or bulk_insert treats existing rows."""
     overwrite_scope: OverwriteScope | None = None
     """Operation overwrite: what it replaces; `table` by default."""
     overwrite_where: str | None = None
     """The condition of scope `filter`."""
     on_error: OnError | None = None
-    """What becomes of the write if it has bad records."""
+    """Whether bad records fail the write, or are quarantined."""
     merge_schema: bool | None = None
     """Whether columns that are new are added to the dataset."""
     explicit_cast: bool | None = None

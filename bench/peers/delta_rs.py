@@ -43,7 +43,7 @@ class DeltaRs:
         return str(file)
 
     def bulk_insert(self, source: str) -> Mapping[str, float]:
-        """An append: delta-rs knows no keys, and looks for none."""
+        """An append: delta-rs has no keys, so none are looked up."""
         with pq.ParquetFile(source) as file:
             rows = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
             with_feed = {"delta.enableChangeDataFeed": "true"}

@@ -58,7 +58,7 @@ class DuckLake:
         return str(file)
 
     def bulk_insert(self, source: str) -> Mapping[str, float]:
-        """An insert: DuckLake knows no keys, and looks for none."""
+        """An insert: DuckLake has no keys, so none are looked up."""
         return self._run("INSERT INTO lake.trips FROM read_parquet($file)", source)
 
     def upsert(self, source: str) -> Mapping[str, float]:

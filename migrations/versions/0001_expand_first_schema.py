@@ -290,7 +290,7 @@ RELAY_POLICIES = (
     "CREATE POLICY relay_removes ON outbox FOR DELETE TO headwater_relay USING (true)",
 )
 
-# Who asks is not known before the key is found: whoever holds the key's digest may see that one row.
+# The tenant is not known before the key is found: a request with the digest of a key may read that one row.
 CREDENTIAL_POLICY = """
 CREATE POLICY credential ON api_keys FOR SELECT TO headwater_app
     USING (digest = decode(current_setting('headwater.key_digest', true), 'hex'))

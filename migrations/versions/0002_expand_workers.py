@@ -1,4 +1,4 @@
-"""Workers tell that they live, and the reaper forgets uploads.
+"""Workers report that they are alive, and the reaper deletes uploads.
 
 Revision ID: 0002
 Revises: 0001

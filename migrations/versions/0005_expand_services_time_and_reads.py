@@ -1,4 +1,4 @@
-"""Table services beside writes, versions with names, readers that hold a version, and archives of old instants.
+"""Table services beside writes, named versions, read leases, and archived instants.
 
 Revision ID: 0005
 Revises: 0004
@@ -37,7 +37,7 @@ STATEMENTS = (
         ADD COLUMN unkept_since timestamptz DEFAULT clock_timestamp(),
         ADD CONSTRAINT heads_versions_check CHECK (0 <= earliest_version AND earliest_version <= version)
     """,
-    # Compactions that wait in the lane of writes when the release changes go on as tasks. Row level security would hide
+    # Compactions that wait in the queue of writes when the release changes become tasks. Row level security would hide
     # them from their owner, too.
     "ALTER TABLE jobs NO FORCE ROW LEVEL SECURITY",
     """
@@ -45,13 +45,13 @@ STATEMENTS = (
     WHERE kind = 'compaction'
     """,
     "ALTER TABLE jobs FORCE ROW LEVEL SECURITY",
-    # An instant of a job was asked for by whoever asked for the job.
+    # The actor of an instant with a job is the actor of the job.
     """
     ALTER TABLE instants
         ADD COLUMN actor uuid,
         ADD CONSTRAINT instants_actor_check CHECK (actor IS NULL OR job_id IS NULL)
     """,
-    # Commits tell the bytes of data files that came and went; files that were listed anew have been counted as new.
+    # Commits have the bytes of data files that they added and removed; files listed again were counted as new before.
     "ALTER TABLE commits ADD COLUMN bytes_removed bigint DEFAULT 0 NOT NULL",
     *(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY" for table in ("commits", "files")),
     """
@@ -72,9 +72,9 @@ STATEMENTS = (
         )
     """,
     *(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY" for table in ("commits", "files")),
-    # Files whose rows a clustering has put in order say in which.
+    # The order of the rows of a clustered file.
     "ALTER TABLE files ADD COLUMN clustered_by text",
-    # Versions that nobody can read any more are forgotten, and old instants are archived.
+    # Expired versions are removed, and old instants are archived.
     """
     CREATE INDEX instants_open ON instants (tenant_id, dataset_id, id)
         WHERE state IN ('requested', 'inflight')
@@ -188,7 +188,7 @@ STATEMENTS = (
             REFERENCES datasets (tenant_id, id)
     )
     """,
-    # Webhooks may be told which partitions are done.
+    # Webhooks can deliver events of partitions.
     """
     ALTER TABLE consumers
         DROP CONSTRAINT consumers_kind_check,
@@ -230,7 +230,7 @@ STATEMENTS = (
             "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO headwater_app",
         )
     ),
-    # The relay sees which datasets have versions that no table service has looked at.
+    # The relay finds the datasets with versions that are not reconciled.
     "GRANT SELECT (tenant_id, dataset_id, wake_at, lease_until) ON table_keeping TO headwater_relay",
     "CREATE POLICY relay ON table_keeping FOR SELECT TO headwater_relay USING (true)",
     "GRANT SELECT (unkept_since) ON heads TO headwater_relay",

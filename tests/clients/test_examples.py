@@ -63,7 +63,7 @@ def test_ways_to_write_example_prints_its_results(service, api_key):
         title: [line.strip() for line in lines]
         for title, *lines in (part.splitlines() for part in done.stdout.split("== ")[1:])
     }
-    assert parts["as the feed tells it"] == [
+    assert parts["in the feed"] == [
         "-R {'item': 'desk', 'pieces': 1}",
         "-C {'item': 'lamp', 'pieces': 4}",
         "+C {'item': 'lamp', 'pieces': 3}",
@@ -71,7 +71,7 @@ def test_ways_to_write_example_prints_its_results(service, api_key):
     ]
     assert parts["orders"] == ["{'id': 1, 'item': 'lamp', 'state': 'paid'}"]
     assert "expected int64" in parts["in quarantine"][0]
-    assert parts["driven again"] == ["1 inserted"]
+    assert parts["redriven"] == ["1 inserted"]
     assert parts["shipped"] == ["upsert committed"] * 2
     assert parts["refused"] == ["commit-conflict"]
     assert parts["compacted"] == ["version 4"]

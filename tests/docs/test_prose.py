@@ -12,27 +12,20 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LINE_MAX = 120
 
-# Code whose docstrings, comments and error messages are checked as well.
+# Code whose docstrings, comments and error messages are checked as well, and what of it is not mended yet.
 CODE = (
-    "app/*.py",
-    "app/changelog",
-    "app/codecs",
-    "app/commit",
-    "app/consumers/followers.py",
-    "app/db",
-    "app/files",
-    "app/format",
-    "app/messaging",
-    "app/outbound",
-    "app/runtime",
-    "app/sql",
-    "app/tenants",
+    "app",
+    "bench",
     "clients/cli",
     "clients/demo",
     "clients/generator",
     "clients/python",
+    "examples",
+    "migrations",
+    "requirements",
     "workers",
 )
+PENDING = ("app/jobs/repository", "app/webhooks/service")
 
 # A phrase that documentation does not use, and what it uses instead.
 PHRASES = {
@@ -86,7 +79,7 @@ def documents():
 
 
 def modules():
-    return [name for name in tracked(*CODE) if name.endswith(".py")]
+    return [name for name in tracked(*CODE) if name.endswith(".py") and not name.startswith(PENDING)]
 
 
 def prose(name):
@@ -153,6 +146,13 @@ def test_modules_of_all_packages_are_found():
     found = set(modules())
     assert {"app/settings.py", "app/format/dataset.py", "clients/python/headwater_client/client.py"} <= found
     assert all(any(name.startswith(each.partition("*")[0]) for name in found) for each in CODE)
+
+
+@pytest.mark.parametrize("folder", PENDING)
+def test_every_pending_folder_has_a_riddle(folder):
+    names = [name for name in tracked(folder) if name.endswith(".py")]
+    lines = [line for name in names for _, line in code_prose((ROOT / name).read_text(encoding="utf-8"))]
+    assert any(BANNED.search(words(line)) for line in lines)
 
 
 @pytest.mark.parametrize("name", modules())

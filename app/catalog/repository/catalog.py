@@ -39,7 +39,7 @@ class CatalogStore:
             return self.live.find(connection, reference)
 
     def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Live datasets by name. Raises InvalidRequest for a token that is none."""
+        """Live datasets by name. Raises InvalidRequest for a token that is not valid."""
         query = self.live.query().order_by(datasets.c.name).limit(page_size + 1)
         if page_token is not None:
             query = query.where(datasets.c.name > decode_token(page_token))
@@ -55,7 +55,7 @@ class CatalogStore:
         with self._database.tenant(tenant_id) as connection:
             dataset_id = self.live.find(connection, reference).id
             head = _lock_head(connection, dataset_id)
-            # Waits for writes being accepted, so that each of them is seen and cancelled here.
+            # Waits for requests that accept writes now, so that their jobs are cancelled here, too.
             still = select(datasets.c.deleted_at).where(datasets.c.id == dataset_id).with_for_update()
             if connection.execute(still).scalar_one() is not None:
                 raise dataset_not_found(reference)
@@ -78,14 +78,14 @@ class CatalogStore:
         instant_id: str,
         actor: str | None = None,
     ) -> Dataset:
-        """Gives the dataset, which must be at `version` still, an evolved definition; that makes the next version.
+        """Stores an evolved definition as the next version of the dataset, which must still be at `version`.
 
         Raises NotFound, PreconditionFailed, DatasetExists if the definition has a name that is taken.
         """
         with self._database.tenant(tenant_id) as connection:
             self.live.find(connection, dataset_id)
             head = _lock_head(connection, dataset_id)
-            # Again, since it may have been deleted while the lock was waited for.
+            # Read again, since it may have been deleted while this transaction waited for the lock.
             before = self.live.find(connection, dataset_id).definition
             _check_version(head, version)
             committed_at, next_offset = change_definition(
@@ -115,7 +115,7 @@ class CatalogStore:
         return found[0]
 
     def schemas(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """SchemaVersion items, the latest first. Raises InvalidRequest for a token that is none."""
+        """SchemaVersion items, the latest first. Raises InvalidRequest for a token that is not valid."""
         wanted = [schema_versions.c.dataset_id == dataset_id]
         if page_token is not None:
             wanted.append(schema_versions.c.schema_id < decode_number(page_token, _SCHEMA_ID_MAX))
@@ -146,7 +146,7 @@ class CatalogStore:
 
 
 def _lock_head(connection: Connection, dataset_id: str) -> int:
-    """The head's version. Same order of locks as a commit, so that no two wait for each other in a ring."""
+    """Locks the head and returns its version. The order of locks is that of commits, so there are no deadlocks."""
     version: int = connection.execute(
         select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
     ).scalar_one()

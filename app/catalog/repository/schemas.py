@@ -1,4 +1,4 @@
-"""The definition of a dataset and the schemas that it had."""
+"""The definition of a dataset, and its schemas."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from app.format.schema.schema import Schema
 
 
 def store_evolved(connection: Connection, dataset_id: str, evolved: DatasetDefinition) -> None:
-    """Moves the dataset, whose head row the caller has locked, on to the schema that a write brought.
+    """Stores the schema that a write has evolved. The caller has locked the head row of the dataset.
 
-    The write was planned a while ago: the name, the settings of the changelog and the table services are those of now.
+    The name, the settings of the changelog and the table services stay those of the stored definition, since they may
+    have changed after the write was planned.
     """
     now = connection.execute(select(datasets.c.definition).where(datasets.c.id == dataset_id)).scalar_one()
     current = structs.replace(evolved, name=now.name, changelog=now.changelog, services=now.services)
@@ -47,7 +48,7 @@ def name_taken(name: str) -> DatasetExists:
 
 
 def store_schema(connection: Connection, dataset_id: str, schema: Schema) -> None:
-    """Keeps a schema under its id."""
+    """Stores a schema under its id."""
     connection.execute(
         insert(schema_versions).values(dataset_id=dataset_id, schema_id=schema.id, schema=schema)
     )

@@ -12,7 +12,7 @@ from app.changes.positions import FromTime, FromVersion
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FeedStarts:
-    """Finds starting positions. `at_commit` looks one up by tenant, dataset and start, `of_consumer` by name."""
+    """Finds starting positions. `at_commit` finds one by tenant, dataset and start, `of_consumer` by name."""
 
     catalog: Catalog
     at_commit: Callable[[str, str, FromVersion | FromTime], int]

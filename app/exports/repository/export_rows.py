@@ -45,7 +45,7 @@ def find_export(connection: Connection, export_id: str) -> Export:
 
 
 def list_exports(connection: Connection, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-    """Export items, the latest first. Raises InvalidRequest for a token that is none."""
+    """Export items, the latest first. Raises InvalidRequest for a token that is not valid."""
     query = _exports().where(exports.c.dataset_id == dataset_id)
     if page_token is not None:
         query = query.where(exports.c.id < decode_id(page_token))

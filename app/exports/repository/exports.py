@@ -42,7 +42,7 @@ from app.paging import Page
 
 
 class ExportStore:
-    """Exports in Postgres. Whoever changes one locks the head of its dataset, then the export, then jobs."""
+    """Exports in Postgres. A transaction that changes one locks the head of its dataset, then the export, then jobs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -78,7 +78,7 @@ class ExportStore:
             return find_export(connection, export_id)
 
     def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Export items of a dataset, the latest first. Raises InvalidRequest for a token that is none."""
+        """Export items of a dataset, the latest first. Raises InvalidRequest for a token that is not valid."""
         with self._database.tenant(tenant_id) as connection:
             return list_exports(connection, dataset_id, page_size=page_size, page_token=page_token)
 
@@ -116,7 +116,7 @@ class ExportStore:
             return find_export(connection, export_id)
 
     def delete(self, tenant_id: str, export_id: str) -> None:
-        """Ends the export and its jobs, and forgets its files. Raises NotFound."""
+        """Ends the export and its jobs, and deletes the rows of its files. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             export, _ = _lock(connection, export_id)
             run_jobs = select(export_runs.c.job_id).where(export_runs.c.export_id == export_id)
@@ -146,14 +146,14 @@ class ExportStore:
     def plan(self, tenant_id: str, export_id: str, job_id: str) -> float | None:
         """Starts the next run of an export with a schedule if it is due.
 
-        Returns when to look again, as `Follower.follow` does. Raises NotFound.
+        Returns when it is due again, as `Follower.follow` does. Raises NotFound.
         """
         with self._database.tenant(tenant_id) as connection:
             export, bounds = _lock(connection, export_id)
             return plan_run(connection, export, bounds.next_offset, job_id)
 
     def runs(self, tenant_id: str, export_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """ExportRun items, the latest first. Raises NotFound, InvalidRequest for a token that is none."""
+        """ExportRun items, the latest first. Raises NotFound, InvalidRequest for a token that is not valid."""
         with self._database.tenant(tenant_id) as connection:
             return list_runs(connection, export_id, page_size=page_size, page_token=page_token)
 
@@ -229,7 +229,7 @@ def _idle(export: Export) -> bool:
 
 
 def _go_on(connection: Connection, export: Export, bounds: FeedBounds, change: ExportChange) -> None:
-    """Takes an ended export up again, if that is asked for. Raises ExportEnded, OffsetExpired."""
+    """Reactivates an ended export, if the change requests that. Raises ExportEnded, OffsetExpired."""
     if change.state is not ExportState.ACTIVE:
         raise ExportEnded(
             "The export has ended; send `state: active` for it to go on",

@@ -21,7 +21,7 @@ from app.jobs.tables import idempotency, jobs
 from app.jobs.tasks import ExportTask
 from app.jobs.values import NewJob
 
-# Whose run is under way is looked at now and then, in case it fails.
+# A running run is polled at this interval, in case it fails.
 _POLL_SECONDS: Final = 60.0
 
 
@@ -105,7 +105,7 @@ def seconds_until_due(connection: Connection, export: Export) -> float:
 
 
 def plan_run(connection: Connection, export: Export, head: int, job_id: str) -> float | None:
-    """Starts the next run if it is due; returns when to look again, as `Follower.follow` does."""
+    """Starts the next run if it is due; returns when the export is due again, as `Follower.follow` does."""
     schedule = export.definition.schedule
     if export.state is not ExportState.ACTIVE or schedule is None:
         return math.inf

@@ -1,4 +1,4 @@
-"""Exports as users ask for them: added, changed, run, and their files read."""
+"""Exports on request: creates, changes and runs them, and reads their files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ManageExports:
         *,
         actor: str | None = None,
     ) -> Export:
-        """Adds an export; its first run is on its way, unless it waits for a change.
+        """Adds an export and starts its first run, unless there is no change yet.
 
         Raises InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
         """
@@ -104,7 +104,7 @@ class ManageExports:
         return self.exports.run(tenant_id, export_id, number)
 
     def file(self, tenant_id: str, export_id: str, number: int, name: str) -> RunFile:
-        """A file of a run, which is there with the size that was recorded. Raises NotFound, CorruptFile."""
+        """A file of a run, after a check of its size. Raises NotFound, CorruptFile."""
         file = self.exports.file(tenant_id, export_id, number, name)
         size = self.storage.size(file.path)
         if size != file.size_bytes:
@@ -121,7 +121,7 @@ class ManageExports:
 def _check(dataset: Dataset, definition: ExportDefinition) -> None:
     """Raises InvalidRequest, InvalidFilter, NoFeed."""
     if dataset.definition.changelog.producer is ChangelogProducer.NONE:
-        raise NoFeed("the changelog.producer of the dataset is none, so nothing tells what changed")
+        raise NoFeed("an export needs a feed, and changelog.producer of the dataset is 'none'")
     ChangeSelection.of(
         dataset.definition,
         dataset.definition.schema,

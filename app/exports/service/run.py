@@ -1,4 +1,4 @@
-"""Running exports: a range of the feed is read and written by tasks; what they wrote is published at once, or never."""
+"""Runs exports: tasks write a range of the feed to files, which are published together or not at all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from app.jobs.values import Job
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunExports:
-    """Does the runs of exports, and starts those of exports with a schedule."""
+    """Runs exports, and starts the runs of exports with a schedule."""
 
     catalog: Catalog
     exports: ExportStore
@@ -58,7 +58,7 @@ class RunExports:
         bounds = self.index.bounds(job.tenant_id, job.dataset_id)
         bounds.checked(run.since)
         segments = self.index.segments(job.tenant_id, job.dataset_id, run.since, run.until)
-        # Behind the segments, so that its schema is none before theirs.
+        # Read after the segments, so that its schema is not earlier than theirs.
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         folder = export_folder(
             dataset_prefix(job.tenant_id, job.dataset_id), run.export_id, run.number, job.id, job.epoch
@@ -144,7 +144,7 @@ def _manifest(
 def _listed(
     files: Sequence[ExportedFile], since: int, next_since: int, *, changes: bool
 ) -> list[ManifestFile]:
-    """The files as the manifest has them. Those of changes join: one ends where the next begins."""
+    """The files for the manifest. Files of changes join: each ends at the position where the next begins."""
     positions = [since, *(file.end for file in files[:-1]), next_since]
     return [
         ManifestFile(

@@ -1,4 +1,4 @@
-"""What a handler's signature cannot say for the OpenAPI document.
+"""What the OpenAPI document has of an operation beyond the signature of its handler.
 
 A typed handler declares only this: further problem statuses, headers, media types and statuses. Its body, parameters
 and response type are those of its signature.

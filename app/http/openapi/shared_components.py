@@ -1,4 +1,4 @@
-"""What operations of the OpenAPI document have in common: parameters and examples that are stated once."""
+"""Components that operations of the OpenAPI document share: parameters and examples."""
 
 from __future__ import annotations
 

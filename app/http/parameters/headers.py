@@ -21,12 +21,12 @@ _ETAG: Final = re.compile(r'"(\d{1,18})"')
 
 
 class Preference(msgspec.Struct, frozen=True, kw_only=True):
-    """How long the client likes to wait for a job; None if it did not say."""
+    """How many seconds the client prefers to wait for a job; None without the preference."""
 
     wait_seconds: int | None
 
     def applied(self) -> dict[str, str]:
-        """The header that says which preference was followed."""
+        """The header with the preference that was applied."""
         return {} if self.wait_seconds is None else {"Preference-Applied": f"wait={self.wait_seconds}"}
 
 

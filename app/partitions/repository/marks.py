@@ -1,4 +1,4 @@
-"""Which partitions are done, and the events that tell of them. All time is the database's clock."""
+"""Marks of partitions that are done, and their events. All time is the database's clock."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ class PartitionStore:
         self._database = database
 
     def catch_up(self, tenant_id: str, dataset_id: str, *, idle_seconds: float | None) -> float | None:
-        """Notes what commits changed since the last look, and which partitions have been idle for so long.
+        """Records which partitions commits have changed since the last call, and ends those that are idle.
 
-        Returns how many seconds it is until the next one has been; None if none will be by itself.
+        `idle_seconds`: how long a partition must have no write; None to end none. Returns the seconds until the next
+        partition is idle; None if none will be.
         """
         with self._database.tenant(tenant_id) as connection:
             if not share_datasets(connection, [dataset_id]):
@@ -70,10 +71,10 @@ class PartitionStore:
             return _next_idle(connection, dataset_id, idle_seconds)
 
     def end(self, tenant_id: str, dataset_id: str, partitions: Sequence[str]) -> list[PartitionMark]:
-        """Marks partitions as done, in the order given; those that are already stay as they are.
+        """Marks partitions as done, in the given order; partitions that are done already do not change.
 
-        Raises NotFound (dataset gone), InvalidRequest for a partition that there is not, or whose writes nobody sees
-        before a compaction.
+        Raises NotFound (dataset gone), InvalidRequest for a partition that does not exist, or with writes that are
+        invisible until a compaction.
         """
         with self._database.tenant(tenant_id) as connection:
             if not share_datasets(connection, [dataset_id]):
@@ -107,10 +108,10 @@ class PartitionStore:
         wanted: bool,
         limit: int,
     ) -> int:
-        """Has up to `limit` markers settled that are not as they should be; returns how many there were.
+        """Calls `settle` for up to `limit` markers that are outdated; returns the number of calls.
 
-        They should be there for partitions that are done, if `wanted`, else for none. Each is settled by one caller at
-        a time. Whatever `settle` raises leaves that marker, and those after it, for another time.
+        Partitions that are done have a marker if `wanted`; no others have one. Each marker is settled by one caller at
+        a time. If `settle` raises, that marker and those after it stay outdated.
         """
         should_say = partition_marks.c.done_version if wanted else null()
         columns = partition_marks.c.path, should_say.label("version"), partition_marks.c.done_at
@@ -124,7 +125,7 @@ class PartitionStore:
             .with_for_update(skip_locked=True)
         )
         for settled in range(limit):
-            # While its row is locked nobody else touches the marker, and the partition stays as it is.
+            # While its row is locked, no other process changes the marker, and the partition does not change.
             with self._database.tenant(tenant_id) as connection:
                 row = connection.execute(query).one_or_none()
                 if row is None:
@@ -144,7 +145,7 @@ class PartitionStore:
         return limit
 
     def clear(self, tenant_id: str, dataset_id: str) -> None:
-        """Removes the marks. Events stay, and later ones are numbered on."""
+        """Removes the marks. Events stay, and the numbers of later ones continue."""
         in_dataset = partition_feeds.c.dataset_id == dataset_id
         with self._database.tenant(tenant_id) as connection:
             if connection.execute(
@@ -181,16 +182,16 @@ def read_events(
 
 
 def lock_events(connection: Connection, dataset_id: str) -> int:
-    """The number of the next event. There is none before the transaction ends, unless it adds some."""
+    """The number of the next event. Until the transaction ends, no other one adds events."""
     connection.execute(insert_unless(partition_feeds).values(dataset_id=dataset_id).on_conflict_do_nothing())
     query = select(partition_feeds.c.next_event).where(partition_feeds.c.dataset_id == dataset_id)
     return int(connection.execute(query.with_for_update()).scalar_one())
 
 
 def _catch_up(connection: Connection, dataset_id: str) -> int:
-    """Marks what commits changed since they were last looked at, under the lock that gives events their order.
+    """Records the partitions that commits have changed since the last call, under the lock that orders events.
 
-    Returns the version up to which that is.
+    Returns the version up to which they are recorded.
     """
     lock_events(connection, dataset_id)
     in_dataset = partition_feeds.c.dataset_id == dataset_id
@@ -206,7 +207,7 @@ def _catch_up(connection: Connection, dataset_id: str) -> int:
 
 
 def _changed(dataset_id: str, since: int, head: Any) -> Select[Any]:
-    """The last version since then that brought something to a partition, or took it out, by partition."""
+    """By partition, the last version after `since` that added or removed files of it."""
     in_dataset = files.c.dataset_id == dataset_id, files.c.partition_path != ""
     changes = [
         select(files.c.partition_path, commits.c.version)
@@ -217,7 +218,7 @@ def _changed(dataset_id: str, since: int, head: Any) -> Select[Any]:
         for version in (files.c.added_version, files.c.removed_version)
     ]
     if since < head.earliest_version:
-        # Files that told of changes may be forgotten, so that any partition may have changed by then.
+        # The rows of removed files may be deleted, so any partition may have changed up to then.
         changes.append(select(files.c.partition_path, literal(head.earliest_version)).where(*in_dataset))
     touched = union_all(*changes).subquery()
     last = select(touched.c[0].label("path"), func.max(touched.c[1]).label("version")).group_by(touched.c[0])
@@ -228,7 +229,7 @@ def _changed(dataset_id: str, since: int, head: Any) -> Select[Any]:
 
 
 def _note_changes(connection: Connection, dataset_id: str, changes: Sequence[Any]) -> None:
-    """Opens the partitions of rows (path, version, time): what is marked as done was so before these versions."""
+    """Reopens the partitions of rows (path, version, time) that were done before these versions."""
     if not changes:
         return
     before = _marks(connection, dataset_id, [row.path for row in changes])
@@ -284,7 +285,7 @@ def _emit_events(
     *,
     reason: DoneReason | None,
 ) -> None:
-    """Adds events, whose feed the caller has locked."""
+    """Adds events. The caller has locked them with `lock_events`."""
     in_dataset = partition_feeds.c.dataset_id == dataset_id
     first = connection.execute(select(partition_feeds.c.next_event).where(in_dataset)).scalar_one()
     rows = [
@@ -305,7 +306,7 @@ def _emit_events(
 
 
 def _idle(connection: Connection, dataset_id: str, seconds: float) -> list[str]:
-    """Open partitions that nothing was written to for so long; those whose writes nobody sees yet are not idle."""
+    """Open partitions without a write for `seconds`; those with writes that are still invisible are not idle."""
     before = _NOW - func.make_interval(0, 0, 0, 0, 0, 0, seconds)
     query = (
         select(partition_marks.c.path)
@@ -318,7 +319,7 @@ def _idle(connection: Connection, dataset_id: str, seconds: float) -> list[str]:
 
 
 def _next_idle(connection: Connection, dataset_id: str, seconds: float) -> float | None:
-    """How long it is until an open partition has been idle. What waits for a compaction wakes with its commit."""
+    """Seconds until the next open partition is idle. Partitions that wait for a compaction are due with its commit."""
     since = func.extract("epoch", _NOW - func.min(partition_marks.c.changed_at))
     before = _NOW - func.make_interval(0, 0, 0, 0, 0, 0, seconds)
     query = select(since).where(*_open(dataset_id), partition_marks.c.changed_at > before)
@@ -331,7 +332,7 @@ def _open(dataset_id: str) -> tuple[Any, Any]:
 
 
 def _unseen(connection: Connection, dataset_id: str, paths: Collection[str]) -> set[str]:
-    """Those of the partitions with writes that wait for a compaction."""
+    """The partitions among these with writes that wait for a compaction."""
     if not paths:
         return set()
     query = select(files.c.partition_path).where(
@@ -350,7 +351,7 @@ def _refuse(
     faults = []
     for number, path in enumerate(partitions):
         if path not in found:
-            detail = "the dataset has no such partition; expected a path as GET …/partitions tells it"
+            detail = "the dataset has no such partition; expected a path that GET …/partitions returns"
         elif path in unseen:
             detail = "the partition has writes that nobody sees before a compaction; compact it first"
         else:

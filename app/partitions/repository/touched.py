@@ -1,4 +1,4 @@
-"""Which partitions had files come or go."""
+"""Partitions whose files changed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from app.timeline.tables import files
 
 
 class TouchedPartitionStore:
-    """Changes of partitions, as the files in Postgres tell them."""
+    """Partitions whose files changed, from the rows of files in Postgres."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def touched(self, tenant_id: str, dataset_id: str, since: int, until: int) -> set[str] | None:
-        """Those of versions (since, until] by path; None if versions from there on are not kept, so nobody knows."""
+        """The paths of partitions that versions (since, until] changed; None if these versions are not kept."""
         paths = union(
             *(
                 select(files.c.partition_path).where(
@@ -28,5 +28,5 @@ class TouchedPartitionStore:
         kept = select(heads.c.earliest_version).where(heads.c.dataset_id == dataset_id)
         with self._database.tenant(tenant_id) as connection:
             found = set(connection.execute(paths).scalars())
-            # Asked last: what was forgotten meanwhile is seen.
+            # Read last, so that files that were removed meanwhile are noticed.
             return found if connection.execute(kept).scalar_one() <= since else None

@@ -1,4 +1,4 @@
-"""Keeping the marks of partitions up to date after commits, and the markers in their folders."""
+"""Updates the marks of partitions after commits, and the marker files in their folders."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _MARKERS_AT_ONCE: Final = 500
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartitionMarkers:
-    """The files that say which partitions are done."""
+    """The marker files of partitions that are done."""
 
     marks: PartitionStore
     storage: ObjectStorage
 
     def settle(self, dataset: Dataset) -> bool:
-        """Has some markers say what the marks do, or go if the dataset wants none; true if that may not be all."""
+        """Writes and removes some outdated marker files; true if there may be more."""
         policy = dataset.definition.services.partition_done
         prefix = dataset_prefix(dataset.tenant_id, dataset.id)
 
         def settle(work: MarkerWork) -> None:
             path = marker_path(prefix, work.path)
-            # Also one that was written, but not noted.
+            # Also a marker that was written, but not recorded.
             self.storage.delete([path])
             if work.version is not None:
                 content = {"partition": work.path, "version": work.version, "done_at": work.done_at}
@@ -50,13 +50,13 @@ class PartitionMarkers:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartitionReconciler:
-    """The keeper of `services.partition_done`. Where that is turned off, what it has made goes."""
+    """The reconciler of `services.partition_done`. Without this policy it removes the marks and marker files."""
 
     marks: PartitionStore
     markers: PartitionMarkers
 
     def reconcile(self, observation: Observation) -> ReconcileResult:
-        """Looks at commits, idle partitions and markers. See `Reconciler`."""
+        """Records changed and idle partitions, and updates marker files. See `Reconciler`."""
         dataset = observation.dataset
         policy = dataset.definition.services.partition_done
         if not dataset.definition.partition_by:

@@ -1,4 +1,4 @@
-"""Partitions that are done, as users say and see it."""
+"""Partitions that are done, on request: marks and events."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Partitions:
     markers: PartitionMarkers
 
     def end(self, dataset: Dataset, partitions: Sequence[str]) -> list[PartitionMark]:
-        """Marks partitions that get no more input; see `PartitionMarks.end`. Raises InvalidRequest, NotFound."""
+        """Marks partitions as done; see `PartitionStore.end`. Raises InvalidRequest, NotFound."""
         if dataset.definition.services.partition_done is None:
-            detail = "the dataset has no services.partition_done; `{}` turns it on"
+            detail = "the dataset has no services.partition_done; `{}` enables it"
             raise InvalidRequest(
                 "partitions of this dataset are not marked",
                 [FieldError(pointer="/partitions", detail=detail)],
@@ -33,7 +33,7 @@ class Partitions:
         return marks
 
     def marked(self, dataset: Dataset, paths: Collection[str]) -> dict[str, PartitionMark]:
-        """The marks of these partitions, as far as they have any."""
+        """The marks of these partitions by path; partitions without a mark are left out."""
         return self.marks.of(dataset.tenant_id, dataset.id, paths)
 
     def events(self, dataset: Dataset, since: int | StartingPosition, limit: int) -> PartitionEvents:

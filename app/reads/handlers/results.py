@@ -72,8 +72,8 @@ async def get_result(
 ) -> Stream | ApiResponse[ReadFiles]:
     """Returns the rows that a read job has read, in the format that its request named.
 
-    If that is too much for one response, or if the request asked for files, it lists the files. A failed job responds
-    with its problem.
+    If that is too much for one response, or if the read job has disposition `files`, it lists the files. A failed job
+    responds with its problem.
     """
     found = await threads.run(jobs.get, principal.tenant_id, job)
     found = await waiter.until_final(found, preference.wait_seconds or 0)

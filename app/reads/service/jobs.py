@@ -159,7 +159,7 @@ class ReadJobs:
             )
             raise InvalidRequest(detail, [FieldError(pointer="/begin", detail=detail)])
         if dataset.definition.changelog.producer is ChangelogProducer.NONE:
-            raise NoFeed("an incremental read needs a feed, and changelog.producer of the dataset is none")
+            raise NoFeed("an incremental read needs a feed, and changelog.producer of the dataset is 'none'")
         if dataset.version == 0:
             raise NoCommits("the dataset has no commits yet, so nothing has changed in it: write to it first")
         begin = self._bound(dataset, "begin", new.begin, new.begin_time)

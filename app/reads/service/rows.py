@@ -1,4 +1,4 @@
-"""Reading the table: small snapshot pages, at any version."""
+"""Pages of rows of the table, at any version."""
 
 from __future__ import annotations
 
@@ -46,23 +46,25 @@ from app.versions.service.versions import VersionOf
 
 LIMIT_MAX: Final = 10_000
 _INT64_MAX: Final = 2**63 - 1
-# A page looks at so many rows at most. One that selects few of them ends there, and its token goes on.
+# The most rows that a page scans. A page whose filter selects few of them ends there, with a token for the rest.
 SCANNED_ROWS_MAX: Final = 256 * 1024
 # As many as a row group has at most: it is decoded whole in any case.
 _STEP_ROWS: Final = 128 * 1024
-# What a read of fewer rows counts for: it has a file to open.
+# The number of scanned rows that a smaller read counts as, because it opens a file.
 _READ_ROWS_MIN: Final = 1024
 
 
 class QueryType(str, Enum):
-    """What a read sees: the table, or only what is in base files, which spares merging the logs of merge_on_read."""
+    """What a read returns: the table, or only the rows of base files, without merging the logs of merge_on_read."""
 
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"
 
 
 class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows that a reader wants, as of `version`, `as_of` or the version that is named `tag`, else of the latest."""
+    """What a reader requests of a table, as of `version`, `as_of` or the version with the name `tag` (the latest version
+    by default).
+    """
 
     query_type: QueryType = QueryType.SNAPSHOT
     """`read_optimized` reads base files only: faster where merge_on_read keeps logs, but without what is in them until
@@ -93,7 +95,7 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RowPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a walk over a version stands: at a live row of a file group; groups come by name."""
+    """A position among the rows of a version: a live row of a file group. Groups are ordered by name."""
 
     version: Annotated[int, msgspec.Meta(ge=0)]
     file_group: str = msgspec.field(name="group")
@@ -111,13 +113,13 @@ class ReadTable:
     corrections: ReadCorrections
 
     def page(self, dataset: Dataset, query: RowQuery) -> RowPage:
-        """At most `limit` rows. The first page fixes the version, which its token carries on.
+        """At most `limit` rows. The first page determines the version, which is part of its token.
 
-        Rows come in no particular order, the same on every walk over a version. A page that has looked at
-        `SCANNED_ROWS_MAX` rows ends, however few of them were selected.
+        Rows have no particular order, but the same each time for a version. A page ends after `SCANNED_ROWS_MAX`
+        scanned rows, however few of them are selected.
 
-        Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name);
-        OffsetExpired where the feed is not kept back to the version and what has happened since is asked for.
+        Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name), and with
+        `corrected_since` OffsetExpired if the feed no longer goes back to the version.
         """
         position = self._start(dataset, query)
         try:
@@ -130,7 +132,7 @@ class ReadTable:
                 choice is not None for choice in (query.version, query.as_of, query.tag, query.page_token)
             ):
                 raise
-        # It was the latest when the page began, and there is a later one now.
+        # The version was the latest when the page began, and has expired since.
         return self.page(self.catalog.get(dataset.tenant_id, dataset.id), query)
 
     def _page(self, dataset: Dataset, query: RowQuery, position: _RowPosition) -> RowPage:
@@ -149,7 +151,7 @@ class ReadTable:
         )
 
     def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
-        """The dataset under the schema that it had at a version: a look back shows the columns that there were."""
+        """The dataset under the schema that it had at a version."""
         latest = dataset.definition
         if version == dataset.version or latest.schema.id == 1:
             return latest
@@ -168,7 +170,7 @@ class ReadTable:
     def _walk(
         self, selection: _RowSelection, scans: Sequence[GroupScan], position: _RowPosition, limit: int
     ) -> tuple[pa.Table, _RowPosition | None]:
-        """The rows from a position on, and where the next page starts; None where no row is left to look at."""
+        """The rows from a position on, and the position of the next page; None if no row is left to scan."""
         found = [selection.read.empty_table()]
         room, scanned = limit, 0
         for scan, start, end in self._ranges_from(selection, scans, position):
@@ -176,7 +178,7 @@ class ReadTable:
             while True:
                 if scanned >= SCANNED_ROWS_MAX:
                     return pa.concat_tables(found), _at(position, scan, first)
-                # One row more than there is room for tells whether another page follows.
+                # One row more than there is room for shows whether another page follows.
                 wanted = _STEP_ROWS if selection.selects else room + 1
                 wanted = wanted if end is None else min(wanted, end - first)
                 rows = self.tables.read_group(selection.definition, scan.files, selection.read, first, wanted)
@@ -195,7 +197,7 @@ class ReadTable:
     def _ranges_from(
         self, selection: _RowSelection, scans: Sequence[GroupScan], position: _RowPosition
     ) -> Iterator[tuple[GroupScan, int, int | None]]:
-        """The stretches that a walk has not passed yet, without what the bounds of row groups exclude."""
+        """The row ranges after a position, without those that the bounds of row groups exclude."""
         for scan, start, end in _planned_from(scans, position):
             if selection.where is None:
                 yield scan, start, end
@@ -205,7 +207,7 @@ class ReadTable:
                 yield scan, first, stop
 
     def _shown(self, dataset: Dataset, selection: _RowSelection, version: int, rows: pa.Table) -> pa.Table:
-        """The rows with the columns that were asked for, in their order."""
+        """The rows with the requested columns, in their order."""
         shown = rows.select(selection.shown.names())
         if selection.meta:
             versions = versions_of(rows)
@@ -220,7 +222,7 @@ class ReadTable:
     def _with_corrections(
         self, dataset: Dataset, version: int, shown: pa.Table, offsets: Sequence[int | None]
     ) -> pa.Table:
-        """The rows with what has taken back the changes at these offsets, which gave them their values."""
+        """The rows with the corrections of the changes at these offsets, which gave them their values."""
         known = [offset for offset in offsets if offset is not None]
         since = self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
         found = self.corrections.of_rows(dataset, known, since)
@@ -235,9 +237,9 @@ class ReadTable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _RowSelection:
-    """What a reader asked for: of `read`, the columns that are read, it sees those of `shown` and perhaps meta columns.
+    """The selected rows and columns. `read`: the columns to read; `shown`: those to return, besides meta columns.
 
-    `partitions`: globs, None if all will do.
+    `partitions`: globs; None for all.
     """
 
     definition: DatasetDefinition
@@ -250,16 +252,16 @@ class _RowSelection:
 
     @property
     def selects(self) -> bool:
-        """Whether rows that are read may turn out not to be asked for."""
+        """Whether rows that are read may not be selected."""
         return self.where is not None or self.by_row
 
     @property
     def by_row(self) -> bool:
-        """Whether the files do not always tell the partitions of their rows."""
+        """Whether rows must be checked for their partition, because a file may have rows of several."""
         return self.partitions is not None and self.definition.bucket.mode is BucketMode.KEY_DYNAMIC
 
     def chosen(self, rows: pa.Table) -> npt.NDArray[np.int64]:
-        """The numbers of the rows that are asked for."""
+        """The numbers of the selected rows."""
         selected = np.ones(rows.num_rows, dtype=np.bool_)
         if self.where is not None:
             selected &= matches(self.where, rows)
@@ -305,7 +307,7 @@ def _meta_sources(query: RowQuery) -> Sequence[pa.Field]:
 def _planned_from(
     scans: Sequence[GroupScan], position: _RowPosition
 ) -> Iterator[tuple[GroupScan, int, int | None]]:
-    """The stretches of the plan that a walk has not passed yet."""
+    """The row ranges of the plan after a position."""
     for scan in scans:
         if scan.file_group < position.file_group:
             continue

@@ -1,4 +1,4 @@
-"""How far back feeds are kept: cutting what is old, and forgetting the files that held it."""
+"""Retention of feeds: moves their beginnings, and deletes the rows of changelog files before them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from app.tenants.tables import tenants
 from app.timeline.repository.kept_versions import NAME_LIVES
 from app.timeline.tables import changelog_files, commits, named_versions
 
-# As text, since Postgres looks into no JSON that has a NUL somewhere, such as in the doc of a field. Within a string
-# the quotes would be escaped, and nothing is cut before the definition itself is asked.
+# Compared as text, since Postgres cannot parse JSON with a NUL, such as in the description of a field. Within a
+# string the quotes would be escaped, and a cut checks the definition itself.
 _HAS_RETENTION: Final = cast(datasets.c.definition, Text).contains('"retention":{', autoescape=True)
 _HEAD: Final = and_(heads.c.tenant_id == datasets.c.tenant_id, heads.c.dataset_id == datasets.c.id)
 
 
 class RetentionStore:
-    """The beginnings of feeds, of every tenant in turn."""
+    """The beginnings of the feeds of all tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -39,7 +39,7 @@ class RetentionStore:
             return list(connection.execute(select(tenants.c.tenant_id)).scalars())
 
     def datasets(self, tenant_id: str) -> Sequence[str]:
-        """Ids of the live datasets whose feeds are kept for a time, or were."""
+        """Ids of the live datasets that have a retention, or whose feed was cut before."""
         query = (
             select(datasets.c.id)
             .join(heads, _HEAD)
@@ -49,15 +49,15 @@ class RetentionStore:
             return list(connection.execute(query).scalars())
 
     def cut(self, tenant_id: str, dataset_id: str, *, follower_lag_seconds: float) -> int:
-        """Moves the beginning of a feed on as far as it may go; returns how many changes were cut.
+        """Moves the beginning of a feed as far as possible; returns the number of changes that were cut.
 
-        `follower_lag_seconds`: how far behind followers may be that do not say it themselves.
+        `follower_lag_seconds`: how far behind followers without a limit of their own may be.
         """
         with self._database.tenant(tenant_id) as connection:
-            # Most often there is nothing to cut: that is found out without a lock.
+            # Usually there is nothing to cut. That is checked without a lock.
             if not _cuttable(connection, dataset_id, follower_lag_seconds):
                 return 0
-            # Under these locks no consumer is made, and none is moved, between this look and the cut.
+            # Under these locks no consumer is made or moved between this check and the cut.
             lock_feed(connection, dataset_id)
             connection.execute(
                 select(consumers.c.name)
@@ -94,7 +94,7 @@ class RetentionStore:
 
 
 def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: float) -> int:
-    """How many changes at the beginning of the feed have outlived its retention and hold nobody up."""
+    """The number of changes at the beginning of the feed that have expired and that no consumer needs."""
     feed = connection.execute(
         select(heads.c.earliest_offset, heads.c.next_offset, datasets.c.definition)
         .join(datasets, _HEAD)
@@ -107,7 +107,7 @@ def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: flo
         select(func.min(consumers.c.position)).where(
             consumers.c.dataset_id == dataset_id,
             IN_FEED,
-            # What was cut already is lost to whoever had not read it.
+            # A consumer before the beginning has lost changes already, and does not prevent the cut.
             consumers.c.position >= feed.earliest_offset,
             _fences(feed.next_offset, follower_lag_seconds),
         )
@@ -123,7 +123,7 @@ def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: flo
 
 
 def _savepoints_fence(connection: Connection, dataset_id: str) -> int | None:
-    """The offset behind the changes of the earliest savepoint: what came after it is kept with it."""
+    """The offset after the changes of the earliest savepoint, which keeps all later changes."""
     of_version = and_(
         commits.c.dataset_id == named_versions.c.dataset_id, commits.c.version == named_versions.c.version
     )
@@ -141,7 +141,7 @@ def _savepoints_fence(connection: Connection, dataset_id: str) -> int | None:
 
 
 def _expired_before(connection: Connection, dataset_id: str, retention: Retention, next_offset: int) -> int:
-    """The offset before which changes are older than the retention, or too many."""
+    """The offset before which changes are beyond the retention, by age or by number."""
     by_count = 0 if retention.changes is None else next_offset - retention.changes
     if retention.seconds is None:
         return by_count
@@ -156,7 +156,7 @@ def _expired_before(connection: Connection, dataset_id: str, retention: Retentio
 
 
 def _fences(next_offset: int, follower_lag_seconds: float) -> ColumnElement[bool]:
-    """Whether the feed may not be cut beyond a consumer's position."""
+    """Whether a consumer prevents a cut beyond its position."""
     bounded = or_(consumers.c.max_lag_rows.is_not(None), consumers.c.max_lag_seconds.is_not(None))
     behind = seconds_since(behind_since(consumers.c.dataset_id, consumers.c.position))
     keeps_up = and_(

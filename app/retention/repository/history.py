@@ -1,4 +1,4 @@
-"""The beginnings of histories, and the data files that no version sees any more which is kept."""
+"""The beginnings of histories, and the data files that no retained version uses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class HistoryStore:
         self._database = database
 
     def advance_start(self, tenant_id: str, dataset_id: str, policy: HistoryPolicy) -> HistoryStart:
-        """Moves the beginning of the history forward as far as the policy and running writes allow.
+        """Moves the beginning of the history as far as the policy and running writes allow.
 
         Raises NotFound.
         """
@@ -55,10 +55,10 @@ class HistoryStore:
             )
 
     def expire_files(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> ExpiredFiles:
-        """Removes the rows of up to `limit` data files that no retained version uses.
+        """Deletes the rows of up to `limit` data files that no retained version uses.
 
-        These are files that version `since` or a later one removed, the earliest first. Meanwhile new pins of versions
-        and commits wait. Raises NotFound.
+        Selects files that version `since` or a later one removed, the earliest first. Requests that pin a version and
+        commits that list a file again wait for this transaction. Raises NotFound.
         """
         pinned = pinned_versions(dataset_id).subquery()
         seen = select(pinned.c.version).where(
@@ -101,9 +101,9 @@ class HistoryStore:
     def has_expired(
         self, tenant_id: str, dataset_id: str, history: HistoryPolicy | None, timeline: TimelinePolicy | None
     ) -> bool:
-        """Whether there are versions beyond the history or instants to archive, and no clean waits or runs.
+        """Whether a clean would have an effect, and none waits or runs.
 
-        Raises NotFound.
+        It would remove versions that the history does not keep, or archive instants. Raises NotFound.
         """
         cleaning = select(jobs.c.id).where(
             jobs.c.dataset_id == dataset_id, jobs.c.kind == JobKind.CLEAN.value, UNFINISHED
@@ -138,9 +138,9 @@ def _head(connection: Connection, dataset_id: str, *, lock: bool = False) -> Any
 def _first_retained_version(connection: Connection, dataset_id: str, policy: HistoryPolicy, head: int) -> int:
     """The first version that the policy keeps, or that a running write may have been planned at.
 
-    Those writes would have to be planned again. Nothing but that depends on the clock: a commit that was planned at a
-    version which is not kept any more is refused as conflicting. The oldest is asked for under the head's lock, so that
-    one which is claimed meanwhile is planned at this head or later.
+    Without the latter, running writes would have to be planned again. Correctness does not depend on it: a commit that
+    was planned at an expired version conflicts. The oldest running write is read under the lock of the head, so a write
+    that is claimed meanwhile is planned at this head or later.
     """
     latest_then = 0
     if policy.seconds is not None:
@@ -164,6 +164,6 @@ def _version_at(connection: Connection, dataset_id: str, moment: Any) -> int:
 
 
 def _delete_lapsed_pins(connection: Connection, dataset_id: str) -> None:
-    """Names and holds that have run out: no clock that goes backwards brings them back."""
+    """Deletes names and read leases that have expired, so that a clock that goes backwards cannot revive them."""
     connection.execute(delete(named_versions).where(named_versions.c.dataset_id == dataset_id, ~NAME_LIVES))
     connection.execute(delete(read_leases).where(read_leases.c.dataset_id == dataset_id, ~LEASE_LIVES))

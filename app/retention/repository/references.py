@@ -1,4 +1,4 @@
-"""What still refers to a file: the reaper's questions."""
+"""References to files, for the reaper."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REFERENCES = (
 
 
 class ReferenceStore:
-    """References to files, of every tenant in turn."""
+    """References to files, of all tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -53,7 +53,7 @@ class Reap:
     def _reap(self, tenant_id: str, dataset_id: str, gone: bool) -> int:
         before = datetime.now(UTC) - timedelta(seconds=self.grace_seconds)
         prefix = dataset_prefix(tenant_id, dataset_id)
-        # A marker may be replaced under its name at any time: by its name nobody else can tell whether it is an orphan.
+        # A marker may be replaced under its name at any time, so its name does not show whether it is an orphan.
         old = [
             path
             for path, written in self.storage.list(prefix)

@@ -65,9 +65,9 @@ class RunClean:
         )
 
     def _expire(self, dataset: Dataset) -> tuple[int, int]:
-        """Returns how many files, and how many bytes no version lists any more.
+        """Deletes the rows of files that no retained version uses; returns the number of files and bytes.
 
-        Also of versions that were forgotten before, and whose name or reader is gone since.
+        This includes files of versions that expired earlier, and whose name or read lease has ended since.
         """
         files = size_bytes = since = 0
         while True:
@@ -77,7 +77,7 @@ class RunClean:
                 return files, size_bytes
 
     def _archive(self, dataset: Dataset, job: Job) -> int:
-        """Returns how many instants."""
+        """Archives old instants; returns their number."""
         policy = dataset.definition.services.timeline
         prefix = dataset_prefix(dataset.tenant_id, dataset.id)
         archived = 0

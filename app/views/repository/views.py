@@ -1,4 +1,4 @@
-"""Views: which there are, how far each has taken its inputs in, and the jobs that bring them up to date."""
+"""Views, their positions in the feeds of their inputs, and their refreshes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ViewStore:
         Raises DatasetExists, NotFound if an input is gone.
         """
         with self._database.tenant(tenant_id) as connection:
-            # Whoever deletes an input comes before this, and it is not found, or after it, and finds its reader.
+            # A deletion of an input comes first, so it is not found here, or waits and finds the view as its reader.
             live = share_datasets(connection, list(new.inputs.values()))
             for relation, dataset_id in new.inputs.items():
                 if dataset_id not in live:
@@ -113,7 +113,7 @@ class ViewStore:
             return _find(connection, reference)
 
     def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Views by name. Raises InvalidRequest for a token that is none."""
+        """Views by name. Raises InvalidRequest for a token that is not valid."""
         query = _VIEWS.order_by(datasets.c.name).limit(page_size + 1)
         if page_token is not None:
             query = query.where(datasets.c.name > decode_token(page_token))
@@ -122,7 +122,7 @@ class ViewStore:
         return page_of(found, page_size, lambda view: view.dataset.definition.name, lambda view: view)
 
     def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
-        """Stops a view, which must be at `revision` still, from following its inputs, or has it go on.
+        """Pauses or resumes the refreshes of a view, which must still be at `revision`.
 
         Raises NotFound, PreconditionFailed.
         """
@@ -157,7 +157,7 @@ class ViewStore:
         this_view = select(views.c.dataset_id).where(views.c.dataset_id == new.dataset_id).with_for_update()
         with self._database.tenant(tenant_id) as connection:
             share_datasets(connection, [new.dataset_id])
-            # Its lock makes those who queue refreshes come one after another.
+            # The lock serializes requests that queue refreshes.
             if connection.execute(this_view).one_or_none() is None:
                 raise _not_found(new.dataset_id)
             replayed = _replayed(connection, new)
@@ -173,7 +173,7 @@ class ViewStore:
             return outcome
 
     def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
-        """Says what a held refresh turned out to do. Nothing happens if the claim is void."""
+        """Stores what a claimed refresh has turned out to do. Nothing happens if the claim is void."""
         with self._database.tenant(tenant_id) as connection:
             held = update(jobs).where(held_by([claim])).values(request=request).returning(jobs.c.id)
             if connection.execute(held).one_or_none() is not None:
@@ -197,7 +197,7 @@ def _find(connection: Connection, reference: str) -> View:
 def _views(connection: Connection, rows: Sequence[Row[Any]]) -> list[View]:
     """The views in rows of `_VIEWS`, with their inputs."""
     inputs: dict[str, list[ViewInputStatus]] = {row.id: [] for row in rows}
-    # One statement, so one moment: of datasets that were written to together, all are seen written to, or none.
+    # One statement reads one snapshot: of datasets with a common transaction, it sees all new versions or none.
     for row in connection.execute(_INPUTS.where(any_of(view_inputs.c.view_id, list(inputs)))):
         inputs[row.view_id].append(
             ViewInputStatus(

@@ -1,4 +1,4 @@
-"""Bringing views up to date: when one is due, and what its refresh takes in."""
+"""Refreshes of views: when one is due, and what it reads."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from app.views.repository.views import ViewStore
 from app.views.values import View, ViewInputStatus, ViewMode, follower_name, new_refresh, view_of
 from app.writes.ports import StagedInput
 
-# A commit wakes who follows its dataset, and the end of a refresh who waits for that; this is for when neither does.
+# A commit wakes the followers of its dataset, and the end of a refresh the view; the poll covers lost wake-ups.
 _POLL_SECONDS: Final = 60.0
-# After a failure: how soon new input is noticed, and when it is tried again without any.
+# After a failure: the interval at which new input is noticed, and the pause before a retry without new input.
 _RETRY_POLL_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 10.0
 _RETRY_SECONDS_MAX: Final = 600.0
@@ -42,7 +42,7 @@ class FollowInputs:
     wake: Callable[[], None]
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
-        """See `Follower.follow`. The end of a refresh makes the consumer due again, if it is behind even so."""
+        """See `Follower.follow`. The end of a refresh makes the consumer due again, if it is still behind."""
         try:
             view = self.views.get(tenant_id, view_of(consumer.name))
             if view.paused:
@@ -60,7 +60,7 @@ class FollowInputs:
 
 
 def _pause_seconds(view: View) -> float:
-    """How long a view that failed is left alone: longer and longer, unless an input has changed since."""
+    """The pause before the retry of a failed view in seconds. It grows, unless an input has changed since."""
     attempted_at = view.attempted_at
     if attempted_at is None:
         return 0.0
@@ -84,16 +84,16 @@ class DeriveView:
     engine: Derivation
 
     def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
-        """Takes in all that the inputs have now. Paths of the staged files start with `prefix`.
+        """Computes the rows from the inputs as they are now. Paths of the staged files start with `prefix`.
 
-        Raises InvalidView where an input has lost a column, DerivationFailed, VersionExpired (the process was frozen
+        Raises InvalidView if an input has lost a column, DerivationFailed, VersionExpired (the process was suspended
         for long), NotFound, CorruptFile, StorageFull, EngineStopped.
         """
         with ExitStack() as stack:
             return self._stage(job, self._pinned_view(job, tag, stack), prefix, tag)
 
     def _pinned_view(self, job: Job, tag: str, stack: ExitStack) -> View:
-        """The view, whose inputs are held where they stand."""
+        """The view, with the versions of its inputs pinned."""
         while True:
             view = self.views.get(job.tenant_id, job.dataset_id)
             versions = (
@@ -102,7 +102,7 @@ class DeriveView:
             try:
                 stack.enter_context(self.pins.pin(job.tenant_id, versions, tag))
             except VersionExpired:
-                # An input was written and cleaned between the two: it stands elsewhere now.
+                # An input was written and cleaned between the two reads, so its version has changed.
                 continue
             return view
 
@@ -116,7 +116,7 @@ class DeriveView:
         self.views.decide(job.tenant_id, job.claim, request)
         staged: tuple[StagedFile, ...] = ()
         if view.behind:
-            # Another attempt may be on its way out still, and take its own relations with it.
+            # Another attempt may still be ending, and drops its own relations.
             attempt = f"hw_{job.id.replace('-', '_')}_{job.epoch}"
             relations = {
                 each.relation: f"{attempt}_{number}" for number, each in enumerate(view.inputs, start=1)
@@ -136,12 +136,12 @@ class DeriveView:
         return StagedInput(job=job, staged=staged, advances=_advances(view))
 
     def _changes(self, view: View) -> dict[str, DeriveInput] | None:
-        """The changes that are new, if each can be taken in by itself and all can still be read; otherwise None.
+        """The new changes, if the view follows changes and all of them can still be read; otherwise None.
 
-        After a failure the rows are asked: what could not be taken in may have been corrected since.
+        After a failure all rows are computed: the change that failed may have been corrected since.
         """
         if not view.behind:
-            # No changes are no change, also of a view that would otherwise be computed as a whole.
+            # Without changes the view does not change, also one that is computed from all rows.
             return {}
         if view.definition.mode is not ViewMode.ROW_BY_ROW or view.refreshed_at is None or view.failures:
             return None
@@ -149,7 +149,7 @@ class DeriveView:
         for source in view.inputs:
             dataset, since = source.dataset, source.position
             segments = self.index.segments(dataset.tenant_id, dataset.id, since, dataset.next_offset)
-            # Nothing but the beginning of a feed is ever cut off, maybe while this looks.
+            # Only the beginning of a feed is ever cut, possibly since the bounds were read.
             if since < dataset.earliest_offset or not segments or segments[0].first_offset > since:
                 return None
             found[source.relation] = FeedInput(
@@ -175,13 +175,13 @@ class DeriveView:
 
 
 def _read(view: View, source: ViewInputStatus) -> tuple[str, ...]:
-    """The columns of an input that the view takes."""
+    """The columns of an input that the view reads."""
     [found] = [each for each in view.definition.plan.sources if each.name == source.relation]
     return tuple(found.columns)
 
 
 def _advances(view: View) -> tuple[Advance, ...]:
-    """To where the inputs stood when the view was read."""
+    """The positions of the inputs when the view was read."""
     name = follower_name(view.dataset.id)
     return tuple(
         Advance(

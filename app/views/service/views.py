@@ -1,4 +1,4 @@
-"""Registering views, finding them again, and having them refreshed."""
+"""Views on request: registers, reads, pauses, refreshes and deletes them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class DerivedViews:
         return self.views.list(tenant_id, page_size=page_size, page_token=page_token)
 
     def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
-        """Stops a view from following its inputs by itself, or has it go on. Raises NotFound, PreconditionFailed."""
+        """Pauses or resumes the refreshes of a view. Raises NotFound, PreconditionFailed."""
         view = self.views.pause(tenant_id, reference, paused=paused, revision=revision)
         self.wake()
         return view
@@ -80,7 +80,7 @@ class DerivedViews:
         self.catalog.delete(tenant_id, view.dataset.id, version=None)
 
     def refresh(self, view: View, idempotency_key: str | None = None, actor: str | None = None) -> Accepted:
-        """The refresh that is queued for the view: a new one, unless there is one already.
+        """Queues a refresh of the view, or returns the one that is queued already.
 
         Raises NotFound, IdempotencyMismatch.
         """
@@ -104,14 +104,14 @@ class DerivedViews:
         if producer is not ChangelogProducer.FULL:
             raise _refused(
                 name,
-                f"its changelog.producer is {producer.value!r}, so its feed does not tell every change of its rows",
+                f"its changelog.producer is {producer.value!r}, so its feed does not have every change of its rows",
                 f"a dataset whose producer is {ChangelogProducer.FULL.value!r}",
             )
         return dataset
 
 
 def _check_distinct(inputs: dict[str, Dataset]) -> None:
-    """A dataset has an id and a name; a view calls it by one of them."""
+    """Raises InvalidView if the SQL names a dataset both by its id and by its name."""
     named: dict[str, str] = {}
     for name, dataset in inputs.items():
         earlier = named.setdefault(dataset.id, name)

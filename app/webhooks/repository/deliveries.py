@@ -41,7 +41,7 @@ _PURGED_AT_ONCE: Final = 4
 
 
 class DeliveryStore:
-    """Messages in Postgres. `keep_seconds`: how long those that have ended are told of."""
+    """Messages in Postgres. `keep_seconds`: how long messages are listed after their end."""
 
     def __init__(self, database: Database, *, keep_seconds: float) -> None:
         self._database = database
@@ -103,7 +103,7 @@ class DeliveryStore:
             return _delivery(made.one())
 
     def skip(self, tenant_id: str, consumer: Consumer, next_since: int) -> bool:
-        """Moves past changes that are not asked for; false if the hold was lost."""
+        """Moves past changes that are not selected; false if the claim was lost."""
         with self._database.tenant(tenant_id) as connection:
             return _holds(connection, consumer) and move_follower(
                 connection, consumer.dataset_id, consumer.name, consumer.position, next_since
@@ -185,7 +185,7 @@ def _delivery(row: Any) -> FormattedDelivery:
 
 
 def _holds(connection: Connection, consumer: Consumer) -> bool:
-    """Whether the consumer is still held as it was, and is where it was. Nobody else changes it until the end."""
+    """Whether the consumer has the same claim and position as before; it is locked until the transaction ends."""
     held = (
         select(consumers.c.name)
         .where(

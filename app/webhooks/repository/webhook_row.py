@@ -84,9 +84,9 @@ def webhook_of(row: Any) -> Webhook:
 
 
 def lock_row(connection: Connection, webhook_id: str) -> str | None:
-    """The dataset's id of a webhook that nobody changes until the transaction ends; None if there is none.
+    """Locks a webhook until the transaction ends, and returns the id of its dataset; None if there is no such webhook.
 
-    Whoever changes anything of a webhook locks it first, so that no two wait for each other in a ring.
+    Every change of a webhook locks its row first, so there are no deadlocks.
     """
     locked = select(webhooks.c.dataset_id).where(webhooks.c.id == webhook_id).with_for_update()
     return connection.execute(locked).scalar_one_or_none()

@@ -130,7 +130,7 @@ class WebhookStore:
         Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired.
         """
         with self._database.tenant(tenant_id) as connection:
-            # The feed first, as everywhere, so that no two wait for each other in a ring.
+            # The feed is locked first, as everywhere, so there are no deadlocks.
             before = find_webhook(connection, webhook_id)
             bounds = _lock_bounds(connection, before.dataset_id, before.definition)
             found = _lock(connection, webhook_id, revision)

@@ -1,4 +1,4 @@
-"""Accepting a write: check its rows, put them on storage, record the job. What is acknowledged is durable."""
+"""Accepts writes: checks the rows, stores them, and records the job. An accepted write is durable."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def checked_write(incoming: IncomingWrite, dataset: Dataset) -> IncomingWrite:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptWrite:
-    """Takes writes and uploads in. `wake` is called after a job was recorded; losing it costs latency only."""
+    """Accepts writes and uploads. `wake` is called after a job was recorded; losing it costs latency only."""
 
     catalog: Catalog
     jobs: Jobs
@@ -130,7 +130,7 @@ class AcceptWrite:
         self._discard(made)
 
     def _known(self, dataset: Dataset, incoming: IncomingWrite) -> Job | None:
-        """The job of a request that came before. Raises IdempotencyMismatch, BatchOutOfOrder."""
+        """The job of an earlier identical request. Raises IdempotencyMismatch, BatchOutOfOrder."""
         options = incoming.options
         if incoming.idempotency_key is not None:
             return self.jobs.find_by_key(
@@ -185,7 +185,7 @@ class AcceptWrite:
             ):
                 return RawInput(path=path, size_bytes=size, checksum=checksum, format=form, gzip=gzip)
             case JsonRows(text=text) if incoming.options.merge_schema:
-                # Workers look at all values before they decode the first.
+                # Workers infer the schema from all values before they decode the first.
                 return self._store(dataset, text, Format.JSON_ROWS, False, job_id)
             case Body(content=bytes() as content, format=form, gzip=gzip) if incoming.options.merge_schema:
                 return self._store(dataset, content, form, gzip, job_id)

@@ -1,4 +1,4 @@
-"""What a write would touch, and why, without running it."""
+"""Explanations: which files a write would touch, and why, without running it."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class ExplainWrite:
 
 
 def _discard(_: Sequence[BadRecord]) -> None:
-    """Quarantined records are counted nowhere: nothing is written."""
+    """Ignores quarantined records, since nothing is written."""
 
 
 _NO_KEYS: Final = pa.chunked_array([pa.array([], pa.large_binary())])
@@ -192,7 +192,7 @@ def _no_object() -> InvalidRequest:
 
 
 def _searches_logs(storing: Storing, operation: Operation) -> bool:
-    """Whether rows go to a log and even so must not have live keys."""
+    """Whether rows are stored in a log, but must not have live keys."""
     return storing is Storing.LOG and operation.refuses_live_keys
 
 
@@ -218,21 +218,21 @@ def _marked(task: MergeTask, storing: Storing, live: Iterable[LiveKey]) -> list[
 
 
 def _reason(dataset: DatasetDefinition, storing: Storing, *, scoped: bool) -> str:
-    """Why it is stored so, in a sentence."""
+    """The reason for the way of storing, as a sentence."""
     table_type, producer = dataset.table_type.value, dataset.changelog.producer
     match storing:
         case Storing.APPEND:
-            return "the dataset has no record key: rows go to new files and meet nothing"
+            return "the dataset has no record key: rows are appended in new files"
         case Storing.POSTPONE:
-            return "bucket mode postpone: rows stay unseen until compaction gives them a bucket"
+            return "bucket mode postpone: rows are invisible until a compaction assigns their bucket"
         case Storing.LOG:
-            deferred = "" if producer is not ChangelogProducer.DEFERRED else " and told"
+            deferred = "" if producer is not ChangelogProducer.DEFERRED else " and emitted"
             return f"{table_type} with changelog.producer {producer.value}: rows are merged{deferred} later, by key"
         case Storing.MARK:
             return (
                 f"{table_type} with changelog.producer full: old rows are found by key and marked as deleted"
             )
         case Storing.REWRITE if scoped and table_type == "merge_on_read":
-            return "the write takes out rows that it does not name, and the group has logs: all is merged at once"
+            return "the write removes rows by a filter, and the group has logs: all of them are merged now"
         case Storing.REWRITE:
-            return f"{table_type}: files with rows that change are written anew"
+            return f"{table_type}: files with rows that change are rewritten"

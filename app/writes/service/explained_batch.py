@@ -1,4 +1,4 @@
-"""A write as it is explained: its rows in memory, and what becomes of each key."""
+"""The write of an explanation: its rows in memory, and the effect on each key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from app.writes.explanation import ExplainedKey, LiveRow
 
 _NUMBER: Final = "_hw_number"
 _STORED: Final = (WriteEffect.INSERT, WriteEffect.MERGE, WriteEffect.REPLACE)
-# Modes in which a row that comes with another partition stays where the first one was.
+# Merge modes in which a row with another partition stays in the partition of the first one.
 _STAYING: Final = (MergeMode.FIRST, MergeMode.PARTIAL, MergeMode.AGGREGATE)
 
 
@@ -90,7 +90,7 @@ def explained_keys(
     live: dict[bytes, LiveKey],
     storing: Storing,
 ) -> list[ExplainedKey]:
-    """Of the batch's `rows` in one task, each. `keys`: theirs, canonical; `live`: those that have a row."""
+    """Explains each of the batch's `rows` in one task. `keys`: their canonical keys; `live`: keys that have a row."""
     dataset = task.dataset
     names = dataset.record_key
     values = [[value for chunk in rows.column(name).chunks for value in to_objects(chunk)] for name in names]
@@ -150,7 +150,7 @@ def _slots(
     effects: Sequence[WriteEffect],
     storing: Storing,
 ) -> list[Slot | None]:
-    """Where each row would be stored; None where none is, where compaction decides that, or where nothing says."""
+    """The slot of each row; None where no row is stored, a compaction decides it, or the partition is unknown."""
     slots: list[Slot | None] = [None] * rows.num_rows
     dataset = task.dataset
     if storing in (Storing.LOG, Storing.POSTPONE) and dataset.bucket.target_rows is not None:
@@ -161,7 +161,7 @@ def _slots(
         stays = stored & (former >= 0)
         for number in np.flatnonzero(stays):
             slots[number] = task.files[int(former[number])].slot
-        # A key alone does not say in which partition its row would be.
+        # A key alone does not determine the partition of its row.
         stored &= ~stays & (not batch.keys_only)
     numbered = rows.append_column(_NUMBER, pa.array(np.arange(rows.num_rows))).filter(pa.array(stored))
     placement = Placement(dataset, task.slot, task.files)

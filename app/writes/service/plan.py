@@ -1,4 +1,4 @@
-"""Planning the writes of one dataset: what they find there, and the tasks that it takes."""
+"""Plans the writes of one dataset: reads the live files, and makes the tasks."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _tasks(basis: Basis, plan: Plan, live: Sequence[DataFile], attempt: str) -> 
 
 
 def _writes(decoded: Decoded) -> dict[int, tuple[StagedFile, ...]]:
-    """The input by the numbers that tasks know the writes by."""
+    """The input by the numbers of the writes in tasks."""
     return {number: made.staged for number, made in enumerate(decoded.inputs)}
 
 

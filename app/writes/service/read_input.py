@@ -1,4 +1,4 @@
-"""Reading the input of a write: what it brings, as staged rows."""
+"""Reads the input of a write as staged rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from app.writes.ports import InputStager, StagedInput
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadInput:
-    """Rows that the API has staged are taken as they are; a raw body is decoded; `stagers` make the others' rows."""
+    """Returns rows that the API has staged unchanged, decodes raw bodies, and has `stagers` make the other rows."""
 
     catalog: Catalog
     engine: WriteEngine
     stagers: Mapping[JobKind, InputStager]
 
     def run(self, job: Job, *, number: int, tag: str) -> StagedInput:
-        """`number`: another one each time that a write is read again, since its files then get other names.
+        """The staged input of a write. `number`: differs for each read of a write, since it is part of the file names.
 
         Raises what `InputStager.stage` and `WriteEngine.decode` raise.
         """

@@ -1,4 +1,4 @@
-"""Running waiting writes: a group is claimed, and taken from state to state until each of its writes has ended."""
+"""Runs waiting writes: claims a group, and moves it from state to state until each of its writes has ended."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Reached:
         return self._group
 
     def reach(self, group: WriteGroup) -> None:
-        """The group is in this state now."""
+        """Records the state of the group."""
         self._group = group
 
 
@@ -53,8 +53,7 @@ class _Reached:
 class RunWrites:
     """The worker's use case. `owner` names this worker process; `announce` is called when jobs have ended.
 
-    `stagers`: what makes the rows of the writes that come without any. `replans_max`: how often a group may come second
-    before it fails.
+    `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
     """
 
     catalog: Catalog
@@ -145,17 +144,17 @@ class RunWrites:
             return group.without(job)
 
     def _plan(self, group: WriteGroup, part: Decoded | Replan) -> WriteGroup:
-        """A part whose version has expired starts over, and one whose schema has moved is read again."""
+        """Plans a part. If its version has expired it starts over; if the schema has changed it is read again."""
         plan = PlanWrites(catalog=self.catalog, timeline=self.timeline)
         return group.moved(plan.run(group.tenant_id, part, group.attempt))
 
     def _merge(self, group: WriteGroup, part: Planned) -> WriteGroup:
-        """A write that does not go with the rows before it fails alone, and the others are merged again without it."""
+        """Merges a part. A write that conflicts with existing rows fails alone; the others are merged again without it."""
         try:
             with expired_if_missing(self.kept, group.tenant_id, [(part.dataset_id, part.plan.version)]):
                 messages = self.engine.merge(part.tasks, group.tag)
         except VersionExpired:
-            # Commits and a clean came between.
+            # Later commits and a clean have removed the version.
             return group.moved(part.decoded.from_the_head())
         merged = part.merged(messages)
         if not isinstance(merged, Refused):
@@ -165,7 +164,9 @@ class RunWrites:
         return group.without(*(job for job, _ in merged.errors))
 
     def _commit(self, group: WriteGroup) -> WriteGroup | Committed:
-        """A group whose claims were lost continues with the others, and one that came second with what has changed."""
+        """Commits the group. After lost claims it continues with the other jobs, after a conflict with the changed
+        parts.
+        """
         outcome = Publish(timeline=self.timeline).run(group.tenant_id, group.commits())
         match outcome:
             case Fenced():
@@ -180,7 +181,7 @@ class RunWrites:
     def _fail_affected(self, group: WriteGroup, error: HeadwaterError) -> None:
         """Fails the writes that the error concerns, if that is known, otherwise all. The others run again.
 
-        Of a transaction all fail, whichever is named; the store says so to the others.
+        All writes of a transaction fail with one of them; the store ends the others.
         """
         affected = group.affected(error) or group.jobs
         for job in affected:
@@ -199,7 +200,7 @@ class RunWrites:
 
 
 def _lost(race: Conflicted | Overtaken, times: int) -> CommitConflict:
-    """Why a group fails that came second too often."""
+    """The error of a group that has conflicted too often."""
     match race:
         case Conflicted():
             return CommitConflict(
