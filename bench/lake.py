@@ -54,7 +54,7 @@ class Lake(Protocol):
         ...
 
     def changes(self) -> Mapping[str, Callable[[], int]]:
-        """Ways to read what the last write changed, whole rows before and after, as Arrow; each returns the row count."""
+        """Ways to read what the last write changed, rows before and after, as Arrow; each returns the row count."""
         ...
 
     def read(self, where: str | None) -> int:

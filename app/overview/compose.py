@@ -9,7 +9,7 @@ from app.versions.service.versions import VersionOf
 
 
 def overview_store(platform: Platform) -> OverviewStore:
-    """What Postgres knows of the files of a version."""
+    """The overview of tables in Postgres."""
     return OverviewStore(platform.database)
 
 

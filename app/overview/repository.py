@@ -1,4 +1,4 @@
-"""Files, partitions and sums of a table: of what is visible at one version, whatever is committed meanwhile."""
+"""Files, partitions and sums of a table at one version, whatever is committed meanwhile."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class OverviewStore:
             )
 
     def base_statistics(self, tenant_id: str, dataset_id: str, version: int) -> Iterator[FileStatistics]:
-        """What is known of each base file, in any order."""
+        """The statistics of each base file, in any order."""
         file = _visible(dataset_id, version)
         query = select(file.row_count, file.schema_id, cast(file.statistics, Text).label("statistics")).where(
             file.kind == FileKind.BASE.value
@@ -162,14 +162,14 @@ class OverviewStore:
                 )
 
     def schemas(self, tenant_id: str, dataset_id: str) -> dict[int, Schema]:
-        """Every schema that the dataset had, by its id."""
+        """All schemas of the dataset, by id."""
         query = select(schema_versions.c.schema).where(schema_versions.c.dataset_id == dataset_id)
         with self._database.tenant(tenant_id) as connection:
             return {schema.id: schema for schema in connection.execute(query).scalars()}
 
 
 def _visible(dataset_id: str, version: int) -> Any:
-    """The columns of the files at a version: what is live still, and what was removed since, each with its index."""
+    """The columns of the files at a version: files that are still live, and files removed since, each by an index."""
     added = select(files).where(files.c.dataset_id == dataset_id, files.c.added_version <= version)
     still = added.where(files.c.removed_version.is_(None))
     return union_all(still, added.where(files.c.removed_version > version)).subquery().c
@@ -249,7 +249,7 @@ def _commits(connection: Connection, dataset_id: str, version: int) -> tuple[Com
 
 
 def _served(connection: Connection, dataset_id: str) -> dict[Action, Any]:
-    """When table services last ended well; their commits stay when their instants have been archived."""
+    """When table services last succeeded; their commits stay when their instants are archived."""
     names = [action.value for action in _SERVICES]
     ended = union_all(
         select(instants.c.action, instants.c.completed_at.label("ended_at")).where(
@@ -266,7 +266,7 @@ def _served(connection: Connection, dataset_id: str) -> dict[Action, Any]:
 
 
 def _consumers(connection: Connection, dataset_id: str) -> tuple[int, int | None]:
-    """How many there are, and how many changes the last of them has before it."""
+    """The number of consumers, and how many changes the one farthest behind has not committed."""
     behind = func.greatest(heads.c.next_offset - consumers.c.position, 0)
     query = (
         select(func.count().label("consumers"), func.max(behind).label("lag"))

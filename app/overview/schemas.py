@@ -51,7 +51,7 @@ class FileResponse(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Its name, which the column `_hw_file_name` of its rows shows."""
     kind: FileKind
-    """What it holds."""
+    """The kind of its rows: base, log, or postponed."""
     partition: Annotated[str, msgspec.Meta(examples=["day=2026-11-21"])]
     """The path of its partition; empty for a table without partitions."""
     bucket: int
@@ -61,27 +61,27 @@ class FileResponse(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
     """Its size."""
     rows: int
-    """Its rows as they are stored."""
+    """The number of its stored rows, deleted ones included."""
     live_rows: int
-    """Its rows that no deletion vector has taken out."""
+    """The number of its rows that no deletion vector deletes."""
     checksum: str
     """The checksum of its bytes."""
     schema_id: int
     """The schema that it was written with."""
     added_version: int | None
-    """The version since which the file is as it is here."""
+    """The version that added the file in this state."""
     written_version: int | None
     """The version that wrote it."""
     index: IndexKind | None
     """The kind of its key index; null for none."""
     clustered: ClusterOrder | None
-    """The order in which a clustering has put its rows; null for none."""
+    """The order of its rows, if a clustering wrote it; null otherwise."""
     statistics: dict[str, ColumnStatistics] | None
-    """What is known of its columns, by name; null unless `statistics` is requested."""
+    """The statistics of its columns, by name; null unless `statistics` is requested."""
 
 
 class FilePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Files of a version, in the order of their paths; every page of one walk is of the same version."""
+    """Files of a version by path; all pages of one list are of the same version."""
 
     items: list[FileResponse]
     """The files of this page."""
@@ -99,37 +99,37 @@ class PartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     values: Annotated[dict[str, str | None], msgspec.Meta(examples=[{"day": "2026-11-21"}])]
     """The values in its path, by name; null also for a value that is too long for a path."""
     base_files: int
-    """How many base files it has."""
+    """The number of its base files."""
     logs: int
-    """How many logs it has."""
+    """The number of its logs."""
     postponed: int
-    """How many postponed writes it has."""
+    """The number of its postponed writes."""
     rows: int
-    """Live rows of base files; what readers see if `exact`."""
+    """The number of live rows in base files; the number of rows that readers see if `exact`."""
     exact: bool
-    """Whether there are no logs, which may add, change or take out rows."""
+    """Whether there are no logs, which may add, change or delete rows."""
     log_rows: int
-    """Rows in logs."""
+    """The number of rows in logs."""
     postponed_rows: int
-    """Rows in postponed writes, which are visible after a compaction."""
+    """The number of rows in postponed writes, which are visible after a compaction."""
     size_bytes: int
     """The size of its files."""
     written_version: int
-    """The last commit that wrote to its files, also of a table service."""
+    """The version of the last commit that changed its files, table services included."""
     written_at: datetime
-    """When that was."""
+    """The time of that commit."""
     changed_version: int | None
-    """The last commit that changed its data; null where partitions are not marked."""
+    """The version of the last commit that changed its rows; null if partitions are not marked."""
     changed_at: datetime | None
-    """When that was; null where partitions are not marked."""
+    """The time of that commit; null if partitions are not marked."""
     done_version: int | None
-    """The version that has all of it; null where it is not done."""
+    """The version that has all of its data; null if it is not done."""
     done_at: datetime | None
-    """When it was done; null where it is not."""
+    """When it was done; null if it is not done."""
 
 
 class PartitionPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions of a version by path; every page of one walk is of the same version."""
+    """Partitions of a version by path; all pages of one list are of the same version."""
 
     items: list[PartitionResponse]
     """The partitions of this page."""
@@ -140,24 +140,24 @@ class PartitionPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowSums(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows of a table."""
+    """The numbers of rows of a table."""
 
     live: int
-    """Rows of base files that no deletion vector has taken out; what readers see if `exact`."""
+    """Rows of base files that no deletion vector deletes; the rows that readers see if `exact`."""
     exact: bool
     """Whether there are no logs."""
     deleted: int
-    """Rows of base files that deletion vectors have taken out."""
+    """Rows of base files that deletion vectors delete."""
     deleted_ratio: float
-    """These to all rows of base files."""
+    """The ratio of `deleted` to all rows of base files."""
     in_logs: int
-    """Rows in logs."""
+    """The number of rows in logs."""
     postponed: int
     """Rows in postponed writes."""
 
 
 class FileSums(msgspec.Struct, frozen=True, kw_only=True):
-    """The data files of a table."""
+    """The numbers of data files of a table."""
 
     base: int
     """Base files."""
@@ -166,13 +166,13 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
     postponed: int
     """Postponed writes."""
     small: int
-    """Base files that are far smaller than `target_bytes`."""
+    """Base files that are much smaller than `target_bytes`."""
     sizes: list[SizeClass]
     """Base files by size."""
 
 
 class ByteSums(msgspec.Struct, frozen=True, kw_only=True):
-    """The bytes of a table."""
+    """The bytes of the files of a table."""
 
     base: int
     """Of base files."""
@@ -187,22 +187,22 @@ class ByteSums(msgspec.Struct, frozen=True, kw_only=True):
     changelog: int
     """Of the files of the feed."""
     written: int
-    """Written to data files by all commits so far."""
+    """The bytes that all commits so far have written to data files."""
     write_amplification: float | None
-    """`written` to the bytes of live data files; null without any."""
+    """The ratio of `written` to the bytes of live data files; null without live files."""
 
 
 class ChangelogSums(msgspec.Struct, frozen=True, kw_only=True):
     """The changes that are kept."""
 
     changes: int
-    """How many there are."""
+    """Their number."""
     earliest_offset: int
-    """The first one."""
+    """The offset of the first one."""
     next_offset: int
     """The offset after the last one."""
     files: int
-    """The files that hold them."""
+    """The number of files that contain them."""
 
 
 class VersionSums(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,11 +213,11 @@ class VersionSums(msgspec.Struct, frozen=True, kw_only=True):
     latest: int
     """The latest version."""
     commits: Annotated[dict[Action, int], msgspec.Meta(examples=[{"commit": 7}])]
-    """How many commits there were so far, by action."""
+    """The number of commits so far, by action."""
 
 
 class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """When each table service last ended, also where it found nothing to do; null for never."""
+    """When each table service last succeeded, also without work to do; null if it never has."""
 
     compaction: datetime | None
     """The last compaction."""
@@ -231,25 +231,25 @@ class ConsumerSums(msgspec.Struct, frozen=True, kw_only=True):
     """The consumers of the feed."""
 
     count: int
-    """How many there are."""
+    """Their number."""
     lag: int | None
-    """The changes before the one that is farthest behind; null without consumers."""
+    """The number of changes that the consumer farthest behind has not committed; null without consumers."""
 
 
 class JobSums(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of the dataset that have not ended."""
 
     queued: int
-    """Those that wait."""
+    """Queued jobs."""
     running: int
-    """Those that run."""
+    """Running jobs."""
 
 
 class StatisticsResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A table in numbers."""
+    """Statistics of a table."""
 
     version: int
-    """The version that the numbers are of."""
+    """The version of the statistics."""
     committed_at: datetime | None
     """When it was committed; null before the first commit."""
     rows: RowSums
@@ -257,9 +257,9 @@ class StatisticsResponse(msgspec.Struct, frozen=True, kw_only=True):
     files: FileSums
     """Its files."""
     partitions: int
-    """How many partitions have files."""
+    """The number of partitions with files."""
     file_groups: int
-    """How many file groups have files."""
+    """The number of file groups with files."""
     size_bytes: ByteSums
     """Its bytes."""
     changelog: ChangelogSums
@@ -267,13 +267,13 @@ class StatisticsResponse(msgspec.Struct, frozen=True, kw_only=True):
     versions: VersionSums
     """Its versions."""
     served_at: ServiceTimes
-    """When table services last ended."""
+    """When table services last succeeded."""
     consumers: ConsumerSums
     """The consumers of its feed."""
     jobs: JobSums
     """Its jobs that have not ended."""
     columns: list[ColumnSummary]
-    """Bounds and nulls of the columns that were requested."""
+    """Bounds and null counts of the requested columns."""
 
 
 def file_response(file: DataFile, schema: Schema | None) -> FileResponse:
@@ -304,7 +304,7 @@ def _by_name(statistics: Mapping[str, ColumnStatistics], schema: Schema) -> dict
 def partition_response(
     record: PartitionRecord, partition_by: Sequence[str], mark: PartitionMark | None
 ) -> PartitionResponse:
-    """The JSON of a partition, with what is known of its being done."""
+    """The JSON of a partition, with its mark."""
     names = [partition_name(parse_partition(text)) for text in partition_by]
     segments = record.path.split("/") if names else []
     return PartitionResponse(

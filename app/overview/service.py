@@ -1,4 +1,4 @@
-"""Overviews of a table: its files, its partitions and its sums, without reading any file."""
+"""Overviews of a table: its files, its partitions and its sums, from the catalogue alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ListingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of what is there at `version`; all pages of a walk are of one version."""
+    """A page of items at `version`; all pages of one list are of the same version."""
 
     items: list[Any]
     version: int
@@ -71,7 +71,7 @@ class Overview:
         return self._page(dataset, at, None, read)
 
     def totals(self, dataset: Dataset) -> TableTotals:
-        """The sums of the table as it is now."""
+        """The sums of the table at the head."""
         return self.index.totals(
             dataset.tenant_id,
             dataset.id,
@@ -99,7 +99,7 @@ class Overview:
         query: FileQuery | None,
         read: Callable[[int, int, int], list[Any]],
     ) -> Listing:
-        """A page. What is there at a version never changes, so its token holds how many items came before."""
+        """A page. The items of a version never change, so its token contains the number of items before it."""
         subject = _digest(query)
         position = None if at.page_token is None else _decode(at.page_token, subject)
         requested_version = at.version
@@ -124,7 +124,7 @@ class _Position(NamedTuple):
 
 
 def _digest(query: FileQuery | None) -> str:
-    """What distinguishes the lists: with other filters, a position is another item."""
+    """Identifies a list by its filters, since a position in a list with other filters is another item."""
     return hashlib.sha256(msgspec.json.encode(query)).hexdigest()[:_DIGEST_DIGITS]
 
 

@@ -1,4 +1,4 @@
-"""What a table is made of at a version: its files, its partitions, and the sums of both."""
+"""The files and partitions of a table at a version, and the sums of both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.format.instant import Action
 
 
 class FileQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of the files of a version are wanted: of one partition by its path, of one kind; None for all."""
+    """A filter of the files of a version: by the path of a partition, by kind; None selects all."""
 
     partition: str | None = None
     kind: FileKind | None = None
@@ -21,9 +21,9 @@ class FileQuery(msgspec.Struct, frozen=True, kw_only=True):
 class PartitionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The files of one partition at a version.
 
-    `rows`: those of base files that no deletion vector has taken out. These are what readers see, unless there are
-    `logs`, which may bring more, or change or take out some. `written_version`: the last commit that wrote one of the
-    files or took rows out of one, maintenance too.
+    `rows`: the rows of base files that no deletion vector deletes. Readers see these, unless there are `logs`, which
+    may add, change or delete rows. `written_version`: the version of the last commit that wrote one of the files or
+    deleted rows of one, table services included.
     """
 
     path: str
@@ -39,7 +39,7 @@ class PartitionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KindTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """All files of a kind. `rows` as they are stored, `deleted` those that deletion vectors have taken out."""
+    """All files of a kind. `rows`: the stored rows. `deleted`: those of them that deletion vectors delete."""
 
     files: int = 0
     rows: int = 0
@@ -58,11 +58,11 @@ class SizeClass(msgspec.Struct, frozen=True, kw_only=True):
     """The base files of a range of sizes."""
 
     below: int | None
-    """They have fewer bytes, and no fewer than the bound of the class before; null for no bound."""
+    """The files have fewer bytes, and at least the bound of the previous class; null for no bound."""
     files: int
-    """How many there are."""
+    """Their number."""
     size_bytes: int
-    """Their size."""
+    """Their size in bytes."""
 
 
 class ChangelogTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,10 +82,10 @@ class CommitTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """The sums of a table at a version. `served`: when a table service last did its work, also if that was nothing.
+    """The sums of a table at a version. `served`: when each table service last succeeded, also without work to do.
 
-    `small_files`: base files far from the size at which the next is begun. `lag`: the changes that the consumer has
-    before it that is farthest behind the head; None without consumers.
+    `small_files`: base files that are much smaller than the target size. `lag`: the number of changes that the consumer
+    farthest behind has not committed; None without consumers.
     """
 
     kinds: Mapping[FileKind, KindTotals]

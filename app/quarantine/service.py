@@ -217,10 +217,10 @@ class Quarantine:
 
 
 def redriven_write(original: WriteRequest, dataset: DatasetDefinition) -> tuple[Operation, WriteOptions]:
-    """What records of a write are redriven as: the same write, but it never takes more out than its rows' keys.
+    """The request of a redrive: that of the original write, except that it removes no rows but those of its keys.
 
     An overwrite or a snapshot of a few repaired records would replace the whole table by them, so these are upserted,
-    or inserted where there is no key. What tied the write to a version or to a batch of a stream is spent.
+    or inserted without a key. The expected version and the batch of the original write are omitted.
     """
     options = WriteOptions(
         on_error=OnError.QUARANTINE,

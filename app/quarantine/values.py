@@ -1,4 +1,4 @@
-"""Values of quarantines that the use cases and their ports exchange."""
+"""Values of the quarantine: ranges and parts of its files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RecordRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QuarantinePart(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` records of a quarantine file, from row `first` of it on, and what is known of them.
+    """`count` records of a quarantine file, from row `first` of it on, and the state of each.
 
     `number`: the file's own, in the order in which files came. `redriven`: by row, the job that redrove a record.
     """

@@ -51,7 +51,7 @@ def changes_sql(plan: ViewPlan, relations: Mapping[str, str]) -> str:
 
 
 def rows_sql(plan: ViewPlan, relations: Mapping[str, str], record_key: Sequence[str]) -> str:
-    """The SQL of all rows of the view. It fails with the key if several rows have one, unless the plan excludes that."""
+    """The SQL of all rows of the view. It fails if several rows have one key, unless the plan excludes that."""
     rows = to_spark_sql(plan, relations)
     if not record_key or (plan.suggested_key and set(plan.suggested_key) <= set(record_key)):
         return rows

@@ -380,7 +380,7 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self.moved(back), replans=self.replans + 1)
 
     def affected(self, error: HeadwaterError) -> list[Job]:
-        """The writes that the error concerns, if that is known: the one with the damaged file, or that of the dataset."""
+        """The writes that the error concerns, if known: the one with the damaged file, or that of the dataset."""
         damaged = error.facts.get("path") if isinstance(error, CorruptFile) else None
         reading = [
             made.job
@@ -398,7 +398,7 @@ _RANKS: Final = {Claimed: 0, Decoded: 1, Replan: 1, Planned: 2, Merged: 3}
 
 
 def _check_sum(job: Job, sent: int, counts: RowCounts, refused: int, *, scoped: bool) -> None:
-    """Raises HeadwaterError unless every input row is accounted for. Rows that a scope removes are counted separately."""
+    """Raises HeadwaterError unless every input row is accounted for. Rows that a scope removes are extra."""
     counted = counts.inserted + counts.updated + counts.unchanged + refused
     if not scoped:
         counted += counts.deleted

@@ -98,6 +98,6 @@ for report in hunt([needless, held, gone]):
 """
 
 
-def test_guard_that_its_tests_do_not_need_survives() -> None:
+def test_guard_that_no_test_needs_is_reported_as_survived() -> None:
     done = run("-c", _THREE)
     assert (done.returncode, done.stdout) == (0, "needless survived,held caught,gone broken,")

@@ -27,7 +27,7 @@ def test_both_clients_have_the_same_operations_and_parameters() -> None:
     assert blocking == asynchronous
 
 
-def test_it_writes_waits_follows_and_reads(service, api_key, orders, tmp_path: Path) -> None:
+def test_async_client_writes_waits_follows_and_reads(service, api_key, orders, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("id,note\n" + "".join(f"{number},{'x' * 100}\n" for number in range(10, 8_000)))
 
@@ -114,7 +114,7 @@ def test_a_file_is_streamed_with_its_length_and_sent_again_from_its_start(pauses
     assert len({request.headers["idempotency-key"] for request in sent}) == 1
 
 
-def test_it_repeats_what_is_safe_to_repeat(pauses) -> None:
+def test_async_client_retries_only_idempotent_requests(pauses) -> None:
     busy = problem(503, "unavailable", {"retry-after": "3"})
     client, sent = answering(busy, httpx.ReadError("gone"), job())
     assert asyncio.run(client.compact("orders")).id == "j"

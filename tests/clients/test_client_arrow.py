@@ -33,7 +33,7 @@ DATA = [
 
 
 @pytest.mark.parametrize("data", DATA, ids=["stream", "file", "two files"])
-def test_each_library_gets_the_same_rows(data: ArrowData) -> None:
+def test_arrow_data_has_the_same_rows_in_each_library(data: ArrowData) -> None:
     assert data.to_arrow() == TABLE
     assert data.to_polars().equals(pl.DataFrame(ROWS))
     frame = data.to_pandas()
@@ -77,7 +77,7 @@ def test_a_missing_package_is_named(monkeypatch, package: str, method: str, extr
     assert missing.value.name == package
 
 
-def test_the_client_loads_none_of_them() -> None:
+def test_import_of_the_client_loads_no_arrow_library() -> None:
     program = (
         "import sys, headwater_client; print(*{'pyarrow', 'pandas', 'polars', 'duckdb'} & set(sys.modules))"
     )

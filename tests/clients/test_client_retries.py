@@ -34,7 +34,7 @@ def pauses(monkeypatch):
     return seconds
 
 
-def test_the_pause_between_attempts_takes_its_time():
+def test_client_waits_between_attempts():
     client, sent = answering(problem(503, "unavailable", {"retry-after": "1"}), job())
     began = time.monotonic()
     client.get_job("j")

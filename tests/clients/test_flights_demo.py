@@ -25,7 +25,7 @@ def output_of(screen):
     return screen.console.file.getvalue()
 
 
-def test_day_is_replayed_followed_and_checked(service, headwater, screen):
+def test_demo_replays_follows_and_checks_a_day(service, headwater, screen):
     source, dataset = load(1), headwater.create_dataset(FLIGHTS)
     with service.working(), screen.bars():
         replayed = replay(screen, headwater, dataset, source, in_flight=2)

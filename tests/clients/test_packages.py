@@ -59,7 +59,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build(ROOT, parts, tmp_path_factory.mktemp("server"))
 
 
-def test_the_client_contains_itself_only_with_types_and_licence(client: Built) -> None:
+def test_client_package_contains_only_its_modules_types_and_licence(client: Built) -> None:
     folders = {name.partition("/")[0] for name in client.files}
     assert folders == {"headwater_client", "headwater_client-0.1.0.dist-info"}
     assert "headwater_client/py.typed" in client.files

@@ -149,7 +149,7 @@ def test_modules_of_all_packages_are_found():
 
 
 @pytest.mark.parametrize("folder", PENDING)
-def test_every_pending_folder_has_a_riddle(folder):
+def test_every_pending_folder_has_a_discouraged_phrase(folder):
     names = [name for name in tracked(folder) if name.endswith(".py")]
     lines = [line for name in names for _, line in code_prose((ROOT / name).read_text(encoding="utf-8"))]
     assert any(BANNED.search(words(line)) for line in lines)
@@ -182,7 +182,7 @@ def test_every_exception_is_needed():
     "sentence",
     ["It is told what became of it.", "Those of old go by and by.", "1,000 unless said.", "It is none."],
 )
-def test_a_riddle_is_noticed(sentence):
+def test_discouraged_phrase_is_found(sentence):
     assert BANNED.search(sentence)
 
 
@@ -195,7 +195,7 @@ def test_a_riddle_is_noticed(sentence):
         'def f():\n    raise ValueError(f"{1} is asked for")',
     ],
 )
-def test_a_riddle_in_code_is_noticed(source):
+def test_discouraged_phrase_in_code_is_found(source):
     assert any(BANNED.search(words(line)) for _, line in code_prose(source))
 
 

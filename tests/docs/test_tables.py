@@ -44,6 +44,22 @@ OPERATIONS = [(method.upper(), path) for path, methods in DOCUMENT["paths"].item
 KNOWN = {*VARIABLES, "HEADWATER_URL", "HEADWATER_API_KEY"}
 
 
+# Folders whose files and modules documents name, and files that exist only after a run.
+FOLDERS = (
+    "app",
+    "workers",
+    "clients",
+    "migrations",
+    "openapi",
+    "tests",
+    "requirements",
+    "bench",
+    "examples",
+    "docs",
+)
+GENERATED = ("bench/results/NAME.json", "bench/results/write.json")
+
+
 def name(document):
     return str(document.relative_to(ROOT))
 
@@ -124,6 +140,12 @@ def test_parameter_limits_are_documented(method, path):
         ), parameter["name"]
 
 
+def test_deprecations_are_documented():
+    deprecated = '"deprecated": true' in json.dumps(DOCUMENT)
+    section = (DOCS / "api.md").read_text().partition("### Deprecation")[2]
+    assert deprecated != ("No operation is deprecated at present" in section)
+
+
 def test_every_section_is_an_existing_operation():
     headings = re.findall(r"^#+ `([A-Z]+) (.*)`$", (DOCS / "api.md").read_text(), re.MULTILINE)
     assert set(headings) == {*OPERATIONS, ("GET", "/schema")}
@@ -198,6 +220,12 @@ def test_documented_types_equal_the_supported_ones():
     assert len(named) > 18
 
 
+def module_paths(module):
+    """The path of a module, and that of the module of a name: `app.files.storage.Storage`."""
+    path = module.replace(".", "/")
+    return path, path.rpartition("/")[0]
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_documents_name_existing_tests_paths_and_settings(document):
     text = document.read_text(encoding="utf-8")
@@ -212,10 +240,13 @@ def test_documents_name_existing_tests_paths_and_settings(document):
     missing = {found for found in re.findall(r"`(test_\w+)`", text) if found not in tests}
     missing |= {
         path
-        for path in re.findall(
-            r"`((?:app|workers|clients|migrations|openapi|tests|requirements)/[\w./-]*)`", text
-        )
-        if not (ROOT / path).exists()
+        for path in re.findall(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]*)`", text)
+        if not (ROOT / path).exists() and path not in GENERATED
+    }
+    missing |= {
+        module
+        for module in re.findall(rf"`((?:{'|'.join(FOLDERS)})(?:\.\w+)+)`", text)
+        if not any((ROOT / f"{path}{end}").exists() for path in module_paths(module) for end in ("", ".py"))
     }
     missing |= {word for word in re.findall(r"\bHEADWATER_[A-Z_]+[A-Z]\b", text) if word not in KNOWN}
     assert not missing

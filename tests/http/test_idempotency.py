@@ -59,7 +59,7 @@ def test_a_body_that_does_not_fit_leaves_the_key_free(client):
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "ü"])
-def test_a_key_that_is_none_is_refused(client, key):
+def test_malformed_idempotency_key_is_refused(client, key):
     answer = client.post("/datasets", json=ORDERS, headers={"Idempotency-Key": key.encode()})
     problem(answer, 400, "invalid-request")
 

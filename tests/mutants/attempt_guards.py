@@ -14,7 +14,7 @@ ATTEMPT_GUARDS: Final = (
         without=":",
         tests=(
             "tests.writes.service.test_plan_writes::test_messages_made_under_an_earlier_schema_are_made_again",
-            "tests.writes.test_attempt::test_basis_of_a_plan",
+            "tests.writes.test_attempt::test_plan_is_based_on_the_head_or_on_the_version_of_valid_messages",
         ),
     ),
     Guard(
@@ -23,9 +23,9 @@ ATTEMPT_GUARDS: Final = (
         text="if evolved is not None and evolved.schema.id <= schema_id:",
         without="if False:",
         tests=(
-            "tests.writes.service.test_plan_writes::test_schema_that_another_write_brought_first_has_the_input_read_again",
-            "tests.writes.test_attempt::test_basis_of_a_plan",
-            "tests.writes.service.test_run_writes::test_write_that_brings_a_column_which_another_brought_first_is_read_again",
+            "tests.writes.service.test_plan_writes::test_input_is_read_again_after_another_write_merged_the_same_schema",
+            "tests.writes.test_attempt::test_plan_is_based_on_the_head_or_on_the_version_of_valid_messages",
+            "tests.writes.service.test_run_writes::test_write_that_adds_an_already_added_column_is_read_again",
         ),
     ),
     Guard(
@@ -34,8 +34,8 @@ ATTEMPT_GUARDS: Final = (
         text="version=decoded.restored.read_version",
         without="version=found.version",
         tests=(
-            "tests.writes.service.test_plan_writes::test_restore_is_planned_where_its_rows_were_compared_with_the_table",
-            "tests.writes.test_attempt::test_basis_of_a_plan",
+            "tests.writes.service.test_plan_writes::test_restore_is_planned_at_the_version_that_its_rows_were_compared_with",
+            "tests.writes.test_attempt::test_plan_is_based_on_the_head_or_on_the_version_of_valid_messages",
         ),
     ),
     Guard(
@@ -44,8 +44,8 @@ ATTEMPT_GUARDS: Final = (
         text="version=part.version, messages",
         without="version=found.version, messages",
         tests=(
-            "tests.writes.service.test_plan_writes::test_groups_with_a_message_are_planned_no_more_and_the_others_where_these_are_valid",
-            "tests.writes.test_attempt::test_basis_of_a_plan",
+            "tests.writes.service.test_plan_writes::test_only_groups_without_a_message_are_planned_at_the_version_of_the_messages",
+            "tests.writes.test_attempt::test_plan_is_based_on_the_head_or_on_the_version_of_valid_messages",
         ),
     ),
     Guard(
@@ -121,7 +121,7 @@ ATTEMPT_GUARDS: Final = (
 """,
         tests=(
             "tests.writes.test_attempt::test_commit_moves_the_positions_that_its_input_reaches",
-            "tests.writes.service.test_run_writes::test_refresh_that_always_comes_second_fails",
+            "tests.writes.service.test_run_writes::test_refresh_that_always_conflicts_fails",
         ),
     ),
     Guard(
@@ -180,7 +180,7 @@ ATTEMPT_GUARDS: Final = (
         without="back = part.decoded",
         tests=(
             "tests.writes.test_attempt::test_refresh_that_was_overtaken_is_derived_again",
-            "tests.writes.service.test_run_writes::test_refresh_whose_changes_another_took_in_first_derives_its_rows_again",
+            "tests.writes.service.test_run_writes::test_refresh_overtaken_by_another_derives_its_rows_again",
         ),
     ),
     Guard(
@@ -190,7 +190,7 @@ ATTEMPT_GUARDS: Final = (
         without="self.moved(back)",
         tests=(
             "tests.writes.test_attempt::test_refresh_that_was_overtaken_is_derived_again",
-            "tests.writes.service.test_run_writes::test_write_that_loses_too_often_fails_and_names_the_winner",
+            "tests.writes.service.test_run_writes::test_write_that_conflicts_too_often_fails_and_names_the_other_commit",
         ),
     ),
     Guard(
@@ -199,8 +199,8 @@ ATTEMPT_GUARDS: Final = (
         text="if group.replans == self.replans_max:",
         without="if False:",
         tests=(
-            "tests.writes.service.test_run_writes::test_write_that_loses_too_often_fails_and_names_the_winner",
-            "tests.writes.service.test_run_writes::test_refresh_that_always_comes_second_fails",
+            "tests.writes.service.test_run_writes::test_write_that_conflicts_too_often_fails_and_names_the_other_commit",
+            "tests.writes.service.test_run_writes::test_refresh_that_always_conflicts_fails",
         ),
     ),
     Guard(
@@ -216,7 +216,7 @@ ATTEMPT_GUARDS: Final = (
         text="return self.decoded.retained(held)",
         without="return (left := self.decoded.retained(held)) and replace(self, decoded=left)",
         tests=(
-            "tests.writes.test_attempt::test_writes_of_a_dataset_go_on_without_one_that_failed",
+            "tests.writes.test_attempt::test_failed_write_does_not_stop_later_writes_of_its_dataset",
             "tests.writes.test_attempt::test_fenced_group_continues_with_the_claims_that_are_held",
             "tests.writes.service.test_run_writes::test_cancelled_write_is_left_out_and_the_others_are_committed",
         ),
@@ -231,7 +231,7 @@ ATTEMPT_GUARDS: Final = (
 )
         return replace(self, inputs=inputs)""",
         tests=(
-            "tests.writes.test_attempt::test_writes_of_a_dataset_go_on_without_one_that_failed",
+            "tests.writes.test_attempt::test_failed_write_does_not_stop_later_writes_of_its_dataset",
             "tests.writes.test_attempt::test_fenced_group_continues_with_the_claims_that_are_held",
         ),
     ),
@@ -272,14 +272,14 @@ ATTEMPT_GUARDS: Final = (
         module="app.writes.attempt",
         text="round=self.round + back",
         without="round=self.round",
-        tests=("tests.writes.test_attempt::test_another_round_begins_when_a_part_goes_back_and_only_then",),
+        tests=("tests.writes.test_attempt::test_round_grows_only_when_a_part_goes_back",),
     ),
     Guard(
         name="a group that lost a write begins a round",
         module="app.writes.attempt",
         text="round=self.round + 1",
         without="round=self.round",
-        tests=("tests.writes.test_attempt::test_group_that_loses_a_write_begins_another_round",),
+        tests=("tests.writes.test_attempt::test_group_without_one_of_its_writes_begins_another_round",),
     ),
     Guard(
         name="jobs of a worker that fails go back",
@@ -288,7 +288,7 @@ ATTEMPT_GUARDS: Final = (
             self.jobs.release(tenant_id, reached.group.claims)
 """,
         tests=(
-            "tests.writes.service.test_run_writes::test_worker_that_fails_in_an_unknown_way_puts_its_writes_back",
+            "tests.writes.service.test_run_writes::test_unexpected_error_returns_the_writes_to_the_queue",
         ),
     ),
     Guard(

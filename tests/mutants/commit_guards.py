@@ -16,9 +16,7 @@ COMMIT_GUARDS: Final = (
         without="""\
             unknown = False
 """,
-        tests=(
-            "tests.timeline.service.test_publish::test_commit_that_happened_although_its_answer_was_lost_is_published_once",
-        ),
+        tests=("tests.timeline.service.test_publish::test_commit_with_a_lost_response_is_published_once",),
     ),
     Guard(
         name="a commit waits for the database",
@@ -136,7 +134,7 @@ COMMIT_GUARDS: Final = (
         text="if not move_follower(connection, each.dataset_id, each.name, each.since, each.next_since):",
         without="if move_follower(connection, each.dataset_id, each.name, each.since, each.next_since) is None:",
         tests=(
-            "tests.timeline.repository.test_consistency::test_commit_whose_input_another_has_taken_in_is_refused",
+            "tests.timeline.repository.test_consistency::test_commit_of_already_processed_input_is_refused",
         ),
     ),
     Guard(
@@ -145,7 +143,7 @@ COMMIT_GUARDS: Final = (
         text="if overtaken is not None:",
         without="if False:",
         tests=(
-            "tests.timeline.repository.test_consistency::test_commit_whose_input_another_has_taken_in_is_refused",
+            "tests.timeline.repository.test_consistency::test_commit_of_already_processed_input_is_refused",
         ),
     ),
     Guard(

@@ -20,7 +20,7 @@ JOB_GUARDS: Final = (
         text="tuple_(jobs.c.id, jobs.c.epoch).in_(pairs)",
         without="jobs.c.id.in_([job_id for job_id, _ in pairs])",
         tests=(
-            "tests.jobs.repository.test_held_claims::test_worker_whose_job_another_has_claimed_since_changes_nothing",
+            "tests.jobs.repository.test_held_claims::test_worker_with_a_superseded_claim_changes_nothing",
         ),
     ),
     Guard(
@@ -30,7 +30,7 @@ JOB_GUARDS: Final = (
             epoch=jobs.c.epoch + 1,
 """,
         tests=(
-            "tests.jobs.repository.test_held_claims::test_worker_whose_job_another_has_claimed_since_changes_nothing",
+            "tests.jobs.repository.test_held_claims::test_worker_with_a_superseded_claim_changes_nothing",
         ),
     ),
     Guard(

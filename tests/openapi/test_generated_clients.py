@@ -93,7 +93,7 @@ def test_generated_python_client_follows_the_api(service, tmp_path):
 @pytest.mark.skipif(
     shutil.which("java") is None, reason="Java, which runs OpenAPI Generator, is not installed"
 )
-def test_a_python_client_of_another_generator(service, tmp_path):
+def test_python_client_of_another_generator_follows_the_api(service, tmp_path):
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
     installed = subprocess.run(
         [*pip, "--target", "generator", "-r", HERE / "openapi_generator" / "requirements.txt"],
@@ -122,7 +122,7 @@ def test_a_python_client_of_another_generator(service, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go, which compiles the Go client, is not installed")
-def test_a_go_client(service, tmp_path):
+def test_generated_go_client_follows_the_api(service, tmp_path):
     folder = tmp_path / "go"
     shutil.copytree(HERE / "go", folder, ignore=shutil.ignore_patterns("headwater"))
     (folder / "headwater").mkdir()

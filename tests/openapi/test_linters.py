@@ -62,7 +62,7 @@ def by_document(problems: list[Any], rule: Callable[[Any], str], file: Callable[
 
 
 @needs_npm
-def test_redocly_reports_nothing_but_what_is_wrong(folder: Path) -> None:
+def test_redocly_reports_errors_only_in_a_broken_document(folder: Path) -> None:
     text = reported(folder, "redocly", "lint", "--config", str(RULES / "redocly.yaml"), "--format", "json")
     # A report for each document.
     reports = [
@@ -78,7 +78,7 @@ def test_redocly_reports_nothing_but_what_is_wrong(folder: Path) -> None:
 
 
 @needs_npm
-def test_spectral_reports_nothing_but_what_is_wrong(folder: Path) -> None:
+def test_spectral_reports_errors_only_in_a_broken_document(folder: Path) -> None:
     rules = str(RULES / "spectral.yaml")
     report = reported(folder, "spectral", "lint", "--quiet", "-F", "hint", "-f", "json", "-r", rules)
     found = by_document(json.loads(report), lambda each: each["code"], lambda each: each["source"])

@@ -61,7 +61,7 @@ def test_filter_cuts_a_long_suggestion():
 
 
 @pytest.mark.parametrize("text", ['parcel LIKE "A%"', 'day = DATE "2026-11-21"'])
-def test_filter_says_what_quotes_enclose(text):
+def test_filter_error_explains_single_and_double_quotes(text):
     assert "double quotes enclose names, single quotes strings" in refused_filter(text).detail
 
 

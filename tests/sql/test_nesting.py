@@ -82,7 +82,7 @@ def test_bracket_without_a_partner_is_named(sql, reason):
     assert reason in error.value.detail
 
 
-def test_words_after_a_dot_open_and_close_nothing():
+def test_keywords_after_a_dot_are_names_and_do_not_nest():
     schema = Schema(id=1, fields=(Field(id=1, name="s", type="struct<`case`: int32, `end`: int32>"),))
     assert parse_filter("(s.case = 1) AND (s.end = 2)", schema).text == "(s.case = 1) AND (s.end = 2)"
     with pytest.raises(HeadwaterError, match='no member "case"'):

@@ -157,7 +157,9 @@ RESTORING: Final = decoded(written(write_job(operation=Operation.SNAPSHOT), rest
         ),
     ],
 )
-def test_basis_of_a_plan(part: Decoded | Replan, found: Dataset, expected: Basis | Claimed) -> None:
+def test_plan_is_based_on_the_head_or_on_the_version_of_valid_messages(
+    part: Decoded | Replan, found: Dataset, expected: Basis | Claimed
+) -> None:
     assert basis_of(part, found) == expected
 
 
@@ -244,7 +246,7 @@ def test_row_that_is_lost_or_doubled_is_never_committed(counts: RowCounts) -> No
         merged(of_rows(5), message("a", counts)).commit()
 
 
-def test_rows_that_a_scope_takes_out_come_on_top() -> None:
+def test_rows_removed_by_a_scope_are_counted_separately() -> None:
     before, scope = of_rows(2), WriteScope()
     commit = merged(before, message("a", RowCounts(inserted=1, unchanged=1, deleted=9)), scope=scope).commit()
     assert commit.outcomes[0].counts.deleted == 9
@@ -270,7 +272,7 @@ def test_no_op_counts_its_rows_as_unchanged_and_leaves_the_schema() -> None:
     assert commit.scope == WriteScope()
 
 
-def test_commit_of_a_write_that_brings_a_schema_is_planned_on_the_one_before() -> None:
+def test_commit_that_merges_a_schema_is_planned_on_the_previous_one() -> None:
     before = decoded(written(write_job(), 1, definition=EVOLVED))
     commit = merged(before, message("a", ONE), dataset=NEXT_SCHEMA).commit()
     assert (commit.definition, commit.schema_id) == (EVOLVED, 1)
@@ -394,11 +396,11 @@ def test_all_parts_are_decoded_before_one_is_merged_and_merged_before_they_are_c
         (write_job(restores=RestoreTarget(instants=1)), "restore"),
     ],
 )
-def test_stage_names_how_the_input_is_made(job: Job, stage: str) -> None:
+def test_stage_of_a_new_group_depends_on_its_input(job: Job, stage: str) -> None:
     assert WriteGroup.of([job]).stage == stage
 
 
-def test_another_round_begins_when_a_part_goes_back_and_only_then() -> None:
+def test_round_grows_only_when_a_part_goes_back() -> None:
     job = write_job()
     group = WriteGroup.of([job])
     names = [group.attempt]
@@ -425,7 +427,7 @@ def test_attempts_at_a_write_name_their_files_differently() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_group_that_loses_a_write_begins_another_round() -> None:
+def test_group_without_one_of_its_writes_begins_another_round() -> None:
     """Also if that is not the write whose name is in the paths."""
     before = of_rows(1, 1)
     first, second = before.jobs
@@ -435,7 +437,7 @@ def test_group_that_loses_a_write_begins_another_round() -> None:
         assert len({group.attempt, group.fenced(Fenced(held=frozenset({first.id}))).attempt}) == 2
 
 
-def test_writes_of_a_dataset_go_on_without_one_that_failed() -> None:
+def test_failed_write_does_not_stop_later_writes_of_its_dataset() -> None:
     before = of_rows(1, 1)
     first, second = before.jobs
     group = group_of(merged(before, message("a", ONE, ONE)))
@@ -497,7 +499,7 @@ def test_committed_group_names_the_version_of_each_dataset() -> None:
 # Whose error it is
 
 
-def test_damaged_input_is_the_error_of_its_write() -> None:
+def test_error_of_a_damaged_input_concerns_its_write_only() -> None:
     inputs = [written(write_job()), written(write_job())]
     damaged = CorruptFile("damaged", path=inputs[1].staged[0].path)
     for part in (decoded(*inputs), planned(decoded(*inputs)), merged(decoded(*inputs))):
@@ -505,13 +507,13 @@ def test_damaged_input_is_the_error_of_its_write() -> None:
     assert group_of(decoded(*inputs)).affected(CorruptFile("damaged", path="another")) == []
 
 
-def test_damaged_input_is_known_while_others_are_still_read() -> None:
+def test_error_of_a_damaged_input_is_attributed_during_decoding() -> None:
     jobs = [write_job(), write_job()]
     part = claimed(*jobs).read(replace(written(jobs[0]), staged=(staged(1, "first"),)))
     assert group_of(part).affected(CorruptFile("damaged", path="first")) == [jobs[0]]
 
 
-def test_error_in_a_transaction_is_that_of_the_dataset_that_was_worked_on() -> None:
+def test_error_in_a_transaction_concerns_the_dataset_in_progress() -> None:
     group = transaction()
     error = StorageFull("no room", path="data")
     assert group.affected(error) == [group.jobs[0]]
@@ -520,12 +522,12 @@ def test_error_in_a_transaction_is_that_of_the_dataset_that_was_worked_on() -> N
     assert group.moved(first.read(written(group.jobs[0]))).affected(error) == [group.jobs[1]]
 
 
-def test_error_of_a_commit_of_a_transaction_is_that_of_the_dataset_that_it_names() -> None:
+def test_commit_error_of_a_transaction_concerns_the_dataset_that_it_names() -> None:
     parts = [merged(decoded(written(write_job(name)), dataset_id=name)) for name in "ab"]
     group = group_of(*parts, together=True)
     assert group.affected(HeadwaterError("lost", dataset_id="b")) == [group.jobs[1]]
     assert group.affected(HeadwaterError("unknown")) == []
 
 
-def test_error_of_a_group_of_independent_writes_is_that_of_all() -> None:
+def test_error_of_independent_writes_concerns_all_of_them() -> None:
     assert group_of(of_rows(1, 1)).affected(StorageFull("no room", path="data")) == []

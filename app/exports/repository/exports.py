@@ -1,4 +1,4 @@
-"""Exports: added, changed and ended along with the consumers that hold their positions. All time is the database's."""
+"""Exports and the consumers of their positions, which change together. All time is the database's clock."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ExportStore:
             )
             export = find_export(connection, export_id)
             if definition.schedule is None and _idle(export):
-                # Nothing will ever run by itself, so it must not hold the feed.
+                # Without a schedule it would keep the feed for ever, so it ends.
                 end_export(connection, export)
             else:
                 wake_follower(connection, export.dataset_id, consumer_name(export_id))
@@ -126,7 +126,7 @@ class ExportStore:
             connection.execute(delete(exports).where(exports.c.id == export_id))
 
     def start(self, tenant_id: str, export_id: str, new: NewRun) -> StartedRun:
-        """The run from where the export stopped to the head: one that is under way, that failed, or a new one.
+        """The run from the position of the export to the head: an unfinished one, a failed one, or a new one.
 
         Raises NotFound, ExportEnded, OffsetExpired, IdempotencyMismatch.
         """
@@ -232,7 +232,7 @@ def _go_on(connection: Connection, export: Export, bounds: FeedBounds, change: E
     """Reactivates an ended export, if the change requests that. Raises ExportEnded, OffsetExpired."""
     if change.state is not ExportState.ACTIVE:
         raise ExportEnded(
-            "The export has ended; send `state: active` for it to go on",
+            "The export has ended; send `state: active` to continue it",
             offset=export.offset,
             until=export.definition.until,
         )
@@ -240,7 +240,7 @@ def _go_on(connection: Connection, export: Export, bounds: FeedBounds, change: E
 
 
 def _resume(connection: Connection, export: Export, bounds: FeedBounds) -> None:
-    """Gives an ended export its consumer again, where it stopped. Raises ExportEnded, OffsetExpired."""
+    """Adds the consumer of an ended export again, at its final position. Raises ExportEnded, OffsetExpired."""
     refuse_ended(export)
     _follow(
         connection, export.dataset_id, export.id, export.definition, resolve_position(export.offset, bounds)

@@ -1,4 +1,4 @@
-"""Returns how far datasets were reported to the Hive metastore."""
+"""The state of reports to the Hive metastore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and numbers of a table."""
+"""Files and statistics of a table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def list_files(
     overview: Provided[Overview],
     threads: Provided[Threads],
 ) -> FilePage:
-    """Lists what the table is made of at a version: base files, logs that readers merge in, and postponed writes."""
+    """Lists the data files of a version: base files, logs, which readers merge in, and postponed writes."""
     at = msgspec.convert(options, ListingRequest, from_attributes=True)
     query = FileQuery(partition=options.partition, kind=options.kind)
     page = await threads.run(overview.files, found, query, at)
@@ -67,9 +67,9 @@ async def read_statistics(
         ),
     ] = None,
 ) -> StatisticsResponse:
-    """Returns rows, files and bytes by kind, commits so far, what is kept, how far consumers are behind, what waits.
+    """Returns numbers of rows, files and bytes by kind, commits, kept changes and versions, lag, and unfinished jobs.
 
-    All of it comes from the catalogue; no file is read.
+    All of them come from the catalogue; no file is read.
     """
     summaries = await threads.run(overview.columns, found, columns)
     totals = await threads.run(overview.totals, found)

@@ -30,7 +30,7 @@ async def list_partitions(
 ) -> PartitionPage:
     """Lists the partitions that have files, with their rows and bytes. A table without partitions has one.
 
-    Whether a partition is done is as of now, whichever version its files are of.
+    Whether a partition is done is its state now, also with an earlier version of its files.
     """
     at = msgspec.convert(options, ListingRequest, from_attributes=True)
     page = await threads.run(overview.partitions, found, at)

@@ -36,7 +36,7 @@ _FORMATTED: Final = (*DELIVERY_COLUMNS, webhook_deliveries.c.telling.label("deli
 _SECONDS_UNTIL_DUE: Final = func.extract(
     "epoch", webhook_deliveries.c.next_attempt_at - func.clock_timestamp()
 )
-# More than one for each that is made, so that what there is of earlier times gets less.
+# More than one for each new message, so that old messages become fewer.
 _PURGED_AT_ONCE: Final = 4
 
 
@@ -48,7 +48,7 @@ class DeliveryStore:
         self._keep_seconds = keep_seconds
 
     def work(self, tenant_id: str, webhook_id: str) -> DeliveryWork | None:
-        """What there is to do; None if the webhook is gone."""
+        """The next work of the webhook; None if it is gone."""
         next_pending = (
             select(*_FORMATTED, _SECONDS_UNTIL_DUE.label("waits"))
             .where(webhook_deliveries.c.webhook_id == webhook_id, _PENDING)
@@ -60,7 +60,7 @@ class DeliveryStore:
                 webhook = find_webhook(connection, webhook_id)
             except NotFound:
                 return None
-            # What is not at the position was sent before, and is sent again.
+            # A message that is not at the position was sent before, and is redelivered.
             at_position = webhook_deliveries.c.since == webhook.position
             ahead = connection.execute(next_pending.where(at_position)).one_or_none()
             behind = connection.execute(next_pending.where(~at_position)).one_or_none()
@@ -81,7 +81,7 @@ class DeliveryStore:
         delivery_format: DeliveryFormat,
         next_since: int,
     ) -> FormattedDelivery | None:
-        """Makes the message of the changes from the consumer's position to `next_since`; None if the hold was lost."""
+        """Makes the message of the changes from the consumer's position to `next_since`; None if the claim was lost."""
         webhook_id = consumer.name.removeprefix(follower_name(""))
         with self._database.tenant(tenant_id) as connection:
             if lock_row(connection, webhook_id) is None or not _holds(connection, consumer):
@@ -157,7 +157,7 @@ class DeliveryStore:
                     _pause(connection, delivery.webhook_id, Fault.of(WebhookGivenUp(failures, reply)))
 
     def pause(self, tenant_id: str, webhook_id: str, error: Fault) -> None:
-        """Pauses a webhook that cannot go on by itself."""
+        """Pauses a webhook that cannot continue."""
         with self._database.tenant(tenant_id) as connection:
             _pause(connection, webhook_id, error)
 
@@ -233,7 +233,7 @@ def _attempted(
 
 
 def _move_past(connection: Connection, dataset_id: str, delivery: FormattedDelivery) -> bool:
-    """Moves the position past a message; False for one that is sent again, which the position is past already."""
+    """Moves the position past a message; False for a redelivery, since the position is past it already."""
     name = follower_name(delivery.webhook_id)
     return move_follower(connection, dataset_id, name, delivery.since, delivery.next_since)
 

@@ -35,7 +35,7 @@ def find_webhook(connection: Connection, webhook_id: str) -> Webhook:
 
 
 def live_secrets(connection: Connection, webhook_id: str) -> tuple[str, ...]:
-    """Those that sign now, the newest first."""
+    """The secrets that sign now, the newest first."""
     still = webhooks.c.old_secret_until > func.clock_timestamp()
     query = select(webhooks.c.secret, webhooks.c.old_secret, still.label("still"))
     row = connection.execute(query.where(webhooks.c.id == webhook_id)).one()

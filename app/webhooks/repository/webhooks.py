@@ -97,7 +97,7 @@ class WebhookStore:
             return find_webhook(connection, webhook_id)
 
     def secrets(self, tenant_id: str, webhook_id: str) -> tuple[str, ...]:
-        """Those that sign now, the newest first. Raises NotFound."""
+        """The secrets that sign now, the newest first. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             find_webhook(connection, webhook_id)
             return live_secrets(connection, webhook_id)
@@ -169,7 +169,7 @@ class WebhookStore:
             return find_webhook(connection, webhook_id)
 
     def rotate(self, tenant_id: str, webhook_id: str, secret: str, *, overlap_seconds: float) -> None:
-        """Signs with another secret from now on, and for so long with the one before as well. Raises NotFound."""
+        """Signs with a new secret from now on, and with the previous one too until it expires. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             _lock(connection, webhook_id)
             connection.execute(
@@ -226,7 +226,7 @@ class WebhookStore:
             return _find_delivery(connection, webhook_id, delivery_id)
 
     def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str | None) -> int:
-        """Has one message that has ended (None: all dead ones) sent again; returns how many. Raises NotFound."""
+        """Queues one ended message (None: all dead ones) for redelivery; returns their number. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             found = _lock(connection, webhook_id)
             wanted = webhook_deliveries.c.state == DeliveryState.DEAD.value

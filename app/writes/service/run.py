@@ -149,7 +149,7 @@ class RunWrites:
         return group.moved(plan.run(group.tenant_id, part, group.attempt))
 
     def _merge(self, group: WriteGroup, part: Planned) -> WriteGroup:
-        """Merges a part. A write that conflicts with existing rows fails alone; the others are merged again without it."""
+        """Merges a part. A write that conflicts with existing rows fails alone, and the others are merged again."""
         try:
             with expired_if_missing(self.kept, group.tenant_id, [(part.dataset_id, part.plan.version)]):
                 messages = self.engine.merge(part.tasks, group.tag)

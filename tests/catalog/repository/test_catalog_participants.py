@@ -62,7 +62,7 @@ def test_a_dataset_that_is_read_is_not_deleted(stores: Stores, dataset: Dataset)
     assert stores.catalog.get(dataset.tenant_id, dataset.id).id == dataset.id
 
 
-def test_whether_a_dataset_is_derived_is_what_the_participant_says(stores: Stores, dataset: Dataset) -> None:
+def test_participant_determines_whether_a_dataset_is_derived(stores: Stores, dataset: Dataset) -> None:
     assert not stores.catalog.get(dataset.tenant_id, dataset.id).derived
     assert catalog_with(stores, Recorder()).get(dataset.tenant_id, dataset.id).derived
 

@@ -66,7 +66,7 @@ def test_a_start_beyond_the_head_is_refused(client, feed):
         problem(client.get(path, params={"since_time": "2999-01-01T00:00:00Z"}), 409, "offset-ahead")
 
 
-def test_a_start_that_is_kept_no_longer_is_gone(client, feed, committed, service):
+def test_expired_start_is_gone_in_pages_streams_and_corrections(client, feed, committed, service):
     dataset = client.get(feed.removesuffix("/changes")).json()["id"]
     with service.database.relay() as connection:
         tenant = connection.execute(

@@ -187,7 +187,7 @@ def test_scanned_rows_of_a_request_are_bounded(
         reading.of_rows(dataset, [each.offset for each in whole], 0)
 
 
-def test_a_walk_continues_where_it_stopped_and_ends_before_until(versioned_tables: Any) -> None:
+def test_corrections_continue_at_their_position_and_end_before_until(versioned_tables: Any) -> None:
     versioned = versioned_tables("copy_on_write")
     reading, dataset = use_case(versioned)
     whole = walk(versioned, 0, None, 1_000)

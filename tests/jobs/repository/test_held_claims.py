@@ -73,7 +73,7 @@ def test_worker_whose_claim_is_void_changes_nothing(
     assert stores.catalog.get(tenant_id, dataset.id).version == version
 
 
-def test_worker_whose_job_another_has_claimed_since_changes_nothing(
+def test_worker_with_a_superseded_claim_changes_nothing(
     stores: Stores, tenant_id: str, running: Callable[[], Job], claim: Callable[..., list[Job]]
 ) -> None:
     for end in (release, lapse):

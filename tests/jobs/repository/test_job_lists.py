@@ -48,7 +48,9 @@ def test_jobs_come_newest_first_page_by_page(stores: Stores, tenant_id: str, dat
     assert ids(stores, tenant_id, page_size=5) == [made[::-1]]
 
 
-def test_a_list_is_of_one_dataset_kind_and_state(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_jobs_are_filtered_by_dataset_kind_and_state(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
     other = stores.catalog.create(tenant_id, new_id(), definition("other"))
     write, task, elsewhere = (
         accept(stores, dataset),
@@ -107,6 +109,6 @@ def test_a_job_that_is_accepted_meanwhile_shifts_no_page(
 
 
 @pytest.mark.parametrize("token", ["nonsense", encode_token("7"), encode_token("0" * 32)])
-def test_a_token_that_is_none_is_refused(stores: Stores, tenant_id: str, token: str) -> None:
+def test_malformed_page_token_of_jobs_is_refused(stores: Stores, tenant_id: str, token: str) -> None:
     with pytest.raises(InvalidRequest):
         stores.jobs.page(tenant_id, JobFilter(), page_size=2, page_token=token)

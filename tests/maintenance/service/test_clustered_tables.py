@@ -188,7 +188,7 @@ def append(table: LakeTable, numbers: Sequence[int]) -> None:
     table.write(Write(operation=Operation.INSERT, rows=rows))
 
 
-def test_keyless_groups_are_joined_once_they_weigh_as_much(
+def test_keyless_groups_are_joined_once_unordered_rows_equal_the_ordered_ones(
     tmp_path: Path,
 ) -> None:
     table = appended(tmp_path, [range(at, at + 20) for at in range(0, 800, 20)])

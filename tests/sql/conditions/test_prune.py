@@ -45,7 +45,7 @@ def cases(draw):
 
 @settings(max_examples=100, deadline=None)
 @given(case=cases(), row_group_rows=st.integers(1, 7))
-def test_verdict_of_statistics_holds_for_the_rows(case, row_group_rows):
+def test_pruning_by_statistics_agrees_with_the_rows(case, row_group_rows):
     written, found = case
     selection = parse_filter(written.text, SCHEMA)
     table = table_of(found)

@@ -69,7 +69,7 @@ def test_open_instant_is_not_archived(
     assert isinstance(stores.timeline.publish(tenant_id, [commit_of([job], [message()])]), tuple)
 
 
-def test_commit_whose_input_another_has_taken_in_is_refused(
+def test_commit_of_already_processed_input_is_refused(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     source = stores.catalog.create(tenant_id, new_id(), definition("source"))

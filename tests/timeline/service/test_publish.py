@@ -80,7 +80,7 @@ def publish(timeline: Timeline) -> tuple[Published, ...] | Refusal:
     return Publish(timeline=timeline).run("t", [commit("d", new_id())])
 
 
-def test_commit_that_happened_although_its_answer_was_lost_is_published_once() -> None:
+def test_commit_with_a_lost_response_is_published_once() -> None:
     timeline = Timeline([LOST, PUBLISHED])
     assert publish(timeline) == PUBLISHED
     assert timeline.calls == ["publish", "outcome"]
@@ -124,7 +124,7 @@ def test_outcome_is_requested_for_all_jobs_by_dataset() -> None:
         Conflicted(file_groups=("g",), winner="i", head_version=4),
     ],
 )
-def test_refusal_is_returned_also_after_an_answer_was_lost(refusal: Refusal) -> None:
+def test_refusal_is_returned_after_a_lost_response(refusal: Refusal) -> None:
     assert publish(Timeline([refusal])) == refusal
     assert publish(Timeline([LOST, None, refusal])) == refusal
 

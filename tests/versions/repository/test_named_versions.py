@@ -146,7 +146,7 @@ def test_one_of_racing_requests_gets_the_name(
 
 
 @pytest.mark.usefixtures("versions")
-def test_void_claim_names_nothing(
+def test_void_claim_does_not_name_a_version(
     stores: Stores,
     names: NamedVersionStore,
     tenant_id: str,

@@ -119,7 +119,7 @@ def test_webhook_delivers_only_matching_changes(
     assert state_of(client, webhook)["pending"] == 0
 
 
-def test_dead_message_lets_later_ones_pass_and_is_redelivered_on_request(
+def test_dead_message_does_not_block_later_ones_and_is_redelivered_on_request(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register()

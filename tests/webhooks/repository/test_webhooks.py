@@ -132,7 +132,7 @@ def test_two_workers_with_one_message_count_one_attempt(
     assert 50 < work.next_seconds <= 60
 
 
-def test_lost_claim_begins_and_skips_nothing(
+def test_lost_claim_neither_begins_nor_skips_a_message(
     webhook: Webhook,
     webhooks: WebhookStore,
     deliveries: DeliveryStore,

@@ -88,7 +88,7 @@ def test_first_plan_is_made_at_the_head_for_each_file_group() -> None:
     assert (made.plan.version, made.messages) == (HEAD, {})
 
 
-def test_groups_with_a_message_are_planned_no_more_and_the_others_where_these_are_valid() -> None:
+def test_only_groups_without_a_message_are_planned_at_the_version_of_the_messages() -> None:
     world = World()
     before = planned(world, part())
     first, second = groups(before)
@@ -114,21 +114,21 @@ def test_messages_made_under_the_same_schema_are_kept() -> None:
     assert groups(planned(world, after_conflict(before, *groups(before)))) == []
 
 
-def test_write_that_brings_a_schema_is_planned_under_it() -> None:
+def test_write_that_merges_a_schema_is_planned_under_it() -> None:
     [made] = part().inputs
     after = planned(World(), decoded(replace(made, definition=EVOLVED)))
     assert after.plan.dataset.definition == EVOLVED
     assert [task.dataset for task in after.tasks] == [EVOLVED, EVOLVED]
 
 
-def test_schema_that_another_write_brought_first_has_the_input_read_again() -> None:
+def test_input_is_read_again_after_another_write_merged_the_same_schema() -> None:
     world = World(replace(DATASET, definition=EVOLVED))
     [made] = part().inputs
     assert isinstance(plan(world, decoded(replace(made, definition=EVOLVED))), Claimed)
     assert world.requested == []
 
 
-def test_restore_is_planned_where_its_rows_were_compared_with_the_table() -> None:
+def test_restore_is_planned_at_the_version_that_its_rows_were_compared_with() -> None:
     """A commit since then is a conflict, and the restore starts over; at the head it would be overlooked."""
     world = World()
     made = planned(world, part(Operation.SNAPSHOT, restored=RESTORED))
@@ -161,7 +161,7 @@ def live_file() -> DataFile:
     )
 
 
-def test_write_with_mode_ignore_has_nothing_to_do_in_a_table_that_holds_rows() -> None:
+def test_write_with_mode_ignore_is_a_no_op_in_a_table_with_rows() -> None:
     made = part(Operation.INSERT, WriteOptions(mode=SaveMode.IGNORE))
     holding = planned(World(files=[live_file()]), made)
     assert (holding.plan.noop, holding.tasks) == (True, ())

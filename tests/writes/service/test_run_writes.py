@@ -86,7 +86,7 @@ def test_after_a_conflict_only_the_file_groups_that_changed_are_merged_again(wri
     assert writing.timeline.planned_at == [0, 0, 1]
 
 
-def test_write_that_loses_too_often_fails_and_names_the_winner(writing: Writing) -> None:
+def test_write_that_conflicts_too_often_fails_and_names_the_other_commit(writing: Writing) -> None:
     job_id = writing.send([row(1)])
     writing.replans_max = 2
     writing.engine.before_merge = [
@@ -177,7 +177,7 @@ def test_group_whose_writes_are_all_cancelled_commits_nothing(writing: Writing) 
     assert (writing.version, ended(writing, job_id)[0]) == (0, "cancelled")
 
 
-def test_write_that_was_stopped_is_left_to_its_holder(writing: Writing) -> None:
+def test_stopped_write_stays_with_its_claim(writing: Writing) -> None:
     job_id = writing.send([row(1)])
     writing.engine.before_merge = [raising(EngineStopped("cancelled"))]
     assert writing.run()
@@ -201,7 +201,7 @@ def test_lease_of_a_write_runs_out_when_the_database_is_out_of_reach(writing: Wr
     assert ended(writing, job_id) == ("running", None)
 
 
-def test_error_without_a_culprit_fails_every_write_of_the_group(writing: Writing) -> None:
+def test_error_of_no_particular_write_fails_every_write_of_the_group(writing: Writing) -> None:
     jobs = [writing.send([row(1)]), writing.send([row(2)])]
     writing.engine.before_merge = [raising(StorageFull("no room", path="data"))]
     assert writing.run()
@@ -260,7 +260,7 @@ def test_write_whose_input_is_damaged_fails_and_the_others_run_again(writing: Wr
     assert writing.rows() == [row(2)]
 
 
-def test_worker_that_fails_in_an_unknown_way_puts_its_writes_back(writing: Writing) -> None:
+def test_unexpected_error_returns_the_writes_to_the_queue(writing: Writing) -> None:
     jobs = [writing.send([row(1)]), writing.send([row(2)])]
     writing.engine.before_merge = [raising(ZeroDivisionError("a bug"))]
     with pytest.raises(ZeroDivisionError):
@@ -295,7 +295,7 @@ def test_insert_of_a_live_key_fails_alone_and_names_the_key(writing: Writing) ->
     assert writing.rows() == [row(1), row(3)]
 
 
-def test_schema_that_changes_while_a_write_is_merged_has_it_merged_again(writing: Writing) -> None:
+def test_write_is_merged_again_after_a_schema_change(writing: Writing) -> None:
     job_id = writing.send([row(1)])
 
     def add_column() -> None:
@@ -315,7 +315,7 @@ def test_schema_that_changes_while_a_write_is_merged_has_it_merged_again(writing
     assert len(writing.engine.merged) == 2
 
 
-def test_write_that_brings_a_column_which_another_brought_first_is_read_again(writing: Writing) -> None:
+def test_write_that_adds_an_already_added_column_is_read_again(writing: Writing) -> None:
     body = b'{"id": %d, "day": "2026-11-23", "n": 0, "note": null, "more": "%d"}'
     job_id = writing.send_raw(body % (1, 1), merge_schema=True)
 
@@ -453,14 +453,14 @@ def followed(writing: Writing) -> Writing:
     return writing
 
 
-def test_refresh_whose_changes_another_took_in_first_derives_its_rows_again(followed: Writing) -> None:
+def test_refresh_overtaken_by_another_derives_its_rows_again(followed: Writing) -> None:
     job_id = followed.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
     assert followed.run(stagers={JobKind.REFRESH: Deriving(followed, [5, 0])})
     assert ended(followed, job_id) == ("succeeded", None)
     assert followed.rows() == [row(1)], "those of the second attempt"
 
 
-def test_refresh_that_always_comes_second_fails(followed: Writing) -> None:
+def test_refresh_that_always_conflicts_fails(followed: Writing) -> None:
     job_id = followed.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
     followed.replans_max = 2
     assert followed.run(stagers={JobKind.REFRESH: Deriving(followed, [5, 5, 5, 0])})
