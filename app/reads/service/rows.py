@@ -62,8 +62,9 @@ class QueryType(str, Enum):
 
 
 class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reader requests of a table, as of `version`, `as_of` or the version with the name `tag` (the latest version
-    by default).
+    """What a reader requests of a table, as of `version`, `as_of` or the version with the name `tag`.
+
+    Without any of the three, the latest version is read.
     """
 
     query_type: QueryType = QueryType.SNAPSHOT

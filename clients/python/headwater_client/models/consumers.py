@@ -112,7 +112,7 @@ class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MaxLag(msgspec.Struct, frozen=True, kw_only=True):
-    """How far behind the head a consumer may be and still keep what it has not read: no bound where null."""
+    """How far behind the head a consumer may be and still keep the changes after its position; null for no limit."""
 
     changes: int | None = None
     """The most changes."""

@@ -101,9 +101,9 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """Its type."""
     nullable: bool
-    """Whether it may hold nulls."""
+    """Whether it may contain nulls."""
     doc: str | None
-    """What it holds, for its users."""
+    """Its description."""
 
 
 class Columns(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,33 +227,33 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     schema: Columns
     """Its columns."""
     record_key: tuple[str, ...]
-    """The fields that identify a row; none for an append-only dataset."""
+    """The fields that identify a row; empty for an append-only dataset."""
     ordering_field: str | None
     """Of two rows with one key, the one with the larger value of this field wins; null for the one written last."""
     event_time_field: str | None
     """The field with the event time of a row; null for none."""
     partition_by: tuple[str, ...]
-    """What the table is partitioned by."""
+    """The fields, with their transforms, that the table is partitioned by."""
     table_type: str
     """How updates are stored."""
     bucket: Bucket
-    """How rows are spread over file groups."""
+    """How rows are distributed to file groups."""
     index: Index | None
     """How keys are found among the files of a file group; null without a key."""
     merge_mode: str
-    """What happens to rows with one key."""
+    """How rows with the same key are merged."""
     sequence_groups: tuple[SequenceGroup, ...]
-    """Fields of a partial merge that follow ordering fields of their own."""
+    """Groups of fields of a partial merge, each with an ordering field of its own."""
     aggregates: dict[str, str]
-    """How the values of each field become one."""
+    """How the values of each field are aggregated."""
     delete_marker: str | None
     """A boolean field: an upserted row in which it is true deletes its key; null for none."""
     changelog: Changelog
     """Settings of the change feed."""
     target_bytes: int
-    """The size at which a data file is ended and the next begun."""
+    """The size at which a data file is closed and the next one begun."""
     services: TableServices
-    """What is done for the dataset by itself."""
+    """The maintenance policies of the dataset."""
     version: int
     """The version of its last commit; its ETag."""
     next_offset: int
@@ -276,15 +276,15 @@ class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "
     self_: str
     """The dataset."""
     writes: str
-    """Where rows are written."""
+    """Its writes."""
     uploads: str
-    """Where large inputs are stored."""
+    """Its uploads."""
     changes: str
     """Its feed of changes."""
     rows: str
-    """Its table."""
+    """Its rows."""
     timeline: str
-    """What happened to it."""
+    """Its timeline."""
     files: str
     """Its data files."""
     partitions: str
@@ -399,14 +399,14 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
-    """A schema with the ids that its fields keep for ever."""
+    """A schema with the permanent ids of its fields."""
 
     id: int
-    """Counts the dataset's schemas from 1."""
+    """Its id: the schemas of a dataset are counted from 1."""
     fields: tuple[Field, ...]
     """The columns, in order."""
     created_at: datetime
-    """When the dataset got it."""
+    """When it became the schema of the dataset."""
 
 
 class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):

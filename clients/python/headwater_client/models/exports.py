@@ -12,7 +12,7 @@ from headwater_client.models.consumers import DatasetIdentity, MaxLag, Position
 from headwater_client.models.datasets import Field
 
 ExportFormat = Literal["parquet", "csv", "ndjson", "arrow"]
-"""Which of the formats of files an export can be written in."""
+"""The file formats of exports."""
 
 
 ExportQuery = Literal["changes", "incremental"]
@@ -259,7 +259,7 @@ class RunOffsets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When an export goes on by itself: so long after its last run began, if there are changes."""
+    """The interval at which an export runs, if there are changes."""
 
     every_seconds: int
     """Seconds from the start of one run to the next."""

@@ -9,7 +9,7 @@ import msgspec
 
 
 class ByteSums(msgspec.Struct, frozen=True, kw_only=True):
-    """The bytes of a table."""
+    """The bytes of the files of a table."""
 
     base: int
     """Of base files."""
@@ -24,22 +24,22 @@ class ByteSums(msgspec.Struct, frozen=True, kw_only=True):
     changelog: int
     """Of the files of the feed."""
     written: int
-    """Written to data files by all commits so far."""
+    """The bytes that all commits so far have written to data files."""
     write_amplification: float | None
-    """`written` to the bytes of live data files; null without any."""
+    """The ratio of `written` to the bytes of live data files; null without live files."""
 
 
 class ChangelogSums(msgspec.Struct, frozen=True, kw_only=True):
     """The changes that are kept."""
 
     changes: int
-    """How many there are."""
+    """Their number."""
     earliest_offset: int
-    """The first one."""
+    """The offset of the first one."""
     next_offset: int
     """The offset after the last one."""
     files: int
-    """The files that hold them."""
+    """The number of files that contain them."""
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,9 +70,9 @@ class ConsumerSums(msgspec.Struct, frozen=True, kw_only=True):
     """The consumers of the feed."""
 
     count: int
-    """How many there are."""
+    """Their number."""
     lag: int | None
-    """The changes before the one that is farthest behind; null without consumers."""
+    """The number of changes that the consumer farthest behind has not committed; null without consumers."""
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Its name, which the column `_hw_file_name` of its rows shows."""
     kind: str
-    """What it holds."""
+    """The kind of its rows: base, log, or postponed."""
     partition: str
     """The path of its partition; empty for a table without partitions."""
     bucket: int
@@ -91,27 +91,27 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
     """Its size."""
     rows: int
-    """Its rows as they are stored."""
+    """The number of its stored rows, deleted ones included."""
     live_rows: int
-    """Its rows that no deletion vector has taken out."""
+    """The number of its rows that no deletion vector deletes."""
     checksum: str
     """The checksum of its bytes."""
     schema_id: int
     """The schema that it was written with."""
     added_version: int | None
-    """The version since which the file is as it is here."""
+    """The version that added the file in this state."""
     written_version: int | None
     """The version that wrote it."""
     index: str | None
     """The kind of its key index; null for none."""
     clustered: str | None
-    """The order in which a clustering has put its rows; null for none."""
+    """The order of its rows, if a clustering wrote it; null otherwise."""
     statistics: dict[str, ColumnStatistics] | None
-    """What is known of its columns, by name; null unless `statistics` is requested."""
+    """The statistics of its columns, by name; null unless `statistics` is requested."""
 
 
 class FilePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Files of a version, in the order of their paths; every page of one walk is of the same version."""
+    """Files of a version by path; all pages of one list are of the same version."""
 
     items: tuple[File, ...]
     """The files of this page."""
@@ -122,7 +122,7 @@ class FilePage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileSums(msgspec.Struct, frozen=True, kw_only=True):
-    """The data files of a table."""
+    """The numbers of data files of a table."""
 
     base: int
     """Base files."""
@@ -131,7 +131,7 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
     postponed: int
     """Postponed writes."""
     small: int
-    """Base files that are far smaller than `target_bytes`."""
+    """Base files that are much smaller than `target_bytes`."""
     sizes: tuple[SizeClass, ...]
     """Base files by size."""
 
@@ -140,30 +140,30 @@ class JobSums(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of the dataset that have not ended."""
 
     queued: int
-    """Those that wait."""
+    """Queued jobs."""
     running: int
-    """Those that run."""
+    """Running jobs."""
 
 
 class RowSums(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows of a table."""
+    """The numbers of rows of a table."""
 
     live: int
-    """Rows of base files that no deletion vector has taken out; what readers see if `exact`."""
+    """Rows of base files that no deletion vector deletes; the rows that readers see if `exact`."""
     exact: bool
     """Whether there are no logs."""
     deleted: int
-    """Rows of base files that deletion vectors have taken out."""
+    """Rows of base files that deletion vectors delete."""
     deleted_ratio: float
-    """These to all rows of base files."""
+    """The ratio of `deleted` to all rows of base files."""
     in_logs: int
-    """Rows in logs."""
+    """The number of rows in logs."""
     postponed: int
     """Rows in postponed writes."""
 
 
 class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """When each table service last ended, also where it found nothing to do; null for never."""
+    """When each table service last succeeded, also without work to do; null if it never has."""
 
     compaction: datetime | None
     """The last compaction."""
@@ -177,18 +177,18 @@ class SizeClass(msgspec.Struct, frozen=True, kw_only=True):
     """The base files of a range of sizes."""
 
     below: int | None
-    """They have fewer bytes, and no fewer than the bound of the class before; null for no bound."""
+    """The files have fewer bytes, and at least the bound of the previous class; null for no bound."""
     files: int
-    """How many there are."""
+    """Their number."""
     size_bytes: int
-    """Their size."""
+    """Their size in bytes."""
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
-    """A table in numbers."""
+    """Statistics of a table."""
 
     version: int
-    """The version that the numbers are of."""
+    """The version of the statistics."""
     committed_at: datetime | None
     """When it was committed; null before the first commit."""
     rows: RowSums
@@ -196,9 +196,9 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     files: FileSums
     """Its files."""
     partitions: int
-    """How many partitions have files."""
+    """The number of partitions with files."""
     file_groups: int
-    """How many file groups have files."""
+    """The number of file groups with files."""
     size_bytes: ByteSums
     """Its bytes."""
     changelog: ChangelogSums
@@ -206,13 +206,13 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     versions: VersionSums
     """Its versions."""
     served_at: ServiceTimes
-    """When table services last ended."""
+    """When table services last succeeded."""
     consumers: ConsumerSums
     """The consumers of its feed."""
     jobs: JobSums
     """Its jobs that have not ended."""
     columns: tuple[ColumnSummary, ...]
-    """Bounds and nulls of the columns that were requested."""
+    """Bounds and null counts of the requested columns."""
 
 
 class VersionSums(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,4 +223,4 @@ class VersionSums(msgspec.Struct, frozen=True, kw_only=True):
     latest: int
     """The latest version."""
     commits: dict[str, int]
-    """How many commits there were so far, by action."""
+    """The number of commits so far, by action."""

@@ -43,33 +43,33 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[str, str | None]
     """The values in its path, by name; null also for a value that is too long for a path."""
     base_files: int
-    """How many base files it has."""
+    """The number of its base files."""
     logs: int
-    """How many logs it has."""
+    """The number of its logs."""
     postponed: int
-    """How many postponed writes it has."""
+    """The number of its postponed writes."""
     rows: int
-    """Live rows of base files; what readers see if `exact`."""
+    """The number of live rows in base files; the number of rows that readers see if `exact`."""
     exact: bool
-    """Whether there are no logs, which may add, change or take out rows."""
+    """Whether there are no logs, which may add, change or delete rows."""
     log_rows: int
-    """Rows in logs."""
+    """The number of rows in logs."""
     postponed_rows: int
-    """Rows in postponed writes, which are visible after a compaction."""
+    """The number of rows in postponed writes, which are visible after a compaction."""
     size_bytes: int
     """The size of its files."""
     written_version: int
-    """The last commit that wrote to its files, also of a table service."""
+    """The version of the last commit that changed its files, table services included."""
     written_at: datetime
-    """When that was."""
+    """The time of that commit."""
     changed_version: int | None
-    """The last commit that changed its data; null where partitions are not marked."""
+    """The version of the last commit that changed its rows; null if partitions are not marked."""
     changed_at: datetime | None
-    """When that was; null where partitions are not marked."""
+    """The time of that commit; null if partitions are not marked."""
     done_version: int | None
-    """The version that has all of it; null where it is not done."""
+    """The version that has all of its data; null if it is not done."""
     done_at: datetime | None
-    """When it was done; null where it is not."""
+    """When it was done; null if it is not done."""
 
 
 class PartitionEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ class PartitionMarkList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions of a version by path; every page of one walk is of the same version."""
+    """Partitions of a version by path; all pages of one list are of the same version."""
 
     items: tuple[Partition, ...]
     """The partitions of this page."""

@@ -13,11 +13,11 @@ FileFormat = Literal["parquet", "csv", "ndjson", "arrow", "json"]
 
 
 QueryType = Literal["snapshot", "read_optimized"]
-"""What a read sees: the table, or only what is in base files, which spares merging the logs of merge_on_read."""
+"""What a read returns: the table, or only the rows of base files, without merging the logs of merge_on_read."""
 
 
 ReadQuery = Literal["snapshot", "read_optimized", "incremental"]
-"""What a read job sees: the table, only its base files, or the last state of the rows that changed in a range."""
+"""What a read job reads: the table, only its base files, or the last state of the rows that changed in a range."""
 
 
 class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition", tag="files"):

@@ -11,7 +11,7 @@ from headwater_client.models.writes import Job
 
 
 class Transaction(msgspec.Struct, frozen=True, kw_only=True):
-    """Writes to several datasets that happen together or not at all."""
+    """Writes to several datasets, all or nothing."""
 
     id: str
     """Its id."""

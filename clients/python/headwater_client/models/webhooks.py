@@ -56,7 +56,7 @@ class CreateWebhook(
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of a webhook."""
+    """One message: the changes [since, next_since), in the same form whenever it is sent."""
 
     id: str
     """Its id, which the header `webhook-id` holds."""

@@ -208,7 +208,7 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """Stored bytes that a write can name."""
+    """Stored bytes that a write can refer to."""
 
     id: str
     """Its id."""
