@@ -33,7 +33,7 @@ def application(
     """The application whose handlers have these dependencies. `lifespan`: context managers that run from its start to
     its stop. Raises ValueError for a dependency that has the name of a provider.
     """
-    handlers = [*ROUTES, schema_handler(ROUTES)]
+    handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
     litestar = Litestar(
         route_handlers=[*options_handlers(handlers), *handlers],
         dependencies=provided_by_name(dependencies, PROVIDERS),

@@ -13,6 +13,7 @@ from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.service.consumers import Consumers
 from app.idempotency.repository import ReplyStore
 from app.idempotency.service import RunOnce
+from app.jobs.service.jobs import Jobs
 from app.platform import Platform
 from app.timeline.files import TimelineFileStore
 from app.timeline.repository.archives import TimelineArchiveStore
@@ -74,7 +75,7 @@ def dependencies(platform: Platform) -> dict[str, object]:
         "feed_starts": feed_starts(platform),
         "read_corrections": read_corrections(platform),
         "consumers": consumers(platform),
-        "jobs": platform.stores.jobs,
+        "jobs": Jobs(catalog=platform.stores.catalog, store=platform.stores.jobs),
         "read_timeline": read_timeline(platform),
         "run_once": run_once(platform),
     }

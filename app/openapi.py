@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 from app.changes.schemas import ChangeOp, DebeziumChange, DebeziumOp, DeltaChange
 from app.http.auth import PUBLIC
 from app.http.body_stream import JSON
-from app.http.dependencies import Provided
+from app.http.dependencies import Provided, Provider
 from app.http.encoding import Problem
 from app.http.openapi.openapi_components import Components
 from app.http.openapi.operations import PROBLEM_NAMES, operation_of
@@ -22,7 +22,6 @@ from app.http.openapi.shared_components import add_examples, share_parameters
 from app.http.problems import PROBLEM_JSON
 from app.http.response import ApiResponse
 from app.http.threads import Threads
-from app.providers import PROVIDERS
 
 API_VERSION: Final = "1.0.0"
 _DESCRIPTION: Final = """\
@@ -89,14 +88,17 @@ _TITLES: Final = {
 }
 
 
-def schema_json(routes: Sequence[HTTPRouteHandler]) -> bytes:
-    """The document of these handlers as JSON. Needs no database and no settings."""
-    return orjson.dumps(_document(routes), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+def schema_json(routes: Sequence[HTTPRouteHandler], providers: Mapping[str, Provider]) -> bytes:
+    """The document of these handlers as JSON. `providers`: what they get from a request, by name.
+
+    It needs no database and no settings.
+    """
+    return orjson.dumps(_document(routes, providers), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def schema_handler(routes: Sequence[HTTPRouteHandler]) -> HTTPRouteHandler:
+def schema_handler(routes: Sequence[HTTPRouteHandler], providers: Mapping[str, Provider]) -> HTTPRouteHandler:
     """The handler that serves the document of these handlers."""
-    schema = cache(partial(schema_json, routes))
+    schema = cache(partial(schema_json, routes, providers))
 
     @get(["/schema", "/schema/openapi.json"], opt={PUBLIC: True})
     async def get_schema(threads: Provided[Threads]) -> ApiResponse[bytes]:
@@ -106,7 +108,7 @@ def schema_handler(routes: Sequence[HTTPRouteHandler]) -> HTTPRouteHandler:
     return get_schema
 
 
-def _document(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
+def _document(routes: Sequence[HTTPRouteHandler], providers: Mapping[str, Provider]) -> dict[str, Any]:
     components = Components()
     components.schema_of(Problem)
     # The facts of an error are additional members of the document.
@@ -116,7 +118,7 @@ def _document(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
         (path,) = handler.paths
         (method,) = handler.http_methods
         operations = paths.setdefault(_TYPE_OF_PARAMETER.sub("}", path), {})
-        operations[method.lower()] = operation_of(handler, components, PROVIDERS)
+        operations[method.lower()] = operation_of(handler, components, providers)
     _name_changes(components)
     parameters = share_parameters([each for path in paths.values() for each in path.values()])
     problems = {PROBLEM_NAMES[status]: _problem(text) for status, text in _TITLES.items()}

@@ -52,7 +52,7 @@ class Platform:
             stores=stores,
             storage=storage,
             reader=ParquetReader(storage),
-            group=GroupAccept(stores.jobs),
+            group=GroupAccept(stores.jobs.accept_all),
             wake=wake,
         )
 

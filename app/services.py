@@ -68,5 +68,7 @@ def _waiting(platform: Platform, threads: Threads, subscriptions: Subscriptions)
     return {
         "pages": SharedPages(core.read_changes(platform).page_at_known_head, threads),
         "head_polls": head_polls(subscriptions, threads, stores.catalog.get),
-        "waiter": JobWaiter(polls=polls, jobs=stores.jobs, threads=threads, subscriptions=subscriptions),
+        "waiter": JobWaiter(
+            polls=polls, get_job=stores.jobs.get, threads=threads, subscriptions=subscriptions
+        ),
     }

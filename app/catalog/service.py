@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.catalog.ports import Catalog
+from app.catalog.repository.catalog import CatalogStore
 from app.catalog.values import Dataset, SchemaVersion
 from app.format.definition.dataset_definition import (
     define_dataset,
@@ -27,7 +27,7 @@ from app.paging import Page
 class Datasets:
     """The datasets of a tenant. `metastore`: whether a Hive metastore is configured."""
 
-    catalog: Catalog
+    catalog: CatalogStore
     metastore: bool = False
 
     def register(self, tenant_id: str, new: CreateDataset) -> Dataset:

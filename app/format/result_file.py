@@ -1,8 +1,4 @@
-"""Exports: the files of a run, and the tasks that write them.
-
-The export of a feed's range contains its changes, or the rows that the changed keys have at its end. Each task takes a
-part of the range and writes files. Their names have the number of the task and of the file.
-"""
+"""Files of results: what a task has written of an export or a read, and what is kept of it as a file of the run."""
 
 from __future__ import annotations
 

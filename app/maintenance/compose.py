@@ -9,8 +9,8 @@ from app.maintenance.engine import TableServiceEngine
 from app.maintenance.repository.maintenance import MaintenanceStore
 from app.maintenance.repository.table_shapes import TableShapeStore
 from app.maintenance.service import table_service_plans
-from app.maintenance.service.clustering_policy import ClusterGroups
-from app.maintenance.service.compaction_policy import CompactGroups
+from app.maintenance.service.cluster_groups import ClusterGroups
+from app.maintenance.service.compact_groups import CompactGroups
 from app.maintenance.service.file_group_reconciler import FileGroupReconciler
 from app.maintenance.service.policy_jobs import PolicyJobs
 from app.maintenance.service.publish_in_slot import PublishInSlot

@@ -21,7 +21,7 @@ from app.format.schema.schema import Schema
 from app.overview.repository import OverviewStore
 from app.overview.values import FileQuery, PartitionRecord, TableTotals
 from app.paging import decode_token, encode_token
-from app.timeline.ports import Timeline
+from app.timeline.ports import VersionReader
 from app.versions.service.versions import VersionOf
 
 _DIGEST_DIGITS: Final = 8
@@ -51,7 +51,7 @@ class Overview:
     """Overviews of tables."""
 
     index: OverviewStore
-    timeline: Timeline
+    timeline: VersionReader
     versions: VersionOf
 
     def files(self, dataset: Dataset, query: FileQuery, at: ListingRequest) -> Listing:

@@ -24,7 +24,7 @@ from app.format.paths import body_path, dataset_prefix
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput
-from app.jobs.ports import Jobs
+from app.jobs.repository.jobs import JobStore
 from app.jobs.values import Accepted, NewJob, RequestKey, WriteRequest
 from app.paging import Page, decode_token, encode_token
 from app.quarantine.repository import QuarantineStore
@@ -60,7 +60,7 @@ class Quarantine:
 
     index: QuarantineStore
     files: QuarantineFileStore
-    jobs: Jobs
+    jobs: JobStore
     storage: ObjectStorage
     wake: Callable[[], None]
 

@@ -1,4 +1,4 @@
-"""Interfaces of the timeline to storage. Every port has one test suite, run on each implementation.
+"""What use cases need of timelines.
 
 The tenant is the first argument of everything that touches a tenant's data.
 """
@@ -12,8 +12,6 @@ from typing import Protocol
 from app.commit.conflict import Conflicted
 from app.format.file_group import DataFile
 from app.format.schema.schema import Schema
-from app.paging import Page
-from app.timeline.instants import EVERY_INSTANT, InstantFilter
 from app.timeline.values import Fenced, NewCommit, Overtaken, Published, WritesRunning
 
 
@@ -21,8 +19,8 @@ class OutcomeUnknown(Exception):
     """The connection broke while the commit was under way: it may or may not have happened."""
 
 
-class Timeline(Protocol):
-    """Versions, files and instants of a dataset."""
+class VersionReader(Protocol):
+    """The versions of a dataset, and their files."""
 
     def live_files(
         self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
@@ -32,6 +30,26 @@ class Timeline(Protocol):
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
         ...
+
+    def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
+        """The latest version committed at or before `moment`; 0 if there is none."""
+        ...
+
+    def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
+        """The schema that the dataset had at a version that it has reached."""
+        ...
+
+    def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
+        """How many changes the feed had at a version that the dataset has reached."""
+        ...
+
+    def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
+        """When these versions were committed; those that there are not are left out."""
+        ...
+
+
+class Publication(Protocol):
+    """New versions."""
 
     def publish(
         self, tenant_id: str, commits: Sequence[NewCommit]
@@ -53,41 +71,9 @@ class Timeline(Protocol):
         """
         ...
 
-    def instants(
-        self,
-        tenant_id: str,
-        dataset_id: str,
-        *,
-        page_size: int,
-        page_token: str | None,
-        wanted: InstantFilter = EVERY_INSTANT,
-    ) -> Page:
-        """InstantRecord items, latest request first. Raises InvalidRequest for a token that is not valid."""
-        ...
 
-    def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
-        """The latest version committed at or before `moment`; 0 if there is none."""
-        ...
-
-    def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
-        """The schema of the dataset at an existing version."""
-        ...
-
-    def latest_writes(self, tenant_id: str, dataset_id: str, version: int, limit: int) -> list[int]:
-        """The versions up to `version` that writes made, the latest first: not those of table services and schemas."""
-        ...
-
-    def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
-        """The number of changes in the feed at an existing version."""
-        ...
-
-    def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
-        """The commit times of these versions; versions that do not exist are left out."""
-        ...
-
-
-class SlotTimeline(Timeline, Protocol):
-    """The timeline with commit slots: table services publish between two groups of writes."""
+class SlotPublication(Protocol):
+    """New versions of table services, which publish between two groups of writes."""
 
     def publish_in_slot(
         self, tenant_id: str, commit: NewCommit, slot_seconds: float
@@ -100,6 +86,15 @@ class SlotTimeline(Timeline, Protocol):
 
     def release_slot(self, tenant_id: str, dataset_id: str) -> None:
         """Ends a commit slot: writes can be claimed again."""
+        ...
+
+    def outcome_of(
+        self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]
+    ) -> tuple[Published, ...] | None:
+        """After OutcomeUnknown: waits for the head rows, then returns whether the jobs were published.
+
+        `jobs_of`: by dataset, as they were published together.
+        """
         ...
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.format.errors import FieldError, HeadwaterError, InvalidRequest, error_of
 from app.format.identifiers import new_id
@@ -32,7 +32,7 @@ class IncomingTransaction(msgspec.Struct, frozen=True, kw_only=True):
 class AcceptTransaction:
     """Accepts transactions, all writes of each or none, and returns accepted ones."""
 
-    catalog: Catalog
+    catalog: DatasetLookup
     transactions: TransactionStore
     writes: AcceptWrite
 

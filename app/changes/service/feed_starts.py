@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changes.positions import FromTime, FromVersion
 
@@ -14,7 +14,7 @@ from app.changes.positions import FromTime, FromVersion
 class FeedStarts:
     """Finds starting positions. `at_commit` finds one by tenant, dataset and start, `of_consumer` by name."""
 
-    catalog: Catalog
+    catalog: DatasetLookup
     at_commit: Callable[[str, str, FromVersion | FromTime], int]
     of_consumer: Callable[[Dataset, str], int]
 

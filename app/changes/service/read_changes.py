@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changelog.change_positions import changes_since, count_since, end_of, offset_at, op_is, opens_pair
 from app.changelog.change_selection import ChangeSelection
@@ -50,7 +50,7 @@ class FeedQuery(DeliveryFormat, frozen=True, kw_only=True):
 class ReadChanges:
     """Pages of a dataset's feed."""
 
-    catalog: Catalog
+    catalog: DatasetLookup
     index: ChangelogIndex
     reader: ChangelogReader
 

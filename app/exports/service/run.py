@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 import xxhash
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changes.ports import ChangelogIndex
 from app.consumers.followers import Consumer
@@ -43,7 +43,7 @@ from app.jobs.values import Job
 class RunExports:
     """Runs exports, and starts the runs of exports with a schedule."""
 
-    catalog: Catalog
+    catalog: DatasetLookup
     exports: ExportStore
     index: ChangelogIndex
     storage: ObjectStorage

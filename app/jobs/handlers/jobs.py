@@ -9,7 +9,6 @@ from litestar import get, post
 from litestar.params import QueryParameter
 from litestar.response import Stream
 
-from app.catalog.service import Datasets
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, event_stream
 from app.http.openapi.operation_docs import TEXT, documented
@@ -17,8 +16,8 @@ from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.response import ApiResponse, encode_json
 from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter
-from app.jobs.ports import Jobs
 from app.jobs.schemas import JobId, JobPage, JobResponse, ListJobsOptions, job_response
+from app.jobs.service.jobs import Jobs
 from app.jobs.values import Job, JobFilter
 from app.tenants.values import Principal
 
@@ -29,19 +28,15 @@ _TAGS: Final = ["jobs"]
 async def list_jobs(
     options: Provided[ListJobsOptions],
     jobs: Provided[Jobs],
-    datasets: Provided[Datasets],
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> JobPage:
     """Lists the tenant's jobs of every dataset and kind, the newest first."""
-    dataset_id = None
-    if options.dataset is not None:
-        dataset_id = (await threads.run(datasets.get, principal.tenant_id, options.dataset)).id
     page = await threads.run(
-        jobs.page,
+        jobs.list,
         principal.tenant_id,
+        options.dataset,
         JobFilter(
-            dataset_id=dataset_id,
             kinds=None if options.kind is None else tuple(options.kind),
             states=None if options.state is None else tuple(options.state),
         ),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_polls import AwaitedJob, JobPolls
-from app.jobs.ports import Jobs
 from app.jobs.values import Job
 
 _SILENCE_SECONDS: Final = 10.0
@@ -17,10 +16,10 @@ _SILENCE_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobWaiter:
-    """Waits for jobs without holding a thread."""
+    """Waits for jobs without holding a thread. `get_job`: the job of a tenant with an id. Raises NotFound."""
 
     polls: JobPolls
-    jobs: Jobs
+    get_job: Callable[[str, str], Job]
     threads: Threads
     subscriptions: Subscriptions
 
@@ -32,7 +31,7 @@ class JobWaiter:
             ended = await waiter.wait(AwaitedJob(job.id, None), seconds)
         if ended is not None:
             return ended
-        return await self.threads.run(self.jobs.get, job.tenant_id, job.id)
+        return await self.threads.run(self.get_job, job.tenant_id, job.id)
 
     async def states(self, job: Job) -> AsyncIterator[Job | None]:
         """The job whenever it has changed, until it has ended; None after 10 s without a change."""

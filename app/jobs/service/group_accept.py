@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from app.format.errors import Unavailable
-from app.jobs.ports import Jobs
+from app.format.errors import HeadwaterError, Unavailable
 from app.jobs.values import Accepted, NewJob
 
 _BATCH_JOBS_MAX: Final = 256
@@ -23,13 +22,17 @@ class _Ticket:
 
 
 class GroupAccept:
-    """Used from many threads. A single request is accepted at once, without waiting for others.
+    """Accepts jobs in batches: `accept_all` accepts those of a tenant in one transaction. See `JobStore.accept_all`.
+
+    Used from many threads. A single request is accepted at once, without waiting for others.
 
     Requests that arrive during a transaction wait for its end; the first of them to continue accepts all of them.
     """
 
-    def __init__(self, jobs: Jobs) -> None:
-        self._jobs = jobs
+    def __init__(
+        self, accept_all: Callable[[str, Sequence[NewJob]], list[Accepted | HeadwaterError]]
+    ) -> None:
+        self._accept_all = accept_all
         self._waiting: dict[str, list[_Ticket]] = defaultdict(list)
         self._mutex = threading.Lock()
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -58,7 +61,7 @@ class GroupAccept:
 
     def _outcomes(self, tenant_id: str, new: Sequence[NewJob]) -> Sequence[Accepted | BaseException]:
         try:
-            return self._jobs.accept_all(tenant_id, new)
+            return self._accept_all(tenant_id, new)
         except Unavailable as error:
             # They may have been accepted: none is repeated.
             return [error] * len(new)

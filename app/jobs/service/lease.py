@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from app.format.errors import Unavailable
-from app.jobs.ports import Jobs
+from app.jobs.repository.jobs import JobStore
 from app.jobs.values import Claim, Progress
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class Lease(AbstractContextManager["Lease"]):
 
     def __init__(
         self,
-        jobs: Jobs,
+        jobs: JobStore,
         tenant_id: str,
         claims: Sequence[Claim],
         *,

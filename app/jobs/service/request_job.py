@@ -9,7 +9,7 @@ import msgspec
 
 from app.catalog.values import Dataset
 from app.format.identifiers import new_id, new_instant_id
-from app.jobs.ports import Jobs
+from app.jobs.repository.jobs import JobStore
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.values import Accepted, JobRequest, NewJob, instant_action
 
@@ -26,7 +26,7 @@ class RequestIdentity(msgspec.Struct, frozen=True, kw_only=True):
 class RequestJob:
     """Accepts jobs. `wake` is called after a job was recorded."""
 
-    jobs: Jobs
+    jobs: JobStore
     group: GroupAccept
     wake: Callable[[], None]
 

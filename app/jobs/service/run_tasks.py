@@ -9,7 +9,7 @@ from typing import Protocol
 
 from app.format.errors import EngineStopped, Fault, HeadwaterError, Unavailable
 from app.jobs.engine import TaskProgress
-from app.jobs.ports import Jobs
+from app.jobs.repository.jobs import JobStore
 from app.jobs.service.lease import Lease
 from app.jobs.values import ClaimRules, Job, JobKind, Progress
 
@@ -31,7 +31,7 @@ class TaskHandler(Protocol):
 class RunTasks:
     """The worker's use case. `owner` names this worker process; `announce` is called when a job has ended."""
 
-    jobs: Jobs
+    jobs: JobStore
     handlers: Mapping[JobKind, TaskHandler]
     engine: TaskProgress
     announce: Callable[[], None]

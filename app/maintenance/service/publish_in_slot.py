@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.commit.conflict import Conflicted
-from app.timeline.ports import SlotTimeline
+from app.timeline.ports import SlotPublication
 from app.timeline.service.publish import publish_until_known
 from app.timeline.values import Fenced, NewCommit, Published, WritesRunning
 
@@ -35,7 +35,7 @@ _GROWTH: Final = 1.3
 class PublishInSlot:
     """Publishes the commit of a table service when no writes run, and requests a commit slot while they do."""
 
-    timeline: SlotTimeline
+    timeline: SlotPublication
     writers_max: int
     rules: SlotRules = DEFAULT_SLOT_RULES
 
@@ -59,7 +59,7 @@ class PublishInSlot:
         self, tenant_id: str, commit: NewCommit, slot_seconds: float
     ) -> Published | Conflicted | Fenced | WritesRunning:
         outcome = publish_until_known(
-            self.timeline,
+            self.timeline.outcome_of,
             tenant_id,
             [commit],
             lambda: self.timeline.publish_in_slot(tenant_id, commit, slot_seconds),

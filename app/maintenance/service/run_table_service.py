@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted
@@ -21,7 +21,7 @@ from app.jobs.tasks import TaskRequest, action_of
 from app.jobs.values import Job, WriteRequest
 from app.maintenance.engine import TableServiceEngine
 from app.maintenance.service.publish_in_slot import PublishInSlot
-from app.timeline.ports import Timeline
+from app.timeline.ports import VersionReader
 from app.timeline.values import Fenced, JobOutcome, NewCommit, Published
 
 _log = logging.getLogger(__name__)
@@ -53,8 +53,8 @@ class RunTableService:
     `replans_max`: how often file groups that writes have changed meanwhile are planned again, before they are left out.
     """
 
-    catalog: Catalog
-    timeline: Timeline
+    catalog: DatasetLookup
+    timeline: VersionReader
     engine: TableServiceEngine
     rebase: RebaseFiles
     publish: PublishInSlot

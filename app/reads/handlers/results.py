@@ -21,8 +21,8 @@ from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStre
 from app.http.table_response import ARROW_STREAM
 from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter
-from app.jobs.ports import Jobs
 from app.jobs.schemas import JobId
+from app.jobs.service.jobs import Jobs
 from app.jobs.values import Job, JobState
 from app.reads.schemas import ReadFiles, ReadRows, read_files
 from app.reads.service.jobs import ReadJobs

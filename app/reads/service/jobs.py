@@ -34,7 +34,7 @@ from app.jobs.values import Accepted, Job, JobKind, JobState
 from app.reads.content import JoinedContent
 from app.reads.jobs import CreateRead, ReadResult, ReadResults
 from app.sql.conditions.parse import parse_filter
-from app.timeline.ports import Timeline
+from app.timeline.ports import VersionReader
 from app.versions.service.versions import VersionOf
 
 _OF_VERSIONS: Final = ("version", "as_of", "tag")
@@ -46,7 +46,7 @@ class ReadJobs:
     """Accepts read jobs, and serves their results, which are kept for `keep_seconds`."""
 
     requests: RequestJob
-    timeline: Timeline
+    timeline: VersionReader
     versions: VersionOf
     index: ChangelogIndex
     results: ReadResults

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changes.service.read_corrections import ReadCorrections
 from app.codecs.meta_on_read import (
@@ -40,7 +40,7 @@ from app.sql.conditions.evaluate import matches
 from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.prune import Sought
 from app.sql.conditions.tree import Filter
-from app.timeline.ports import Timeline
+from app.timeline.ports import VersionReader
 from app.timeline.service.version_pins import expired_if_missing
 from app.versions.service.versions import VersionOf
 
@@ -107,8 +107,8 @@ class _RowPosition(msgspec.Struct, frozen=True, kw_only=True):
 class ReadTable:
     """Pages of a dataset's rows."""
 
-    catalog: Catalog
-    timeline: Timeline
+    catalog: DatasetLookup
+    timeline: VersionReader
     versions: VersionOf
     tables: TableReaderPort
     corrections: ReadCorrections

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changelog.forms import ChangeForm
 from app.changes.ports import ChangelogIndex
@@ -38,7 +38,7 @@ from app.reads.tasks import (
     table_sources,
 )
 from app.sql.conditions.parse import parse_filter
-from app.timeline.ports import Timeline
+from app.timeline.ports import VersionReader
 from app.timeline.service.version_pins import VersionPins
 
 # How much one task sorts of rows that do not fit into the memory of one; about the size of such a result file.
@@ -51,8 +51,8 @@ _WAVE: Final = 4
 class RunReads:
     """Runs read jobs. A result of more than `inline_bytes_max` bytes is always served as files."""
 
-    catalog: Catalog
-    timeline: Timeline
+    catalog: DatasetLookup
+    timeline: VersionReader
     index: ChangelogIndex
     pins: VersionPins
     results: ReadResults

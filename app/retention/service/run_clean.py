@@ -6,10 +6,10 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.format.paths import dataset_prefix, timeline_path
-from app.jobs.ports import Jobs
+from app.jobs.repository.jobs import JobStore
 from app.jobs.tasks import CleanTask
 from app.jobs.values import Job
 from app.retention.repository.history import HistoryStore
@@ -29,8 +29,8 @@ _ARCHIVED_MAX: Final = 20_000
 class RunClean:
     """Runs the tasks of cleans. Each step can be repeated, by any worker."""
 
-    catalog: Catalog
-    jobs: Jobs
+    catalog: DatasetLookup
+    jobs: JobStore
     history: HistoryStore
     archives: TimelineArchiveStore
     files: TimelineFileStore

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from app.commit.conflict import Conflicted
 from app.format.errors import Unavailable
-from app.timeline.ports import OutcomeUnknown, Timeline
+from app.timeline.ports import OutcomeUnknown, Publication
 from app.timeline.values import Fenced, NewCommit, Overtaken, Published
 
 _log = logging.getLogger(__name__)
@@ -22,23 +22,26 @@ _Outcome = TypeVar("_Outcome")
 class Publish:
     """Publishes commits; all new versions are made through it."""
 
-    timeline: Timeline
+    timeline: Publication
 
     def run(
         self, tenant_id: str, commits: Sequence[NewCommit]
     ) -> tuple[Published, ...] | Conflicted | Overtaken | Fenced:
-        """Publishes commits of different datasets, all or none. Raises CommitConflict, see `Timeline.publish`.
+        """Publishes commits of different datasets, all or none. Raises CommitConflict, see `Publication.publish`.
 
         If the connection breaks at COMMIT, the outcome is unknown. Nothing is deleted; whether the jobs were published
         is read under the locks of the head rows, repeatedly until the database responds.
         """
         return publish_until_known(
-            self.timeline, tenant_id, commits, lambda: self.timeline.publish(tenant_id, commits)
+            self.timeline.outcome_of, tenant_id, commits, lambda: self.timeline.publish(tenant_id, commits)
         )
 
 
 def publish_until_known(
-    timeline: Timeline, tenant_id: str, commits: Sequence[NewCommit], publish: Callable[[], _Outcome]
+    outcome_of: Callable[[str, Mapping[str, Sequence[str]]], tuple[Published, ...] | None],
+    tenant_id: str,
+    commits: Sequence[NewCommit],
+    publish: Callable[[], _Outcome],
 ) -> _Outcome | tuple[Published, ...]:
     """The outcome of `publish`, or of an earlier try whose response was lost."""
     jobs_of = {commit.dataset_id: [outcome.claim.job_id for outcome in commit.outcomes] for commit in commits}
@@ -47,7 +50,7 @@ def publish_until_known(
     while True:
         try:
             if unknown:
-                found = timeline.outcome_of(tenant_id, jobs_of)
+                found = outcome_of(tenant_id, jobs_of)
                 if found is not None:
                     return found
             return publish()

@@ -9,8 +9,8 @@ from app.catalog.values import Dataset
 from app.paging import Page, decode_token, encode_token
 from app.timeline.files import TimelineFileStore
 from app.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
-from app.timeline.ports import Timeline
 from app.timeline.repository.archives import TimelineArchiveStore
+from app.timeline.repository.timeline import TimelineStore
 
 # The most archives that one page reads. A page that they do not fill ends there, with a token for the rest.
 ARCHIVES_MAX: Final = 16
@@ -20,7 +20,7 @@ ARCHIVES_MAX: Final = 16
 class ReadTimeline:
     """Pages of a dataset's timeline."""
 
-    timeline: Timeline
+    timeline: TimelineStore
     archives: TimelineArchiveStore
     files: TimelineFileStore
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changelog.verification import FoldVerdict, plan_fold
 from app.changes.ports import ChangelogIndex
@@ -17,10 +17,10 @@ from app.format.definition.evolution import under_schema
 from app.format.errors import CorruptFile, NotVerifiable
 from app.format.file_group import ChangelogSegment, DataFile, StoredFile
 from app.format.schema.schema import Schema
-from app.jobs.ports import Jobs
+from app.jobs.repository.jobs import JobStore
 from app.jobs.tasks import VerifyTask
 from app.jobs.values import Job
-from app.timeline.ports import ReadLeases, Timeline
+from app.timeline.ports import ReadLeases, VersionReader
 from app.timeline.service.version_pins import VersionPins
 from app.verifications.engine import Verification
 
@@ -29,9 +29,9 @@ from app.verifications.engine import Verification
 class RunVerify:
     """Runs the tasks of verifications. A difference does not fail the job: it is in its result."""
 
-    catalog: Catalog
-    jobs: Jobs
-    timeline: Timeline
+    catalog: DatasetLookup
+    jobs: JobStore
+    timeline: VersionReader
     index: ChangelogIndex
     leases: ReadLeases
     pins: VersionPins

@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.commit.comparison import Compared, compare_files, compare_schemas, plan_comparison
 from app.format.definition.evolution import under_schema
 from app.format.file_group import DataFile
-from app.jobs.ports import Jobs
+from app.jobs.repository.jobs import JobStore
 from app.jobs.tasks import ComparisonTask
 from app.jobs.values import Job
-from app.timeline.ports import Timeline
+from app.timeline.ports import VersionReader
 from app.timeline.service.version_pins import VersionPins
 from app.versions.engine import Comparing
 
@@ -24,9 +24,9 @@ from app.versions.engine import Comparing
 class RunComparisons:
     """Runs the tasks of comparisons."""
 
-    catalog: Catalog
-    jobs: Jobs
-    timeline: Timeline
+    catalog: DatasetLookup
+    jobs: JobStore
+    timeline: VersionReader
     pins: VersionPins
     engine: Comparing
 

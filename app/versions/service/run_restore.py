@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import msgspec
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.commit.restore_plan import plan_restaging, plan_restore
 from app.format.definition.evolution import under_schema
@@ -16,7 +16,7 @@ from app.format.errors import NotEnoughWrites
 from app.format.file_group import DataFile
 from app.format.rows.staged import StagedFile
 from app.jobs.values import Job, RestoreTarget
-from app.timeline.ports import Timeline
+from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.version_pins import VersionPins
 from app.versions.engine import Restaging
 from app.writes.ports import RestoredVersion, StagedInput
@@ -26,8 +26,8 @@ from app.writes.ports import RestoredVersion, StagedInput
 class StageEarlier:
     """Stages the rows of earlier versions."""
 
-    catalog: Catalog
-    timeline: Timeline
+    catalog: DatasetLookup
+    timeline: TimelineStore
     pins: VersionPins
     engine: Restaging
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from app.catalog.values import Dataset
 from app.format.errors import FieldError, InvalidRequest
-from app.timeline.ports import ReadLeases, Timeline
+from app.timeline.ports import ReadLeases, VersionReader
 from app.versions.repository.named_versions import NamedVersionStore
 
 
@@ -15,7 +15,7 @@ from app.versions.repository.named_versions import NamedVersionStore
 class VersionOf:
     """Finds versions that can be read."""
 
-    timeline: Timeline
+    timeline: VersionReader
     names: NamedVersionStore
     leases: ReadLeases
 

@@ -16,7 +16,7 @@ from app.format.errors import NotFound, VersionExpired
 from app.format.operation import Operation
 from app.format.rows.staged import StagedFile
 from app.jobs.values import Job
-from app.timeline.ports import Timeline
+from app.timeline.ports import VersionReader
 from app.timeline.service.version_pins import VersionPins
 from app.timeline.values import Advance
 from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
@@ -78,7 +78,7 @@ class DeriveView:
     """Computes the rows of refreshes."""
 
     views: ViewStore
-    timeline: Timeline
+    timeline: VersionReader
     index: ChangelogIndex
     pins: VersionPins
     engine: Derivation

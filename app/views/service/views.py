@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.catalog.ports import Catalog
+from app.catalog.repository.catalog import CatalogStore
 from app.catalog.values import Dataset
 from app.codecs.faults import shown
 from app.format.dataset import ChangelogProducer
@@ -28,7 +28,7 @@ from app.views.values import CheckedView, View, ViewDefinition, ViewMode, new_re
 class DerivedViews:
     """The views of a tenant. `wake` is called after a job was recorded."""
 
-    catalog: Catalog
+    catalog: CatalogStore
     views: ViewStore
     wake: Callable[[], None]
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.consumers.followers import Consumer
 from app.format.errors import Fault, HeadwaterError, Unavailable
@@ -51,7 +51,7 @@ class DeliverWebhooks:
     leaves it to the next, which sends the same message with the same id.
     """
 
-    catalog: Catalog
+    catalog: DatasetLookup
     deliveries: DeliveryStore
     messages: Messages
     sender: HttpSender

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
 from app.changes.positions import FeedStart, FromTime, FromVersion
@@ -43,7 +43,7 @@ OVERLAP_SECONDS: Final = 86_400.0
 class Webhooks:
     """The webhooks of a tenant. `wake` is called after one may have something to send."""
 
-    catalog: Catalog
+    catalog: DatasetLookup
     index: WebhookStore
     sender: HttpSender
     wake: Callable[[], None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from app.catalog.ports import Catalog
+from app.catalog.repository.catalog import CatalogStore
 from app.catalog.service import refuse_derived
 from app.catalog.values import Dataset, Upload
 from app.codecs.csv.csv_rows import decode_csv
@@ -29,7 +29,7 @@ from app.format.paths import body_path, dataset_prefix, job_of, quarantine_prefi
 from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput, StagedFile
 from app.format.schema.schema import Schema
-from app.jobs.ports import Jobs
+from app.jobs.repository.jobs import JobStore
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.values import Accepted, Job, NewJob, WriteRequest
 from app.writes.values import Body, IncomingWrite, JsonRows, UploadReference
@@ -58,8 +58,8 @@ def checked_write(incoming: IncomingWrite, dataset: Dataset) -> IncomingWrite:
 class AcceptWrite:
     """Accepts writes and uploads. `wake` is called after a job was recorded; losing it costs latency only."""
 
-    catalog: Catalog
-    jobs: Jobs
+    catalog: CatalogStore
+    jobs: JobStore
     group: GroupAccept
     storage: ObjectStorage
     staged: StagedFileStore

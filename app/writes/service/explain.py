@@ -25,7 +25,7 @@ from app.format.index.index_answer import FileAnswer
 from app.format.index.live_key import LiveKey
 from app.format.operation import Operation, input_schema
 from app.format.rows.record_key import encode_keys
-from app.timeline.ports import Timeline
+from app.timeline.ports import VersionReader
 from app.writes.explanation import BucketRule, ExplainedFile, ExplainedGroup, WriteExplanation
 from app.writes.service.accept import checked_write
 from app.writes.service.explained_batch import ExplainedBatch, batch_of, explained_keys
@@ -40,7 +40,7 @@ GROUPS_SHOWN_MAX: Final = 1_000
 class ExplainWrite:
     """Plans writes as workers do, with the same indexes."""
 
-    timeline: Timeline
+    timeline: VersionReader
     search: KeySearch
 
     def keys(self, dataset: Dataset, texts: Sequence[str]) -> WriteExplanation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.commit.write_options import OnError
 from app.commit.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
 from app.commit.write_scope import has_scope, is_no_op, read_scope, scope_of
@@ -14,7 +14,7 @@ from app.format.file_group import DataFile
 from app.format.paths import dataset_prefix
 from app.format.rows.staged import StagedFile
 from app.jobs.values import Job
-from app.timeline.ports import Timeline
+from app.timeline.ports import VersionReader
 from app.writes.attempt import Basis, Claimed, Decoded, Plan, Planned, Replan, basis_of
 
 
@@ -22,8 +22,8 @@ from app.writes.attempt import Basis, Claimed, Decoded, Plan, Planned, Replan, b
 class PlanWrites:
     """Plans at the head, or at the version up to which the messages of a part are valid."""
 
-    catalog: Catalog
-    timeline: Timeline
+    catalog: DatasetLookup
+    timeline: VersionReader
 
     def run(self, tenant_id: str, part: Decoded | Replan, attempt: str) -> Planned | Decoded | Claimed:
         """A task for each file group of the part that has no message yet.

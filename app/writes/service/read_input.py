@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.commit.write_options import OnError
 from app.format.paths import dataset_prefix, decoded_prefix, quarantine_prefix
 from app.jobs.values import Job, JobKind
@@ -17,7 +17,7 @@ from app.writes.ports import InputStager, StagedInput
 class ReadInput:
     """Returns rows that the API has staged unchanged, decodes raw bodies, and has `stagers` make the other rows."""
 
-    catalog: Catalog
+    catalog: DatasetLookup
     engine: WriteEngine
     stagers: Mapping[JobKind, InputStager]
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from app.catalog.ports import Catalog
+from app.catalog.ports import DatasetLookup
 from app.commit.conflict import Conflicted
 from app.format.errors import (
     CommitConflict,
@@ -18,10 +18,10 @@ from app.format.errors import (
     Unavailable,
     VersionExpired,
 )
-from app.jobs.ports import Jobs
+from app.jobs.repository.jobs import JobStore
 from app.jobs.service.lease import Lease
 from app.jobs.values import ClaimRules, Job, JobKind, Progress
-from app.timeline.ports import Timeline
+from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.publish import Publish
 from app.timeline.service.version_pins import KeptVersions, expired_if_missing
 from app.timeline.values import Fenced, Overtaken
@@ -56,9 +56,9 @@ class RunWrites:
     `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
     """
 
-    catalog: Catalog
-    jobs: Jobs
-    timeline: Timeline
+    catalog: DatasetLookup
+    jobs: JobStore
+    timeline: TimelineStore
     kept: KeptVersions
     engine: WriteEngine
     stagers: Mapping[JobKind, InputStager]

@@ -59,7 +59,7 @@ def test_concurrent_requests_share_transactions_and_lose_nothing(
             sizes.append(len(new))
             return stores.jobs.accept_all(tenant_id, new)
 
-    group = GroupAccept(Counting())  # type: ignore[arg-type]
+    group = GroupAccept(Counting().accept_all)  # type: ignore[arg-type]
     new = [new_job(dataset.id, key=f"k{number % 60}") for number in range(120)]
     with ThreadPoolExecutor(16) as pool:
         outcomes = list(pool.map(lambda each: group.accept(tenant_id, each), new))
@@ -78,7 +78,7 @@ def test_outage_fails_every_request_of_a_batch_and_repeats_none() -> None:
             sizes.append(len(new))
             raise Unavailable("the database is gone")
 
-    group = GroupAccept(Broken())  # type: ignore[arg-type]
+    group = GroupAccept(Broken().accept_all)  # type: ignore[arg-type]
 
     def accept(number: int) -> str:
         with pytest.raises(Unavailable) as caught:

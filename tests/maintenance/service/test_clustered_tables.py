@@ -24,7 +24,7 @@ from app.format.operation import Operation
 from app.format.policies import ClusteringPolicy, ClusterOrder, TableServices
 from app.format.rows.read_order import ReadOrder, in_order
 from app.jobs.tasks import ClusteringTask
-from app.maintenance.service.clustering_policy import ClusterGroups
+from app.maintenance.service.cluster_groups import ClusterGroups
 from app.maintenance.service.table_service_plans import clustering
 from app.maintenance.values import Observation
 from tests.support.lake_table import LakeTable, Write

@@ -17,7 +17,7 @@ from app.format.policies import CompactionPolicy, TableServices
 from app.jobs.tasks import CompactionTask
 from app.jobs.values import Accepted, Job, JobKind, JobState, Progress
 from app.maintenance.service import file_group_reconciler as keep_file_groups
-from app.maintenance.service.compaction_policy import CompactGroups
+from app.maintenance.service.compact_groups import CompactGroups
 from app.maintenance.service.file_group_reconciler import FileGroupReconciler
 from app.maintenance.service.policy_jobs import PolicyJobs, ServiceTask
 from app.maintenance.values import Observation, ReconcileResult, ReconcilerMemory
