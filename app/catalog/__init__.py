@@ -5,7 +5,7 @@ repository. Each change of a definition (its name, schema, retention, table serv
 that it has a place in the timeline and `If-Match` guards it. A dataset is deleted by marking it: its name is free at
 once, its files are removed later by the reaper.
 
-- values.py: datasets, their schemas, uploads; ports.py: what the use cases need of the store
+- values.py: datasets, their schemas, uploads; ports.py: what readers of datasets need of it
 - service.py: register, find, list, change, delete
 - repository/catalog.py: datasets and uploads; schemas.py: definitions and schemas; head.py: the next version
 - handlers.py, schemas.py: the resources `/datasets`; providers.py: the dataset of a path
