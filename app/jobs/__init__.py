@@ -8,7 +8,8 @@ Writes of a dataset queue up one group after another; tasks (reads, exports, tab
 - values.py, tasks.py: jobs, their requests and states; job_parameters.py: what the timeline shows of a request
 - service/request_job.py, group_accept.py: accept; jobs.py: list, get, cancel; run_tasks.py, lease.py: run tasks;
   relay.py: send the messages
-- repository/: accept, claim, hold, end, list jobs; idempotency keys (replays.py) and batches of streams (writer_batches.py)
+- repository/: accept, claim, hold, end, list jobs; idempotency keys (replays.py); batches of streams
+  (writer_batches.py)
 - handlers/jobs.py: the resources `/jobs`; accepted.py: the reply to every request that makes a job; waiting.py: waits
 - providers.py: what accepts a request as a job
 

@@ -2,6 +2,7 @@
 
     spark_engine      `SparkEngine`: what use cases call; it implements the `engine` interfaces of the features
     tasks             every kind of task as a value, packed with msgpack, and one function that runs them all
+    task_setup        what a task runs with in a process of Spark, and how it reports its error
     session           the Spark session of the process
     task_files        what a task on one file group reads and writes
     decode            raw input to staged rows
