@@ -104,7 +104,7 @@ def test_request_that_the_database_rejects_fails_alone(
                 assert go.wait(10)
             return stores.jobs.accept_all(tenant_id, new)
 
-    group = GroupAccept(Slow())  # type: ignore[arg-type]
+    group = GroupAccept(Slow().accept_all)  # type: ignore[arg-type]
 
     def accept(key: str) -> bool:
         try:
