@@ -88,6 +88,14 @@ def modules() -> Iterator[tuple[str, bool]]:
             yield ".".join(path.relative_to(ROOT).with_suffix("").parts), path.is_dir()
 
 
+def forbidden() -> Iterator[str]:
+    """The modules of the project that contracts forbid by their whole name: each has to be there."""
+    for contract in CONTRACTS:
+        for name in contract.get("forbidden_modules", ()):
+            if name.startswith("app.") and "*" not in name:
+                yield name
+
+
 def exceptions() -> Iterator[tuple[str, str]]:
     """The imports that contracts do not look at: each has to be there."""
     for contract in CONTRACTS:
@@ -101,6 +109,8 @@ def small_tree(tmp_path: Path) -> Path:
     """The rooms and their parts, without anything in them."""
     for name, package in modules():
         module_file(tmp_path, f"{name}.__init__" if package else name)
+    for name in forbidden():
+        module_file(tmp_path, name)
     for importer, imported in exceptions():
         module_file(tmp_path, imported)
         with module_file(tmp_path, importer).open("a") as file:
