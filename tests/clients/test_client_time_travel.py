@@ -46,7 +46,7 @@ def test_clean_removes_versions_without_a_name(service, headwater, versions):
     with service.working():
         headwater.create_tag(versions, "first", version=1, wait=30)
         found = headwater.clean(versions, versions=1, seconds=0, wait=30).result
-        assert (found["earliest_version"], found["versions_forgotten"]) == (3, 2)
+        assert (found["earliest_version"], found["versions_expired"]) == (3, 2)
     assert ids(headwater, versions, tag="first") == [1]
     assert headwater.get_dataset(versions).earliest_version == 3
     with pytest.raises(Problem) as gone:

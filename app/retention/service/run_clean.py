@@ -56,9 +56,9 @@ class RunClean:
             job.claim,
             {
                 "earliest_version": beginning.earliest_version,
-                "versions_forgotten": beginning.expired_versions,
-                "files_forgotten": files,
-                "bytes_forgotten": size_bytes,
+                "versions_expired": beginning.expired_versions,
+                "files_expired": files,
+                "bytes_expired": size_bytes,
                 "instants_archived": archived,
                 "files_deleted": deleted,
             },

@@ -85,10 +85,10 @@ def test_read_lease_keeps_its_version_through_compaction_and_clean(
     feed = client.get(f"{table}/changes").json()["changes"]
 
     result = cleaned(client, service, table, versions=1)
-    assert (result["earliest_version"], result["versions_forgotten"]) == (4, 3)
+    assert (result["earliest_version"], result["versions_expired"]) == (4, 3)
     # The third log, and all that was staged.
-    assert (result["files_forgotten"], result["instants_archived"], result["files_deleted"]) == (1, 0, 4)
-    assert result["bytes_forgotten"] > 0
+    assert (result["files_expired"], result["instants_archived"], result["files_deleted"]) == (1, 0, 4)
+    assert result["bytes_expired"] > 0
     shown = client.get(table).json()
     assert (shown["version"], shown["earliest_version"]) == (4, 4)
     assert rows(client, table, version=2) == before
@@ -100,7 +100,7 @@ def test_read_lease_keeps_its_version_through_compaction_and_clean(
 
     leases.release(*place, "reader")
     # The dataset itself keeps every version, but what was held is free now.
-    assert cleaned(client, service, table)["files_forgotten"] == 4
+    assert cleaned(client, service, table)["files_expired"] == 4
     for query in ({"version": 2}, {"page_token": token}):
         problem(client.get(f"{table}/rows", params=query), 410, "version-expired")
     assert rows(client, table) == latest
@@ -114,7 +114,7 @@ def test_named_version_survives_a_clean(client: httpx.Client, service: Service, 
     assert cleaned(client, service, table, versions=2, seconds=0)["earliest_version"] == 3
     assert rows(client, table, tag="second") == before == rows(client, table, version=2)
     client.delete(f"{table}/tags/second")
-    assert cleaned(client, service, table)["files_forgotten"] == 0
+    assert cleaned(client, service, table)["files_expired"] == 0
     problem(client.get(f"{table}/rows", params={"version": 2}), 410, "version-expired")
 
 
