@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -12,6 +11,7 @@ import threading
 import time
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.composition import stores_on
@@ -32,6 +32,7 @@ from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQu
 from app.platform import Platform
 from app.retention.compose import reaper, retain
 from app.settings import Settings, SettingsError
+from workers.engine.scratch import scratch_folder
 from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_setup import TaskSetup
@@ -53,7 +54,12 @@ def main() -> None:
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
-    scratch = settings.data_dir / "spark" / worker_id
+    with scratch_folder(settings.data_dir / "spark", worker_id) as scratch:
+        _work(settings, worker_id, scratch)
+
+
+def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
+    """Starts Spark and serves until SIGTERM."""
     database = Database(settings.database_url, application_name="headwater worker")
     stopping = threading.Event()
     engine = SparkEngine(
@@ -74,7 +80,6 @@ def main() -> None:
     finally:
         engine.stop()
         database.close()
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _serve(

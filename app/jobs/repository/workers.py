@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func, select
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.db.session import Database
 from app.jobs.tables import workers
+
+_KEPT_SECONDS: Final = 3600.0
 
 
 class WorkerStore:
@@ -22,6 +27,8 @@ class WorkerStore:
             connection.execute(
                 row.on_conflict_do_update(index_elements=["id"], set_={"polled_at": func.clock_timestamp()})
             )
+            # Of workers that were killed.
+            connection.execute(delete(workers).where(workers.c.polled_at < _before(_KEPT_SECONDS)))
 
     def ended(self, worker_id: str) -> None:
         """Removes a worker that stops in order."""
@@ -30,8 +37,13 @@ class WorkerStore:
 
     def alive(self, within_seconds: float) -> int:
         """How many workers polled within that time."""
-        since = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, within_seconds)
         with self._database.relay() as connection:
             return connection.execute(
-                select(func.count()).select_from(workers).where(workers.c.polled_at >= since)
+                select(func.count())
+                .select_from(workers)
+                .where(workers.c.polled_at >= _before(within_seconds))
             ).scalar_one()
+
+
+def _before(seconds: float) -> ColumnElement[datetime]:
+    return func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from sqlalchemy import text
+
 from app.jobs.repository.workers import WorkerStore
 from tests.support.store_fixtures import Stores
 
@@ -21,3 +23,16 @@ def test_worker_is_alive_from_its_poll_until_it_ends_or_stops_polling(stores: St
     workers.ended("two")
     workers.ended("two")
     assert workers.alive(60) == 1
+
+
+def test_row_of_a_killed_worker_is_deleted_by_another_after_an_hour(stores: Stores) -> None:
+    workers = WorkerStore(stores.database)
+    for name in ("killed", "busy"):
+        workers.polled(name)
+    with stores.database.relay() as connection:
+        ages = text("UPDATE workers SET polled_at = polled_at - CAST(:age AS interval) WHERE id = :id")
+        connection.execute(ages, [{"id": "killed", "age": "61 min"}, {"id": "busy", "age": "59 min"}])
+    workers.polled("new")
+    with stores.database.relay() as connection:
+        left = set(connection.execute(text("SELECT id FROM workers")).scalars())
+    assert left & {"killed", "busy", "new"} == {"busy", "new"}

@@ -1,0 +1,54 @@
+"""The scratch folder of a worker process, and the removal of those that killed workers have left."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+_log = logging.getLogger(__name__)
+_LOCK = ".lock"
+
+
+@contextmanager
+def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
+    """The folder `name` below `parent`, removed at the end. Folders of processes that were killed are removed first.
+
+    A process has a lock on the file `name`.lock for as long as it lives, however it ends.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    for other in parent.glob(f"*{_LOCK}"):
+        _remove_abandoned(other)
+    folder, lock = parent / name, parent / f"{name}{_LOCK}"
+    # Locked under another name, so that no other process finds the file before it is locked.
+    hidden = parent / f".{name}"
+    with hidden.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        hidden.rename(lock)
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.unlink(missing_ok=True)
+
+
+def _remove_abandoned(lock: Path) -> None:
+    with suppress(FileNotFoundError), lock.open("rb") as file:
+        if _is_locked(file):
+            return
+        shutil.rmtree(lock.with_name(lock.name.removesuffix(_LOCK)), ignore_errors=True)
+        lock.unlink(missing_ok=True)
+        _log.info("removed the scratch folder of a worker that was killed: %s", lock.name)
+
+
+def _is_locked(file: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
