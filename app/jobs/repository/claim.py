@@ -41,7 +41,7 @@ def claim_group(
     if _live_groups(connection, [dataset_id]) >= rules.dataset_writers_max:
         return []
     if is_slot_requested(connection, wanted):
-        # Whoever ends the turn says so; if it died, the poll finds what waits.
+        # The end of the slot is announced; if its holder died, the poll finds the waiting writes.
         return []
     _give_up(connection, wanted, rules.attempts_max, participants)
     next_transaction = _next_transaction(connection, dataset_id, _QUEUED)
@@ -125,7 +125,7 @@ def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[
 def _next_of_all(connection: Connection, transaction_id: str, dataset_ids: Sequence[str]) -> list[str] | None:
     """The writes of the transaction, if they are next in all their datasets and nothing runs in any.
 
-    Empty if not: whoever ends what is in the way comes to the same transaction. None if one of its datasets is not
+    Empty if not: the worker that ends an earlier job then claims this transaction. None if one of its datasets is not
     among those locked.
     """
     members = connection.execute(

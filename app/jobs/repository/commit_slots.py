@@ -1,7 +1,7 @@
-"""Turns: when a table service may publish, and for how long no writes are claimed so that it can.
+"""Commit slots: when a table service may publish, and how long no writes are claimed meanwhile.
 
-Whoever claims writes of a dataset and whoever publishes for a table service both lock the dataset's row first, so a
-service that finds no writes running publishes before any are claimed. Locks are taken in the order head, dataset, jobs.
+A claim of writes and a commit of a table service both lock the row of the dataset first. A service that finds no
+running writes therefore publishes before any are claimed. Locks are taken in the order head, dataset, jobs.
 """
 
 from __future__ import annotations

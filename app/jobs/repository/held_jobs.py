@@ -52,7 +52,7 @@ def void(connection: Connection, lapsed: Sequence[str]) -> None:
 
 
 def exhausted(attempts_max: int) -> Fault:
-    """Why a job is given up that was claimed so many times."""
+    """The fault of a job whose attempts are exhausted."""
     return Fault(
         code=AttemptsExhausted.code,
         title=AttemptsExhausted.title,

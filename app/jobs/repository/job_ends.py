@@ -1,6 +1,6 @@
 """The ends of a job other than success: cancelled, failed; its instant is rolled back with it.
 
-Writes of a transaction end together: whoever ends one ends all.
+Writes of a transaction end together: the end of one is the end of all.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def fail_jobs(
     fault: Fault,
     participants: Sequence[FailureParticipant],
 ) -> list[str]:
-    """Fails the one job that meets the condition, and the rest of its transaction for its sake. Returns the ids."""
+    """Fails the one job that matches the condition, and the others of its transaction. Returns the ids."""
     ids = lock_with_transactions(connection, condition)
     first_failed = connection.execute(
         select(jobs.c.id, jobs.c.dataset_id).where(jobs.c.id.in_(ids), condition)

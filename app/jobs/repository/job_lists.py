@@ -12,7 +12,7 @@ from app.jobs.values import JobFilter
 from app.paging import Page, decode_id, encode_token, page_of, unknown_token
 
 SCANNED_MAX: Final = 10_000
-"""A page looks at so many jobs at most; one that finds too few among them ends there, and its token goes on."""
+"""The most jobs that a page scans. A page that finds too few of them ends there, with a token for the rest."""
 
 
 def list_jobs(
@@ -23,7 +23,7 @@ def list_jobs(
     page_token: str | None,
     scanned_max: int = SCANNED_MAX,
 ) -> Page:
-    """Raises InvalidRequest for a token that is none."""
+    """Raises InvalidRequest for a token that is not valid."""
     conditions: list[ColumnElement[bool] | TextClause] = []
     if wanted.dataset_id is not None:
         conditions.append(jobs.c.dataset_id == wanted.dataset_id)

@@ -25,7 +25,7 @@ def held_by(claims: Sequence[Claim]) -> ColumnElement[bool]:
 def lock_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:
     """The ids of the jobs that match the conditions, in order of acceptance, locked.
 
-    Whoever changes several jobs locks them in this one order, so that no two wait in a ring.
+    Every transaction that changes several jobs locks them in this order, so that there is no deadlock.
     """
     query = select(jobs.c.id).where(*conditions).order_by(jobs.c.seq).with_for_update(key_share=True)
     return list(connection.execute(query).scalars())

@@ -84,7 +84,7 @@ class JobStore:
             return [job_of(row) for row in connection.execute(query)]
 
     def page(self, tenant_id: str, wanted: JobFilter, *, page_size: int, page_token: str | None) -> Page:
-        """Jobs, the newest first. Raises InvalidRequest for a token that is none."""
+        """Jobs, the newest first. Raises InvalidRequest for a token that is not valid."""
         with self._database.tenant(tenant_id) as connection:
             return list_jobs(connection, wanted, page_size=page_size, page_token=page_token)
 
@@ -136,7 +136,7 @@ class JobStore:
             return claim_task(connection, dataset_id, owner, rules, self._participants)
 
     def succeed(self, tenant_id: str, claim: Claim, result: dict[str, Any]) -> bool:
-        """Ends a held task with what came of it. False if the claim is void."""
+        """Ends a held task with its result. False if the claim is void."""
         with self._database.tenant(tenant_id) as connection:
             return succeed_task(connection, held_by([claim]), result)
 
@@ -183,7 +183,7 @@ class JobStore:
     def runnable(self, limit: int, queue: JobQueue = JobQueue.WRITES) -> list[RunnableDataset]:
         """Datasets of every tenant with claimable jobs in the queue, longest waiting first. Holds ids only.
 
-        Datasets that nobody works on come before those with a live lease, whose holder looks for more by
+        Datasets without a running job come first: the worker that runs a job of a dataset claims its next one by
         itself.
         """
         waiting = or_(jobs.c.state == JobState.QUEUED.value, LEASE_LAPSED)

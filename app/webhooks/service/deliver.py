@@ -81,7 +81,7 @@ class DeliverWebhooks:
     def _send_due(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
         """One attempt at the next message, and one at an earlier message that is to be sent again.
 
-        False if an attempt failed, so that the receiver is not asked again in the same breath, or the hold was lost.
+        False if an attempt failed, so that the receiver gets no other request at once, or the claim was lost.
         """
         if not self._next(dataset, consumer, work):
             return False
@@ -112,7 +112,7 @@ class DeliverWebhooks:
         except Unavailable:
             raise
         except HeadwaterError as error:
-            # That one cannot be told any more; those at the position may be.
+            # Its changes have expired; those at the position may be available.
             reply = Reply(status=None, error=error.detail, seconds=0.0)
             self._failed(dataset.tenant_id, delivery, reply, None)
             return True

@@ -40,7 +40,7 @@ class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
 class Messages:
     """Makes messages of feeds, and of events of partitions.
 
-    `read_events`: up to so many events of a dataset from a position on. Raises OffsetAhead.
+    `read_events`: up to this number of events of a dataset from a position on. Raises OffsetAhead.
     """
 
     read_changes: ReadChanges

@@ -1,4 +1,4 @@
-"""Webhooks of a tenant: register, change, try, and see what became of their messages."""
+"""Webhooks of a tenant: register, change and test them, and list their messages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Webhooks:
     wake: Callable[[], None]
 
     def create(self, dataset: Dataset, new: Registration) -> tuple[Webhook, str]:
-        """The webhook and its secret, which is never told again.
+        """The webhook and its secret, which is not returned again.
 
         Raises InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
         """
@@ -89,7 +89,7 @@ class Webhooks:
         *,
         revision: int,
     ) -> Webhook:
-        """Changes a webhook that must be at `revision` still. One that is paused, or was, starts anew.
+        """Changes a webhook that must be at `revision` still. One that is or was paused starts without failures.
 
         Raises NotFound, PreconditionFailed, InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, OffsetAhead,
         OffsetExpired.
@@ -127,7 +127,7 @@ class Webhooks:
         self.index.delete(tenant_id, webhook_id, revision=revision)
 
     def send_test(self, tenant_id: str, webhook_id: str) -> Reply:
-        """What came of a message without changes that is sent now, also by a paused webhook. Raises NotFound."""
+        """The result of a message without changes that is sent now, also by a paused webhook. Raises NotFound."""
         webhook = self.index.get(tenant_id, webhook_id)
         keys = [key_of(secret) for secret in self.index.secrets(tenant_id, webhook_id)]
         body = test_body(webhook, datetime.now(UTC))
@@ -194,7 +194,7 @@ def _check_partitions(dataset: Dataset, delivery_format: DeliveryFormat, max_lag
 
 def _check_delivery_format(dataset: Dataset, delivery_format: DeliveryFormat) -> None:
     if dataset.definition.changelog.producer is ChangelogProducer.NONE:
-        raise NoFeed("the changelog.producer of the dataset is none, so nothing tells what changed")
+        raise NoFeed("a webhook of changes needs a feed, and changelog.producer of the dataset is 'none'")
     ChangeSelection.of(
         dataset.definition,
         dataset.definition.schema,
