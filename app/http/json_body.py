@@ -36,6 +36,14 @@ def decode_json(body: bytes, type_: type[_T]) -> _T:
         raise MalformedBody("the JSON is nested too deeply") from None
 
 
+def require_member(change: msgspec.Struct) -> None:
+    """Raises InvalidRequest for a change of a resource without a member. All members of its type are optional."""
+    if all(getattr(change, field.name) == field.default for field in msgspec.structs.fields(change)):
+        names = ", ".join(change.__struct_encode_fields__)
+        detail = f"expected at least one of {names}"
+        raise InvalidRequest(f"the body changes nothing: {detail}", [FieldError(pointer="", detail=detail)])
+
+
 def field_error(message: str, type_: Any, *, at: str = "") -> FieldError:
     """What msgspec's message about a value of a type says, with a JSON pointer below `at`."""
     place = _PLACE.fullmatch(message)

@@ -33,6 +33,7 @@ from app.exports.schemas import (
 from app.exports.service.exports import ManageExports
 from app.http.dependencies import Provided
 from app.http.in_flight import InFlight
+from app.http.json_body import require_member
 from app.http.openapi.operation_docs import documented
 from app.http.parameters.headers import etag
 from app.http.response import ApiResponse, Tagged
@@ -138,6 +139,7 @@ async def change_export(
     threads: Provided[Threads],
 ) -> Tagged[ExportResponse]:
     """Pauses an export, resumes it, or changes its schedule. A run that is queued or running is not affected."""
+    require_member(data)
     change = export_change(data, required_revision)
     changed = await threads.run(exports.change, principal.tenant_id, export, change)
     return Tagged(export_response(changed), revision=changed.revision)

@@ -28,13 +28,20 @@ def decode_options(query: MultiDict[Any], type_: type[msgspec.Struct]) -> Any:
     Raises InvalidRequest with an error for each parameter that does not fit.
     """
     lists = list_options(type_)
+    errors = [
+        FieldError(pointer=f"/{name}", detail=f"expected once, got it {len(query.getall(name))} times")
+        for name in dict.fromkeys(query)
+        if name not in lists and len(query.getall(name)) > 1
+    ]
     values: dict[str, Any] = {
         name: query.getall(name) if name in lists else query.getall(name)[-1] for name in query
     }
     try:
-        return msgspec.convert(values, type_, strict=False)
+        options = msgspec.convert(values, type_, strict=False)
+        if not errors:
+            return options
     except msgspec.ValidationError:
-        errors = _errors(values, type_)
+        errors += _errors(values, type_)
     raise InvalidRequest("; ".join(f"{error.pointer[1:]}: {error.detail}" for error in errors), errors)
 
 

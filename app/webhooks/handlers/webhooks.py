@@ -10,6 +10,7 @@ from litestar.params import JSONBody
 
 from app.catalog.service import Datasets
 from app.http.dependencies import Provided
+from app.http.json_body import require_member
 from app.http.openapi.operation_docs import documented
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
@@ -126,6 +127,7 @@ async def change_webhook(
     A message that was begun is sent as it was. With `since` the webhook continues from that position, and pending
     messages are given up.
     """
+    require_member(data)
     changed = await outbound.run(
         webhooks.change,
         principal.tenant_id,

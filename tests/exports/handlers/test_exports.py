@@ -170,6 +170,8 @@ def test_patch_requires_the_current_revision(client, export):
     )
     assert client.get(export).json()["schedule"] == {"every_seconds": 3600}
     headers = {"If-Match": client.get(export).headers["etag"]}
+    empty = problem(client.patch(export, json={}, headers=headers), 400, "invalid-request")
+    assert empty["errors"][0]["detail"] == "expected at least one of state, schedule"
     members = problem(client.patch(export, json={"state": "ended"}, headers=headers), 400, "invalid-request")
     assert members["errors"][0]["pointer"] == "/state"
 

@@ -165,6 +165,8 @@ def test_change_requires_the_current_revision(client: Client, register: Register
     webhook = register()
     path = f"/webhooks/{webhook['id']}"
     problem(client.patch(path, json={"state": "paused"}), 428, "precondition-required")
+    empty = problem(client.patch(path, json={}, headers={"If-Match": '"1"'}), 400, "invalid-request")
+    assert empty["errors"][0]["detail"].startswith("expected at least one of url, ")
     patch(client, webhook, max_lag={"changes": 10})
     assert state_of(client, webhook)["max_lag"] == {"changes": 10, "seconds": None}
     problem(
