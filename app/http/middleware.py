@@ -14,6 +14,7 @@ from app.http.problems import REQUEST_ID
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
 _HEADER: Final = b"x-request-id"
+_OF_RANGES: Final = (b"range", b"if-range")
 
 _log = logging.getLogger("headwater.access")
 
@@ -49,8 +50,10 @@ class _Exchange:
         self._unread = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
         self._status = 0
         self._sent_bytes = 0
-        # HEAD is GET without the body, for every resource alike.
+        # HEAD is GET without the body, for every resource alike. A range is defined for GET only.
         method = "GET" if self._head_only else scope["method"]
+        if self._head_only:
+            scope = {**scope, "headers": [each for each in scope["headers"] if each[0] not in _OF_RANGES]}
         self.scope: Any = {
             **scope,
             "method": method,

@@ -82,6 +82,9 @@ _RETRY_AFTER_SECONDS: Final = {
     "storage-full": 60,
 }
 
+_TEXT_CHARACTERS_MAX: Final = 2_000
+_ERRORS_MAX: Final = 100
+
 # Request Timeout, Too Early, Too Many Requests.
 _PASSING: Final = frozenset({408, 425, 429})
 
@@ -136,14 +139,31 @@ def is_final(error: HeadwaterError) -> bool:
 
 
 def document(code: str, title: str, detail: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a problem document. Facts never hide the standard ones."""
-    return {
+    """The members of a problem document. Facts never hide the standard ones.
+
+    Texts that repeat the request are shortened. Of more than 100 `errors` the first are listed, and `error_count` is
+    their number.
+    """
+    members = {
         "type": f"/problems/{code}",
         "title": title,
         "status": status_of(code),
-        "detail": detail,
+        "detail": _shortened(detail),
         **{name: fact for name, fact in facts.items() if name not in _STANDARD},
     }
+    if errors := facts.get("errors"):
+        members["errors"] = [
+            {name: _shortened(value) for name, value in error.items()} for error in errors[:_ERRORS_MAX]
+        ]
+        if len(errors) > _ERRORS_MAX:
+            members["error_count"] = len(errors)
+    return members
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _TEXT_CHARACTERS_MAX:
+        return f"{value[:_TEXT_CHARACTERS_MAX]}…"
+    return value
 
 
 _STANDARD: Final = frozenset({"type", "title", "status", "detail", "instance"})

@@ -38,21 +38,29 @@ class Idempotency:
     run_once: RunOnce
 
     async def run(
-        self, create: Callable[[], _Reply], *, content: str = "", threads: Threads | None = None
+        self,
+        create: Callable[[], _Reply],
+        *,
+        dataset_id: str | None = None,
+        content: str = "",
+        threads: Threads | None = None,
     ) -> _Reply:
         """The reply of `create`, or the reply that an earlier request with the key got.
 
         `create` runs in a thread, in one transaction with the key: what it changes in the database is kept with the
         reply, or not at all. It returns a response with its status, and may raise. Errors below 500 are replies, too;
-        others leave the key free. `content` is the checksum of a body that is not JSON; `threads` are used instead of
-        the usual ones. Raises IdempotencyMismatch, IdempotencyInFlight, and what `create` raises.
+        others leave the key free. `dataset_id`: of the dataset in the path, which has another name after a rename.
+        `content` is the checksum of a body that is not JSON; `threads` are used instead of the usual ones. Raises
+        IdempotencyMismatch, IdempotencyInFlight, and what `create` raises.
         """
         threads = threads or self.threads
         if self.key is None:
             return await threads.run(create)
-        keyed = KeyedRequest(
-            scope=self.request.url.path, key=self.key, request_hash=self._request_hash(content)
-        )
+        scope = self.request.url.path
+        if dataset_id is not None:
+            # By its name, another dataset may be meant at the next request.
+            scope = f"/datasets/{dataset_id}/{scope.split('/', 3)[3]}"
+        keyed = KeyedRequest(scope=scope, key=self.key, request_hash=self._request_hash(content))
         return await threads.run(self._run, keyed, create)
 
     def _run(self, keyed: KeyedRequest, create: Callable[[], _Reply]) -> _Reply:

@@ -11,7 +11,7 @@ class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request with an idempotency key."""
 
     scope: str
-    """The path of the request: the same key on another path is another request."""
+    """The path of the request, with the id of its dataset: the same key on another path is another request."""
     key: str
     """The idempotency key."""
     request_hash: str

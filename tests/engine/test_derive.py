@@ -27,6 +27,7 @@ from app.format.definition.new_dataset import (
 from app.format.errors import CorruptFile, DerivationFailed, EngineStopped
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN
+from app.sql.queries.parse import COMMON_MAX
 from app.views.refresh_plan import changes_sql, rows_sql
 from tests.support.lake_table import LakeTable, Row, Write
 from tests.support.view_runs import (
@@ -181,6 +182,15 @@ def test_inputs_are_read_with_their_deletes_and_logs(
     table.write(Write(operation=Operation.DELETE, rows=[shop(number, 0) for number in range(4)]))
     view, staged = derived(engine, "SELECT id, shop, n, price FROM t", ["id"], t=table)
     assert by_id(rows_of(storage, view, staged)) == by_id(table.rows())
+
+
+def test_view_may_have_a_chain_of_queries_in_with(
+    engine: SparkEngine, storage: LocalStorage, shops: LakeTable
+) -> None:
+    chain = ", ".join(f"q{n} AS (SELECT * FROM q{n - 1})" for n in range(1, COMMON_MAX))
+    sql = f"WITH q0 AS (SELECT * FROM t), {chain} SELECT id FROM q{COMMON_MAX - 1}"
+    view, staged = derived(engine, sql, ["id"], t=shops)
+    assert {row["id"] for row in rows_of(storage, view, staged)} == {row["id"] for row in shops.rows()}
 
 
 def test_result_or_input_without_rows_has_no_file(

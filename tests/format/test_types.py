@@ -75,3 +75,12 @@ def test_type_spellings_have_one_canonical_text(text: str, canonical: str) -> No
 def test_invalid_type_is_refused_with_a_reason(text: str) -> None:
     with pytest.raises(TypeSyntaxError, match=r"\w+"):
         parse_type(text)
+
+
+def test_struct_with_too_many_members_is_refused() -> None:
+    members = [f"m{number}: int8" for number in range(types.MEMBERS_MAX + 1)]
+    assert isinstance(parse_type(f"struct<{', '.join(members[1:])}>"), types.Struct)
+    with pytest.raises(TypeSyntaxError, match="at most 2000 members"):
+        parse_type(f"struct<{', '.join(members)}>")
+    with pytest.raises(TypeSyntaxError, match="nest"):
+        parse_type("list<" * 1_000_000)

@@ -47,6 +47,24 @@ def test_a_refusal_is_replayed_too(client, orders):
     assert client.post("/datasets", json=ORDERS, headers={"Idempotency-Key": "k-2"}).status_code == 201
 
 
+def test_a_key_belongs_to_a_dataset_and_not_to_its_name(client, orders):
+    def upload():
+        return client.post(
+            "/datasets/orders/uploads",
+            content=b"1\n",
+            headers={**KEY, "Content-Type": "application/octet-stream"},
+        )
+
+    first = upload().json()
+    assert upload().json() == first
+    client.delete(orders)
+    client.post("/datasets", json=ORDERS)
+    again = upload()
+    assert again.status_code == 201
+    assert "idempotency-replayed" not in again.headers
+    assert again.json()["id"] != first["id"]
+
+
 def test_a_key_belongs_to_its_tenant(client, new_client):
     client.post("/datasets", json=ORDERS, headers=KEY)
     other = new_client().post("/datasets", json={**ORDERS, "name": "returns"}, headers=KEY)

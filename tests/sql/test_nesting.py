@@ -7,6 +7,7 @@ import pytest
 from app.format.errors import HeadwaterError
 from app.format.schema.schema import Field, Schema
 from app.sql.conditions.parse import parse_filter
+from app.sql.queries.parse import COMMON_MAX
 from app.sql.reader import DEPTH_MAX
 from tests.support.view_inputs import planned
 
@@ -63,6 +64,16 @@ def test_filter_that_nests_deeper_is_refused(name):
 def test_view_that_nests_deeper_is_refused(name):
     with pytest.raises(HeadwaterError, match="nests too deeply; expected at most 50 levels"):
         planned(f"SELECT {nested(QUERIES[name], DEPTH_MAX + 2)} AS x FROM orders")
+
+
+def test_view_with_too_many_queries_in_with_is_refused():
+    def view(count):
+        chain = ", ".join(f"q{n} AS (SELECT * FROM q{n - 1})" for n in range(1, count))
+        return f"WITH q0 AS (SELECT * FROM orders), {chain} SELECT n FROM q{count - 1}"
+
+    assert planned(view(COMMON_MAX)).schema.names() == ["n"]
+    with pytest.raises(HeadwaterError, match="too many queries in WITH"):
+        planned(view(COMMON_MAX + 1))
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ async def create_export(
         headers = {"Location": export_path(export.id), "ETag": etag(export.revision)}
         return AcceptedExport(export_response(export), status_code=202, headers=headers)
 
-    return await idempotency.run(create)
+    return await idempotency.run(create, dataset_id=found.id)
 
 
 @get(

@@ -103,8 +103,9 @@ def parse_partition(text: str) -> PartitionField:
 
 
 def _tokens(text: str) -> Iterator[str]:
+    end = len(text.rstrip())
     position = 0
-    while text[position:].strip():
+    while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
             raise PartitionSyntaxError(

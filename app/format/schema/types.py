@@ -42,6 +42,7 @@ _ALIASES: Final = {
 } | {"long": "int64", "bigint": "int64", "float32": "float", "float64": "double", "text": "string"}
 _NEVER_KEYS: Final = frozenset({"float", "double"})
 DEPTH_MAX: Final = 16
+MEMBERS_MAX: Final = 2_000
 DECIMAL_PRECISION_MAX: Final = 38
 
 
@@ -179,8 +180,9 @@ _TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\s<>(),:`]+)|([<>(),:]))"
 
 
 def _tokens(text: str) -> Iterator[str]:
+    end = len(text.rstrip())
     position = 0
-    while text[position:].strip():
+    while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
             raise TypeSyntaxError(f"cannot parse the type {text!r} at position {position}")
@@ -194,6 +196,7 @@ class _TypeParser:
         self.tokens = [*tokens, ""]
         self.position = 0
         self.depth = 0
+        self.members = 0
 
     def parse(self) -> DataType:
         parsed = self._type()
@@ -281,6 +284,9 @@ class _TypeParser:
         self._expect("<")
         members = []
         while True:
+            self.members += 1
+            if self.members > MEMBERS_MAX:
+                raise TypeSyntaxError(f"a type has at most {MEMBERS_MAX} members of structs")
             name = self._next()
             self._expect(":")
             members.append((name[1:-1].replace("``", "`") if name.startswith("`") else name, self._type()))

@@ -33,6 +33,11 @@ def decode_options(query: MultiDict[Any], type_: type[msgspec.Struct]) -> Any:
         for name in dict.fromkeys(query)
         if name not in lists and len(query.getall(name)) > 1
     ]
+    errors += [
+        FieldError(pointer=f"/{name}", detail="it contains the character U+0000")
+        for name in dict.fromkeys(query)
+        if any("\0" in value for value in query.getall(name))
+    ]
     values: dict[str, Any] = {
         name: query.getall(name) if name in lists else query.getall(name)[-1] for name in query
     }

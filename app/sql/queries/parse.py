@@ -27,6 +27,8 @@ from app.sql.syntax import (
 
 INPUTS_MAX: Final = 16
 HEIGHT_MAX: Final = 120
+# Spark resolves a chain of them step by step, in 100 steps at most.
+COMMON_MAX: Final = 50
 _SIDES: Final[dict[tuple[str, ...], Side]] = {
     ("INNER", "JOIN"): Side.INNER,
     ("JOIN",): Side.INNER,
@@ -226,8 +228,12 @@ class _Parser(CallParser):
 def _check_height(text: str, query: Query) -> None:
     """Rejects a tree too high for recursive functions. Chains of operators are as high as they are long."""
     pending: list[tuple[Any, int]] = [(query, 1)]
+    common = 0
     while pending:
         part, height = pending.pop()
+        common += isinstance(part, Common)
+        if common > COMMON_MAX:
+            raise QUERIES.invalid(text, part.at, "too many queries in WITH", f"at most {COMMON_MAX}")
         if height > HEIGHT_MAX:
             at = part.at if isinstance(part, Node) else None
             raise QUERIES.invalid(

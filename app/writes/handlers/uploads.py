@@ -66,4 +66,6 @@ async def create_upload(
             return ApiResponse(upload_response(upload), status_code=201)
 
         # The bytes of a retry are those of no upload, so the reaper removes them.
-        return await idempotency.run(create, content=f"{stored.size_bytes} {stored.checksum}")
+        return await idempotency.run(
+            create, dataset_id=found.id, content=f"{stored.size_bytes} {stored.checksum}"
+        )

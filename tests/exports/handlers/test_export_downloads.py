@@ -79,6 +79,12 @@ def test_range_beyond_the_end_is_refused(file, requested_range):
     assert answer.headers["content-range"] == f"bytes */{len(content)}"
 
 
+def test_head_ignores_a_range(file):
+    client, path, content = file
+    answer = client.head(path, headers={"Range": "bytes=0-1"})
+    assert (answer.status_code, answer.headers["content-length"]) == (200, str(len(content)))
+
+
 def test_if_range_continues_only_the_same_file(file):
     client, link, content = file
     tag = client.head(link).headers["etag"]
