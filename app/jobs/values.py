@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -77,7 +77,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a running job is."""
 
-    stage: str
+    stage: Annotated[str, msgspec.Meta(examples=["queued"])]
     """What it does now."""
     done: int = 0
     """The tasks of the stage that are done."""
