@@ -91,7 +91,7 @@ def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, s
     began = time.monotonic()
     source = load(days)
     report.introduce(screen, source)
-    screen.say("Starting PostgreSQL, Redis, the API and a Spark worker …")
+    screen.say("Starting PostgreSQL, Valkey, the API and a Spark worker …")
     # An explicit transport, so that a proxy of the environment is not used for the loopback address.
     with (
         embedded_service(data) as note,

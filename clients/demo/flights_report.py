@@ -174,13 +174,21 @@ def where_next(screen: Screen, data: Path, url: str, since: int, *, kept: bool, 
     if stays:
         screen.say("\nThe service runs until Ctrl-C. Try these commands in another terminal:")
     elif kept:
-        screen.say(f"\nThe data stay in {data}. Start the service on them again, and try these commands:")
+        screen.say(
+            f"\nThe data stay in {data}. Start the service on them again, and try these commands,\n"
+            "in the folder of the clone:"
+        )
     else:
-        screen.say("\nThese data are deleted now. To keep data and try the service:")
+        screen.say(
+            "\nThese data are deleted now. To keep data and try the service, in the folder of the clone:"
+        )
     if not stays:
         url = "http://127.0.0.1:8080"
-        lines = [] if kept else [f"headwater demo flights --keep {folder}"]
-        lines.append(f"headwater up --port 8080 --data {folder} &")
+        lines = [] if kept else [f".venv/bin/headwater demo flights --keep {folder}"]
+        lines += [
+            f".venv/bin/headwater up --port 8080 --data {folder} &",
+            f"until [ -e {folder}/headwater.json ]; do sleep 1; done",
+        ]
     else:
         lines = []
     lines += [

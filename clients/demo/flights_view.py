@@ -39,7 +39,8 @@ def show_view(screen: Screen, client: Headwater, dataset: Dataset) -> None:
     rows = sorted(client.rows(view.id), key=lambda row: row["late"], reverse=True)
     screen.say(
         f"\nThe view late_flights, by SQL over flights, current after {time.monotonic() - began:.1f} s: "
-        f"{len(rows)} carriers,\nand their numbers of flights at least {_LATE_MINUTES} minutes late. The first are"
+        f"{len(rows)} carriers,\nand their numbers of flights at least {_LATE_MINUTES} minutes late. "
+        f"The {len(rows[:_SHOWN])} with the most:"
     )
     table = Table()
     for name in ("carrier", "arrived", "late"):

@@ -49,6 +49,8 @@ def test_demo_replays_follows_and_checks_a_day(service, headwater, screen):
         "-C",
         # Writes that meet are committed together: how many versions there are depends on the machine.
         f"version {headwater.get_dataset(dataset).version}",
+        ".venv/bin/headwater up --port 8080 --data data &",
+        "until [ -e data/headwater.json ]",
         "data/operator.key",
     ):
         assert words in output_of(screen), words
