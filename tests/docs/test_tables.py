@@ -78,6 +78,7 @@ def test_every_problem_is_documented_with_its_status():
         for row in rows(DOCS / "errors.md", r"`/problems/[a-z-]+`")
     }
     assert table == STATUS
+    assert list(table.values()) == sorted(table.values())
     failures = (DOCS / "errors.md").read_text().partition("## Which failures")[2]
     assert set(re.findall(r"`([a-z-]+)`", failures)) == set(SERVICE_MADE)
 
