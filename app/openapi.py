@@ -76,7 +76,7 @@ _TITLES: Final = {
     406: "No accepted media type is available",
     409: "It conflicts with what is there",
     410: "It is not kept any more",
-    412: "The resource is at another version",
+    412: "The resource is at another version or revision",
     413: "The body is too large; the limit is in the answer",
     415: "The media type is not read here",
     416: "The file has no such part",

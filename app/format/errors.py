@@ -148,10 +148,10 @@ class DerivedDataset(HeadwaterError):
 
 
 class PreconditionFailed(HeadwaterError):
-    """If-Match does not name the current version."""
+    """If-Match does not name the current version or revision, or If-None-Match is `*` and the resource exists."""
 
     code = "precondition-failed"
-    title = "The resource is at another version"
+    title = "The resource is at another version or revision"
 
 
 class PreconditionRequired(HeadwaterError):
@@ -200,10 +200,16 @@ class AlreadyRedriven(HeadwaterError):
 
 
 class IdempotencyMismatch(HeadwaterError):
-    """The Idempotency-Key was used before with another payload."""
+    """The Idempotency-Key was used before with another payload. Facts: what that request made, where it has an id."""
 
     code = "idempotency-mismatch"
     title = "The Idempotency-Key belongs to another request"
+
+    def __init__(self, **facts: Any) -> None:
+        detail = (
+            "this Idempotency-Key was sent with another request before; send a new key with a new request"
+        )
+        super().__init__(detail, **facts)
 
 
 class IdempotencyInFlight(HeadwaterError):

@@ -9,6 +9,7 @@ from litestar import Response
 from litestar.handlers import HTTPRouteHandler
 
 from app.http.auth import PUBLIC
+from app.http.problems import allow_header
 
 
 def options_handlers(handlers: Iterable[HTTPRouteHandler]) -> list[HTTPRouteHandler]:
@@ -19,10 +20,8 @@ def options_handlers(handlers: Iterable[HTTPRouteHandler]) -> list[HTTPRouteHand
     methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
     for handler in handlers:
         for path in handler.paths:
-            methods[path] |= set(handler.http_methods) | (
-                {"HEAD"} if "GET" in handler.http_methods else set()
-            )
-    return [_handler(path, ", ".join(sorted(names))) for path, names in methods.items()]
+            methods[path] |= set(handler.http_methods)
+    return [_handler(path, allow_header(names)) for path, names in methods.items()]
 
 
 def _handler(path: str, allowed: str) -> HTTPRouteHandler:

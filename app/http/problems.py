@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -216,10 +216,15 @@ def on_job_failed(request: Request[Any, Any, Any], failure: JobFailed) -> Respon
 def on_http_exception(request: Request[Any, Any, Any], exception: HTTPException) -> Response[bytes]:
     """What the framework refuses by itself: unknown routes and methods, parameters of a wrong type."""
     error = _translated(request, exception)
-    headers = (
-        {"Allow": exception.headers["allow"]} if exception.headers and "allow" in exception.headers else None
-    )
+    allowed = (exception.headers or {}).get("allow")
+    headers = None if allowed is None else {"Allow": allow_header(allowed.split(", "))}
     return respond(request, document(error.code, error.title, error.detail, error.facts), headers)
+
+
+def allow_header(methods: Iterable[str]) -> str:
+    """The value of Allow for a resource with handlers of these methods. Every GET answers HEAD too."""
+    names = set(methods)
+    return ", ".join(sorted(names | {"HEAD"} if "GET" in names else names))
 
 
 def on_unexpected(request: Request[Any, Any, Any], exception: Exception) -> Response[bytes]:

@@ -79,9 +79,7 @@ def _find(connection: Connection, request: KeyedRequest) -> StoredReply | None:
     if row is None:
         return None
     if row.request_hash != request.request_hash:
-        raise IdempotencyMismatch(
-            "this Idempotency-Key was sent with another request before; send a new key with a new request"
-        )
+        raise IdempotencyMismatch
     return StoredReply(status=row.status, headers=row.headers, body=bytes(row.body))
 
 

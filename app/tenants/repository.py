@@ -74,7 +74,7 @@ class TenantStore:
         with self._database.tenant(tenant_id) as connection:
             new = insert(tenants).values(name=name).on_conflict_do_nothing().returning(tenants.c.tenant_id)
             if connection.execute(new).one_or_none() is None:
-                raise TenantExists(f"There is already a tenant named {name!r}", name=name)
+                raise TenantExists(f"there is already a tenant named {name!r}", name=name)
         return tenant_id
 
     def add_key(
@@ -90,7 +90,7 @@ class TenantStore:
         key_id = new_id()
         with self._database.tenant(tenant_id) as connection:
             if connection.execute(select(tenants.c.tenant_id)).one_or_none() is None:
-                raise NotFound(f"There is no tenant {tenant_id}")
+                raise NotFound(f"there is no tenant {tenant_id}")
             values = {"id": key_id, "digest": key_digest(api_key), "scopes": sorted(scopes), "name": name}
             connection.execute(insert(api_keys).values(values))
         return MadeKey(key_id=key_id, api_key=api_key)
@@ -105,4 +105,4 @@ class TenantStore:
                     update(api_keys).where(*live).values(revoked_at=func.clock_timestamp())
                 ).rowcount
             ):
-                raise NotFound(f"There is no API key {key_id}")
+                raise NotFound(f"there is no API key {key_id}")

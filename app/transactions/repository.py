@@ -60,7 +60,7 @@ def _accept(connection: Connection, new: NewTransaction) -> AcceptedTransaction:
     live = share_datasets(connection, {job.dataset_id for job in new.jobs})
     for job in new.jobs:
         if job.dataset_id not in live:
-            raise NotFound(f"There is no dataset {job.dataset_id}")
+            raise NotFound(f"there is no dataset {job.dataset_id}")
     values = {"id": new.id, "idempotency_key": new.idempotency_key, "request_hash": new.request_hash}
     connection.execute(insert(transactions).values(values))
     insert_jobs(connection, new.jobs, new.id)
@@ -73,9 +73,7 @@ def _find(connection: Connection, idempotency_key: str, request_hash: str) -> Tr
     if row is None:
         return None
     if row.request_hash != request_hash:
-        raise IdempotencyMismatch(
-            "This Idempotency-Key was sent with another request before", transaction_id=row.id
-        )
+        raise IdempotencyMismatch(transaction_id=row.id)
     known = _get(connection, row.id)
     return None if failed_by_service(known.state, known.error) else known
 
@@ -86,7 +84,7 @@ def _get(connection: Connection, transaction_id: str) -> Transaction:
         query = select(transactions.c.id, transactions.c.created_at)
         row = connection.execute(query.where(transactions.c.id == transaction_id)).one_or_none()
     if row is None:
-        raise NotFound(f"There is no transaction {transaction_id}")
+        raise NotFound(f"there is no transaction {transaction_id}")
     members = select(*JOB_COLUMNS).where(jobs.c.transaction_id == transaction_id).order_by(jobs.c.seq)
     found = tuple(job_of(each) for each in connection.execute(members))
     return Transaction(id=row.id, jobs=found, created_at=row.created_at)

@@ -33,7 +33,7 @@ def test_the_same_members_in_another_order_are_the_same_request(client):
 def test_another_body_with_the_key_is_refused(client):
     client.post("/datasets", json=ORDERS, headers=KEY)
     other = client.post("/datasets", json={**ORDERS, "name": "returns"}, headers=KEY)
-    problem(other, 422, "idempotency-mismatch")
+    assert "send a new key" in problem(other, 422, "idempotency-mismatch")["detail"]
     problem(client.get("/datasets/returns"), 404, "not-found")
 
 

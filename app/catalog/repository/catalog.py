@@ -141,7 +141,7 @@ class CatalogStore:
                 query = select(*columns).where(uploads.c.id == upload_id, uploads.c.dataset_id == dataset_id)
                 row = connection.execute(query).one_or_none()
         if row is None:
-            raise NotFound(f"There is no upload {upload_id} of this dataset")
+            raise NotFound(f"there is no upload {upload_id} of this dataset")
         return Upload(**row._asdict())
 
 

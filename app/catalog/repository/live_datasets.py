@@ -95,4 +95,4 @@ def dataset_of(row: Any) -> Dataset:
 
 def dataset_not_found(reference: str) -> NotFound:
     """The error for a reference to no live dataset."""
-    return NotFound(f"There is no dataset {reference!r}")
+    return NotFound(f"there is no dataset {reference!r}")

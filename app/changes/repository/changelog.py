@@ -124,7 +124,7 @@ def _position_of(connection: Connection, dataset_id: str, start: FromVersion | F
         )
     ).one_or_none()
     if head is None:
-        raise NotFound(f"There is no dataset {dataset_id!r}")
+        raise NotFound(f"there is no dataset {dataset_id!r}")
     match start:
         case FromVersion(version):
             # The version after the head's is the next commit, as the head's position is that of the next change.
@@ -156,7 +156,7 @@ def _bounds(connection: Connection, dataset_id: str, *, lock: bool = False) -> F
         query = query.with_for_update()
     row = connection.execute(query).one_or_none()
     if row is None:
-        raise NotFound(f"There is no dataset {dataset_id!r}")
+        raise NotFound(f"there is no dataset {dataset_id!r}")
     return FeedBounds(earliest=row.earliest_offset, next_offset=row.next_offset)
 
 

@@ -196,7 +196,7 @@ def _find(connection: Connection, dataset_id: str, name: str, *, lock: bool = Fa
 
 def _existing(found: ConsumerStatus | None, name: str) -> ConsumerStatus:
     if found is None:
-        raise NotFound(f"There is no consumer {name!r} of this dataset")
+        raise NotFound(f"there is no consumer {name!r} of this dataset")
     return found
 
 
@@ -214,9 +214,9 @@ def _insert(
     """Makes the consumer; false if another request has made it since the search."""
     bounds = lock_feed(connection, dataset_id)
     if not share_datasets(connection, [dataset_id]):
-        raise NotFound(f"There is no dataset {dataset_id!r}")
+        raise NotFound(f"there is no dataset {dataset_id!r}")
     if expected.revision is not None:
-        raise PreconditionFailed(f"There is no consumer {name!r} of this dataset", version=None)
+        raise PreconditionFailed(f"there is no consumer {name!r} of this dataset", revision=None)
     if change.lease is not None:
         raise LeaseLost(f"there is no consumer {name!r}, so it has no lease")
     made = connection.execute(
@@ -277,10 +277,10 @@ def _bounds(change: ConsumerChange) -> dict[str, Any]:
 
 def _check_expected(revision: int, expected: ExpectedRevision) -> None:
     if expected.absent:
-        raise PreconditionFailed(f"The consumer is there already, at revision {revision}", version=revision)
+        raise PreconditionFailed(f"The consumer is there already, at revision {revision}", revision=revision)
     if expected.revision is None:
         raise PreconditionRequired('send If-Match with the ETag that the consumer had, such as "7"')
     if expected.revision != revision:
         raise PreconditionFailed(
-            f"The consumer is at revision {revision}, not {expected.revision}", version=revision
+            f"The consumer is at revision {revision}, not {expected.revision}", revision=revision
         )

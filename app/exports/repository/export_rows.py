@@ -40,7 +40,7 @@ def find_export(connection: Connection, export_id: str) -> Export:
     if is_uuid(export_id):
         row = connection.execute(_exports().where(exports.c.id == export_id)).one_or_none()
     if row is None:
-        raise NotFound(f"There is no export {export_id}")
+        raise NotFound(f"there is no export {export_id}")
     return _export(row, _latest_runs(connection, [export_id]).get(export_id, ()))
 
 

@@ -46,7 +46,7 @@ def accept_jobs(connection: Connection, new: Sequence[NewJob]) -> list[Accepted 
     outcomes: list[Accepted | HeadwaterError] = []
     for each in new:
         if each.dataset_id not in live:
-            outcomes.append(NotFound(f"There is no dataset {each.dataset_id}"))
+            outcomes.append(NotFound(f"there is no dataset {each.dataset_id}"))
         elif each.id in inserted:
             outcomes.append(Accepted(job=inserted[each.id], replayed=False))
         elif each.id in batches:

@@ -34,5 +34,5 @@ def get_job(connection: Connection, job_id: str) -> Job:
     if is_uuid(job_id):
         row = connection.execute(select(*JOB_COLUMNS).where(jobs.c.id == job_id)).one_or_none()
     if row is None:
-        raise NotFound(f"There is no job {job_id}")
+        raise NotFound(f"there is no job {job_id}")
     return job_of(row)

@@ -28,7 +28,7 @@ def replayed_job(connection: Connection, dataset_id: str, key: str, request_hash
     if row is None:
         return None
     if row.request_hash != request_hash:
-        raise IdempotencyMismatch("This Idempotency-Key came with another request before", job_id=row.job_id)
+        raise IdempotencyMismatch(job_id=row.job_id)
     job = get_job(connection, row.job_id)
     return None if failed_by_service(job.state, job.error) else job
 

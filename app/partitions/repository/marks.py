@@ -78,7 +78,7 @@ class PartitionStore:
         """
         with self._database.tenant(tenant_id) as connection:
             if not share_datasets(connection, [dataset_id]):
-                raise NotFound(f"There is no dataset {dataset_id!r}")
+                raise NotFound(f"there is no dataset {dataset_id!r}")
             version = _catch_up(connection, dataset_id)
             found = _marks(connection, dataset_id, partitions)
             _refuse(connection, dataset_id, partitions, found)

@@ -131,7 +131,7 @@ def _head(connection: Connection, dataset_id: str, *, lock: bool = False) -> Any
     )
     found = connection.execute(query.with_for_update(of=heads) if lock else query).one_or_none()
     if found is None:
-        raise NotFound(f"There is no dataset {dataset_id!r}")
+        raise NotFound(f"there is no dataset {dataset_id!r}")
     return found
 
 

@@ -104,4 +104,4 @@ def pinned_versions(dataset_id: str) -> Select[tuple[int]]:
 
 
 def _not_found(dataset_id: str) -> NotFound:
-    return NotFound(f"There is no dataset {dataset_id!r}")
+    return NotFound(f"there is no dataset {dataset_id!r}")

@@ -73,7 +73,7 @@ class Restores:
             ways = ", ".join(_WAYS)
             detail = f"expected exactly one of {ways}; got {', '.join(specified) or 'none'}"
             raise InvalidRequest(
-                detail, [FieldError(pointer=f"/{name}", detail=detail) for name in specified]
+                detail, [FieldError(pointer=f"/{name}", detail=detail) for name in specified or _WAYS]
             )
         if point.savepoint is not None:
             found = self.names.get(dataset.tenant_id, dataset.id, point.savepoint)

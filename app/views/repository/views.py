@@ -94,7 +94,7 @@ class ViewStore:
             live = share_datasets(connection, list(new.inputs.values()))
             for relation, dataset_id in new.inputs.items():
                 if dataset_id not in live:
-                    raise NotFound(f"There is no dataset {relation!r}")
+                    raise NotFound(f"there is no dataset {relation!r}")
             _DATASETS.insert(connection, new.dataset_id, new.dataset)
             connection.execute(views.insert().values(dataset_id=new.dataset_id, definition=new.definition))
             for relation, dataset_id in sorted(new.inputs.items()):
@@ -135,7 +135,7 @@ class ViewStore:
             if now is None:
                 raise _not_found(reference)
             if now != revision:
-                raise PreconditionFailed(f"The view is at revision {now}, not {revision}", version=now)
+                raise PreconditionFailed(f"The view is at revision {now}, not {revision}", revision=now)
             connection.execute(update(views).where(this_view).values(paused=paused, revision=revision + 1))
             view = _find(connection, view_id)
             for source in view.inputs:
@@ -237,4 +237,4 @@ def _replayed(connection: Connection, new: NewJob) -> Job | None:
 
 
 def _not_found(reference: str) -> NotFound:
-    return NotFound(f"There is no view {reference!r}")
+    return NotFound(f"there is no view {reference!r}")

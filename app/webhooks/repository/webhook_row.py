@@ -30,7 +30,7 @@ def find_webhook(connection: Connection, webhook_id: str) -> Webhook:
     if is_uuid(webhook_id):
         row = connection.execute(select_webhooks().where(webhooks.c.id == webhook_id)).one_or_none()
     if row is None:
-        raise NotFound(f"There is no webhook {webhook_id!r}")
+        raise NotFound(f"there is no webhook {webhook_id!r}")
     return webhook_of(row)
 
 

@@ -69,7 +69,7 @@ class WebhookStore:
         with self._database.tenant(tenant_id) as connection:
             bounds = _lock_bounds(connection, dataset_id, definition)
             if not share_datasets(connection, [dataset_id]):
-                raise NotFound(f"There is no dataset {dataset_id!r}")
+                raise NotFound(f"there is no dataset {dataset_id!r}")
             connection.execute(
                 insert(webhooks).values(
                     id=webhook_id,
@@ -279,5 +279,5 @@ def _find_delivery(connection: Connection, webhook_id: str, delivery_id: str) ->
             )
         ).one_or_none()
     if row is None:
-        raise NotFound(f"There is no delivery {delivery_id!r} of this webhook")
+        raise NotFound(f"there is no delivery {delivery_id!r} of this webhook")
     return delivery_of(row)

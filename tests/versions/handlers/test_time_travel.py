@@ -189,6 +189,8 @@ def test_invalid_restore_and_rollback_are_refused(
     ]
     for body, status in refused:
         assert client.post(f"{orders}/restores", json=body).status_code == status, body
+    errors = client.post(f"{orders}/restores", json={}).json()["errors"]
+    assert [error["pointer"] for error in errors] == ["/version", "/as_of", "/savepoint", "/tag"]
     assert client.post(f"{orders}/rollbacks", json={"instants": 0}).status_code == 400
     assert client.post(f"{orders}/rollbacks", json={"instants": 1, "expected_version": 9}).status_code == 202
     service.work()

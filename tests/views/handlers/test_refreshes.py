@@ -309,9 +309,8 @@ def test_paused_view_refreshes_only_on_request(
     paused = client.patch(path, json={"state": "paused"}, headers={"If-Match": etag})
     assert paused.status_code == 200, paused.text
     assert paused.json()["state"] == "paused"
-    problem(
-        client.patch(path, json={"state": "active"}, headers={"If-Match": etag}), 412, "precondition-failed"
-    )
+    stale = client.patch(path, json={"state": "active"}, headers={"If-Match": etag})
+    assert f'"{problem(stale, 412, "precondition-failed")["revision"]}"' == paused.headers["etag"]
     write_notes({2: "water"})
     assert shown(client, view)["freshness"] == "behind"
     assert rows(client, view) == [{"id": 1, "note": "COFFEE"}]

@@ -215,7 +215,7 @@ class TestIdempotency:
         headers = {"Idempotency-Key": "one", "Content-Type": NDJSON}
         client.post(f"{orders}/writes", content=b'{"id":1}', headers=headers)
         other = client.post(f"{orders}/writes", content=body, headers=headers, params=parameters)
-        problem(other, 422, "idempotency-mismatch")
+        assert "send a new key" in problem(other, 422, "idempotency-mismatch")["detail"]
 
     def test_idempotency_keys_are_separate_per_dataset(self, client, orders):
         second = client.post(
