@@ -47,7 +47,9 @@ def build(environment: Path, locks: list[Path]) -> None:
         subprocess.run([*install, "--require-hashes", "-r", str(lock)], check=True)
     for name, folder in PACKAGES.items():
         print(f"setup: installing {name}, editable", flush=True)
-        subprocess.run([*install, "--editable", str(folder)], check=True)
+        # `compat` adds the folder to the path; without it only an import hook knows it, which type checkers do not run.
+        mode = ["--config-settings", "editable_mode=compat"]
+        subprocess.run([*install, *mode, "--editable", str(folder)], check=True)
     subprocess.run([*pip, "check"], check=True, stdout=subprocess.DEVNULL)
 
 
