@@ -44,15 +44,14 @@ def run(
 
     Servers whose URL the environment sets are used instead of embedded ones. Port 0 selects any free port.
 
-
     Raises:
         StackError, StartError, DataDirectoryError, PostgresError, ValkeyError, JavaError, AccountError: the start
         failed; all started processes are stopped.
     """
-    port = port or free_port()
-    if not is_free(port):
-        raise StackError(f"port {port} is in use; choose another with --port")
     with DataDirectory(data) as directory:
+        port = port or free_port()
+        if not is_free(port):
+            raise StackError(f"port {port} is in use; choose another with --port (make up PORT=…)")
         supervisor = Supervisor(directory.logs)
         with _stopping_on_signals(supervisor):
             try:

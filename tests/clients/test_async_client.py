@@ -21,10 +21,24 @@ def operations(client: type) -> dict[str, inspect.Signature]:
     return {name: inspect.signature(member) for name, member in members.items() if name not in own}
 
 
+def without_result(found: dict[str, inspect.Signature]) -> dict[str, inspect.Signature]:
+    return {name: each.replace(return_annotation=None) for name, each in found.items()}
+
+
 def test_both_clients_have_the_same_operations_and_parameters() -> None:
     blocking, asynchronous = operations(Headwater), operations(AsyncHeadwater)
     assert len(blocking) > 80
-    assert blocking == asynchronous
+    assert without_result(blocking) == without_result(asynchronous)
+
+
+def test_results_of_the_blocking_client_are_plain_or_iterators() -> None:
+    blocking, asynchronous = operations(Headwater), operations(AsyncHeadwater)
+    for name, signature in asynchronous.items():
+        result = signature.return_annotation
+        if result.startswith("AsyncGenerator["):
+            result = result.replace("AsyncGenerator[", "Iterator[").replace(", None]", "]")
+        assert blocking[name].return_annotation == result
+    assert blocking["rows"].return_annotation == "Iterator[dict[str, Any]]"
 
 
 def test_async_client_writes_waits_follows_and_reads(service, api_key, orders, tmp_path: Path) -> None:

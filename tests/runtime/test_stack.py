@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -15,7 +16,9 @@ import psycopg
 import pytest
 import redis
 
+from app.runtime.data_directory import DataDirectory, DataDirectoryError
 from app.runtime.loopback import free_port
+from app.runtime.stack import StackError, run
 
 ROOT = Path(__file__).parents[2]
 
@@ -202,6 +205,17 @@ def test_directory_in_use_is_refused(start):
     )
     assert second.process.returncode == 1
     assert service.request_environment()["pid"]
+
+
+def test_port_in_use_is_refused_and_the_folder_is_checked_first(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(
+            StackError, match=rf"port {port} is in use; choose another with --port \(make up PORT="
+        ):
+            run(port, tmp_path)
+        with DataDirectory(tmp_path), pytest.raises(DataDirectoryError, match=f"is running on {tmp_path}"):
+            run(port, tmp_path)
 
 
 def test_failed_initialisation_stops_all_processes(start):

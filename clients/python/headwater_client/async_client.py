@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from headwater_client.operations import Operations
-from headwater_client.transport.driver import AsyncDriver
+from headwater_client.transport.driver import AsyncDriver, credentials
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,8 +29,8 @@ class AsyncHeadwater(Operations):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The client for HEADWATER_URL and HEADWATER_API_KEY. Raises KeyError."""
-        return cls(environment["HEADWATER_URL"], environment["HEADWATER_API_KEY"])
+        """The client for HEADWATER_URL and HEADWATER_API_KEY. Raises LookupError unless both are set."""
+        return cls(*credentials(environment))
 
     async def __aenter__(self) -> Self:
         return self

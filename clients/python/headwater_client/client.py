@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from functools import wraps
@@ -27,7 +28,7 @@ from headwater_client.calls.views import ViewCalls
 from headwater_client.calls.webhooks import WebhookCalls
 from headwater_client.calls.writes import WriteCalls
 from headwater_client.operations import Operations
-from headwater_client.transport.driver import BlockingDriver
+from headwater_client.transport.driver import BlockingDriver, credentials
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -80,6 +81,10 @@ def iterating(
         finally:
             finished(items.aclose())
 
+    # What `help` shows. Annotations are texts, because the module defers them.
+    signature = inspect.signature(operation)
+    item = signature.return_annotation.removeprefix("AsyncGenerator[").removesuffix(", None]")
+    call.__signature__ = signature.replace(return_annotation=f"Iterator[{item}]")  # type: ignore[attr-defined]
     return call
 
 
@@ -98,8 +103,8 @@ class Headwater:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The client for HEADWATER_URL and HEADWATER_API_KEY. Raises KeyError."""
-        return cls(environment["HEADWATER_URL"], environment["HEADWATER_API_KEY"])
+        """The client for HEADWATER_URL and HEADWATER_API_KEY. Raises LookupError unless both are set."""
+        return cls(*credentials(environment))
 
     def __enter__(self) -> Self:
         return self

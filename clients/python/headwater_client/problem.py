@@ -59,8 +59,12 @@ class Problem(Exception):
         return msgspec.convert(self.document.get("errors", ()), tuple[FieldError, ...])
 
     def _text(self) -> str:
-        summary = f"{self.status} {self.code}: {self.detail or self.title}"
-        return "; ".join([summary, *(f"{error.pointer}: {error.detail}" for error in self.errors)])
+        summary = self.detail or self.title
+        # The detail often says the first fault already.
+        faults = [
+            text for error in self.errors if (text := f"{error.pointer}: {error.detail}") not in summary
+        ]
+        return "; ".join([f"{self.status} {self.code}: {summary}", *faults])
 
 
 class JobUnfinished(TimeoutError):

@@ -72,18 +72,19 @@ class ConsumerCalls(ReadCalls):
 
         Instead of `offset`, the position can be the first change of `since_version` or `since_time` or later.
         `consumer` is its state when that page was read. Raises Problem `precondition-failed` if it has changed since,
-        `lease-lost` if another member holds it. `reset` allows a lower offset.
+        `lease-lost` if another member holds it; TypeError for the name of a consumer. `reset` allows a lower offset.
         """
+        tag = _tag(consumer)
         position = _position(offset, since_version, since_time)
         change = {**position, "reset": reset} | ({} if lease is None else {"lease": lease.token})
-        return await self._put(dataset, consumer.name, change, {"If-Match": f'"{consumer.revision}"'})
+        return await self._put(dataset, consumer.name, change, {"If-Match": tag})
 
     async def bound_consumer(
         self, dataset: Dataset | str, consumer: Consumer, max_lag: MaxLag | None
     ) -> Consumer:
-        """Changes the limit of the consumer's lag; None is no limit."""
-        headers = {"If-Match": f'"{consumer.revision}"'}
-        return await self._put(dataset, consumer.name, {"max_lag": max_lag}, headers)
+        """Changes the limit of the consumer's lag; None is no limit. Raises as `commit` does."""
+        tag = _tag(consumer)
+        return await self._put(dataset, consumer.name, {"max_lag": max_lag}, {"If-Match": tag})
 
     async def delete_consumer(self, dataset: Dataset | str, consumer: Consumer | str) -> None:
         """Deletes a consumer, which then protects no changes from expiry."""
@@ -263,6 +264,16 @@ class _Turn:
                 raise
         # Its limits have changed, not its position.
         return await self._calls.commit(self._dataset, found, offset, lease=self._lease)
+
+
+def _tag(consumer: Consumer) -> str:
+    """The ETag of the state that a change is made for. Raises TypeError."""
+    if not isinstance(consumer, Consumer):
+        raise TypeError(
+            f"expected a Consumer, whose revision the change is made for, got {type(consumer).__name__}: "
+            "pass what get_consumer, create_consumer or commit returned"
+        )
+    return f'"{consumer.revision}"'
 
 
 def _position(offset: Since | None, version: int | None, at: datetime | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ Body = bytes | Path
 _CHUNK_BYTES: Final = 256 * 1024
 _CONNECT_SECONDS: Final = 30.0
 _READ_SECONDS: Final = 60.0
+_VARIABLES: Final = ("HEADWATER_URL", "HEADWATER_API_KEY")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +133,17 @@ class AsyncDriver:
                 yield chunk
         finally:
             file.close()
+
+
+def credentials(environment: Mapping[str, str]) -> tuple[str, str]:
+    """The URL and the API key that the environment names. Raises LookupError for a variable that is not set."""
+    missing = [name for name in _VARIABLES if not environment.get(name)]
+    if missing:
+        raise LookupError(
+            f"set the environment variable {' and '.join(missing)}, or call the class with url, api_key"
+        )
+    url, api_key = (environment[name] for name in _VARIABLES)
+    return url, api_key
 
 
 def _credential(api_key: str) -> dict[str, str]:
