@@ -8,19 +8,21 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 
 from app.changes.positions import FeedStart, StartingPosition, one_start
-from app.http.openapi.openapi_components import COMPONENT, INT64_MAX
+from app.http.openapi.openapi_components import COMPONENT, EXPECTED, INT64_MAX
 
 _DIGITS_MAX = 19
 _PATTERN: Final = rf"^(earliest|now|[0-9]{{1,{_DIGITS_MAX}}})$"
 
+_START: Final = msgspec.Meta(pattern=_PATTERN, extra_json_schema={EXPECTED: "an offset, `earliest` or `now`"})
+
 Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
 """A position as a number."""
 Position: TypeAlias = Annotated[
-    Offset | Annotated[str, msgspec.Meta(pattern=_PATTERN)],
+    Offset | Annotated[str, _START],
     msgspec.Meta(extra_json_schema={COMPONENT: "Position", "examples": [120]}),
 ]
 """An offset, as a number or as digits; `earliest` for the first change that is kept, `now` for the head."""
-PositionText: TypeAlias = Annotated[str, msgspec.Meta(pattern=_PATTERN)]
+PositionText: TypeAlias = Annotated[str, _START]
 """A position as query parameters write it."""
 SinceVersion: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
 """A version of the dataset: the position of the first change that was committed at it or later."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from app.format.errors import FieldError, MalformedBody, SchemaMismatch
 from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
+from app.format.similar_names import mistyped
 
 ERRORS_LISTED_MAX: Final = 50
 # More faults than this do not help a client, and a hostile body should not cause more work.
@@ -98,9 +99,13 @@ def _odd(text: str) -> bool:
 
 def unknown_field(name: str, names: Iterable[str]) -> str:
     """The message for a member or column that the schema does not have."""
-    alike = [known for known in names if known.casefold() == name.casefold()]
-    hint = f"; it has {shown(alike[0])}" if alike else ""
-    return f"the schema has no field {shown(name)}{hint}"
+    reason = f"the schema has no field {shown(name)}"
+    meant = mistyped(name, names)
+    if meant is None:
+        return reason
+    if meant.casefold() == name.casefold():
+        return f"{reason}; it has {shown(meant)}"
+    return f"{reason}; did you mean {shown(meant)}?"
 
 
 def missing_field(name: str, type_name: str) -> str:
@@ -117,7 +122,10 @@ def malformed_row(origin: Origin, reason: str, byte: int, text: bytes) -> Malfor
     """The error for a row that starts at `origin` and whose `text` is malformed at its byte number `byte`."""
     line, byte = origin.line + text.count(b"\n", 0, byte), origin.byte + byte
     return MalformedBody(
-        f"row {origin.row} (line {line}, byte {byte}): {reason}", row=origin.row, line=line, byte=byte
+        f"row {origin.row} (line {line} counted from 1, byte {byte}): {reason}",
+        row=origin.row,
+        line=line,
+        byte=byte,
     )
 
 

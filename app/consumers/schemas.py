@@ -11,6 +11,7 @@ import msgspec
 from app.changes.position_parameters import Position, SinceTime, SinceVersion, start_of
 from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.values import ConsumerChange, ConsumerLease, ConsumerStatus, MaxLag
+from app.http.openapi.openapi_components import EXPECTED
 from app.http.parameters.page_options import PageOptions
 from app.http.parameters.resource_names import DatasetIdentity
 
@@ -46,7 +47,13 @@ class CreateLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     member: Annotated[
         str,
-        msgspec.Meta(min_length=1, max_length=255, pattern="^[^\\x00-\\x1f]*$", examples=["worker-1"]),
+        msgspec.Meta(
+            min_length=1,
+            max_length=255,
+            pattern="^[^\\x00-\\x1f]*$",
+            examples=["worker-1"],
+            extra_json_schema={EXPECTED: "a string of 1–255 characters without control characters"},
+        ),
     ]
     """The name of the member."""
     seconds: Annotated[int, msgspec.Meta(ge=1, le=_LEASE_SECONDS_MAX, examples=[60])]

@@ -28,6 +28,7 @@ from app.exports.values import (
 from app.format.dataset import DEFAULT_TARGET_BYTES
 from app.format.errors import FieldError, InvalidRequest
 from app.http.encoding import PROBLEM
+from app.http.openapi.openapi_components import EXPECTED
 from app.http.parameters.page_options import PageOptions
 from app.http.parameters.query_parameters import INT64_MAX
 from app.http.parameters.resource_names import DatasetIdentity
@@ -38,7 +39,11 @@ _PATH: Final = "/exports/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"
 _FILE: Final = "part-00000-00000.parquet"
 _TARGET: Final = msgspec.Meta(ge=TARGET_BYTES_MIN, le=TARGET_BYTES_MAX)
 _NAME: Final = msgspec.Meta(
-    min_length=1, max_length=200, pattern="^[^\\x00-\\x1f]*$", examples=["Orders for the warehouse"]
+    min_length=1,
+    max_length=200,
+    pattern="^[^\\x00-\\x1f]*$",
+    examples=["Orders for the warehouse"],
+    extra_json_schema={EXPECTED: "a string of 1–200 characters without control characters"},
 )
 _RunPath = Annotated[str, msgspec.Meta(examples=[f"{_PATH}/runs/1"])]
 

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from app.codecs.faults import shown
 
 _NAMES_SHOWN: Final = 5
 _CHARACTERS_SHOWN: Final = 40
-
-
-def similar_names(name: str, known: Iterable[str]) -> list[str]:
-    """The known names that differ only in case, or else only slightly."""
-    names = list(dict.fromkeys(known))
-    same = [other for other in names if other.casefold() == name.casefold()]
-    return same or get_close_matches(name, names, n=_NAMES_SHOWN)
 
 
 def no_such(kind: str, name: str, similar: Sequence[str]) -> str:

@@ -146,7 +146,7 @@ def test_malformed_csv_is_named_by_position(body, reason, facts):
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        (b"id,nam", 'column 2 of the header line: the schema has no field "nam"'),
+        (b"id,nam", 'column 2 of the header line: the schema has no field "nam"; did you mean "name"?'),
         (b"id,Name", 'the schema has no field "Name"; it has "name"'),
         (b"id,name,name", 'column 3 of the header line: "name" appears more than once'),
         (b"id,", 'column 2 of the header line: the schema has no field ""'),

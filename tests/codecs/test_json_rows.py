@@ -111,6 +111,7 @@ BAD_VALUES = [
     ('"name": "a", "name": "a"', "name", 'the member "name" appears more than once'),
     ('"name": null, "n\\u0061me": null', "name", 'the member "name" appears more than once'),
     ('"Name": "a"', "Name", 'the schema has no field "Name"; it has "name"'),
+    ('"nme": "a"', "nme", 'the schema has no field "nme"; did you mean "name"?'),
     ('"a/b~c": 1', "a~1b~0c", "the schema has no field"),
 ]
 BAD_ROWS = [

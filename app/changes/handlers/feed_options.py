@@ -15,6 +15,7 @@ from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
 from app.codecs.json.encode import encode_changes_json
 from app.format.errors import FieldError, InvalidRequest
+from app.http.openapi.openapi_components import EXPECTED
 from app.http.threads import Threads
 
 
@@ -51,7 +52,12 @@ class FeedOptions(StartOptions, frozen=True, kw_only=True):
     update as one `U` with `before`, at the offset of the `+C`. `retract`: an update as `-R` and `+A`. `upsert`: an
     update as the `+A` of the new row. `debezium`, `delta`: as these systems write them.
     """
-    schema: Annotated[str, msgspec.Meta(pattern="^(latest|[0-9]{1,9})$")] = "latest"
+    schema: Annotated[
+        str,
+        msgspec.Meta(
+            pattern="^(latest|[0-9]{1,9})$", extra_json_schema={EXPECTED: "`latest` or the id of a schema"}
+        ),
+    ] = "latest"
     """The schema of the rows, whichever they were written under: `latest`, or the id of one that the dataset had. A
     column that a row does not have is null.
     """

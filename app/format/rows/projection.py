@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app.format.dataset import DatasetDefinition
 from app.format.errors import FieldError, InvalidRequest
 from app.format.partition.fields import PartitionSyntaxError
 from app.format.partition.globs import check_partition_glob
 from app.format.schema.schema import Schema
+from app.format.similar_names import similar_names
 
 
 def projection(schema: Schema, requested: Sequence[str] | None) -> Schema:
@@ -23,9 +24,16 @@ def projection(schema: Schema, requested: Sequence[str] | None) -> Schema:
     names = [name for value in requested for name in ([value] if value in known else value.split(","))]
     unknown = [name for name in names if name not in known]
     if unknown or not names or len(set(names)) != len(names):
-        detail = f"unknown: {unknown}" if unknown else "list each column once, and at least one column"
-        raise InvalidRequest("the columns are not valid", [FieldError(pointer="/columns", detail=detail)])
+        detail = (
+            _no_column(unknown[0], known) if unknown else "list each column once, and at least one column"
+        )
+        raise InvalidRequest(f"columns: {detail}", [FieldError(pointer="/columns", detail=detail)])
     return schema.select(names)
+
+
+def _no_column(name: str, known: Iterable[str]) -> str:
+    similar = similar_names(name, sorted(known))
+    return f"there is no column {name!r}" + (f"; did you mean {similar[0]!r}?" if similar else "")
 
 
 def check_partitions(definition: DatasetDefinition, globs: Sequence[str] | None) -> None:

@@ -15,6 +15,8 @@ from app.http.openapi.attribute_docs import attribute_docs
 _REFERENCE: Final = "#/components/schemas/"
 COMPONENT: Final = "x-component"
 """In a type's `extra_json_schema`: the name of the component that its schema becomes."""
+EXPECTED: Final = "x-expected"
+"""In a type's `extra_json_schema`: the words for what is expected, for messages. The document leaves it out."""
 INT64_MAX: Final = 2**63 - 1
 # Unions get a name, so that generated clients have one type for them.
 _UNIONS: Final = {
@@ -82,7 +84,7 @@ class Components:
         refined = {
             key: value if key in ("default", "examples", "enum") else self._refined(value)
             for key, value in schema.items()
-            if key != "title"
+            if key not in ("title", EXPECTED)
         }
         if "properties" in schema:
             refined["properties"] = {name: self._refined(each) for name, each in schema["properties"].items()}

@@ -77,5 +77,8 @@ def _errors(values: dict[str, Any], type_: type[msgspec.Struct]) -> list[FieldEr
         try:
             msgspec.convert(values[field.encode_name], field.type, strict=False)
         except msgspec.ValidationError as error:
-            errors.append(field_error(str(error), field.type, at=pointer))
+            fault = field_error(str(error), field.type, at=pointer)
+            # Every parameter is sent as text, so only what is expected is news.
+            detail = fault.detail.removesuffix(", got a string")
+            errors.append(FieldError(pointer=fault.pointer, detail=detail))
     return errors

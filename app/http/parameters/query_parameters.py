@@ -16,6 +16,18 @@ from app.http.parameters.query_options import options_type
 INT64_MAX: Final = 2**63 - 1
 PAGE_SIZE_MAX: Final = 1_000
 _DIGITS_MAX: Final = 19
+# What other parameters of this API and of others are called here.
+_SYNONYMS: Final = {
+    "cursor": ("page_token", "since"),
+    "fields": ("columns",),
+    "filter": ("where",),
+    "limit": ("page_size",),
+    "offset": ("since", "page_token"),
+    "page": ("page_token",),
+    "page_size": ("limit",),
+    "per_page": ("page_size", "limit"),
+    "select": ("columns",),
+}
 
 DatasetReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a dataset.")]
 
@@ -39,7 +51,8 @@ async def refuse_unknown_parameters(
 
 def _accepted(name: str, known: frozenset[str]) -> str:
     accepted = f"accepted here: {', '.join(sorted(known)) or 'none'}"
-    question = similar(name, sorted(known))
+    synonyms = [synonym for synonym in _SYNONYMS.get(name, ()) if synonym in known]
+    question = similar(synonyms[0] if synonyms else name, sorted(known))
     return f"{question} {accepted}" if question else accepted
 
 

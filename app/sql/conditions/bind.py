@@ -9,6 +9,7 @@ from app.codecs.faults import shown
 from app.format.errors import HeadwaterError
 from app.format.schema.schema import Schema
 from app.format.schema.types import DataType, Struct
+from app.format.similar_names import similar_names
 from app.sql import syntax
 from app.sql.conditions.language import CONDITIONS
 from app.sql.conditions.literals import Kind, Literal, Unfit, compared, one_of
@@ -24,7 +25,7 @@ from app.sql.conditions.tree import (
     Operator,
     Or,
 )
-from app.sql.names import listed, name_for_string, no_such, similar_names
+from app.sql.names import listed, name_for_string, no_such
 
 _OPERATORS: Final = {operator.value: operator for operator in Operator} | {"<>": Operator.EQUAL}
 _REVERSED: Final = {

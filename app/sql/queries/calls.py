@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from app.sql.names import listed, no_such, similar_names
+from app.format.similar_names import similar_names
+from app.sql.names import listed, no_such
 from app.sql.queries.clause import Clause
 from app.sql.queries.coercion import Untyped, common_type, is_flat
 from app.sql.queries.functions import FUNCTIONS, REFUSED_FUNCTIONS, Function, Role

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from app.codecs.faults import shown
 from app.format.errors import HeadwaterError
 from app.format.schema.types import Struct
-from app.sql.names import listed, name_for_string, no_such, similar_names
+from app.format.similar_names import similar_names
+from app.sql.names import listed, name_for_string, no_such
 from app.sql.queries.coercion import SqlType, is_flat
 from app.sql.queries.relation_types import quoted
 from app.sql.queries.values import Binding, Value

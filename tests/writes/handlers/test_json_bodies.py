@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.consumers.schemas import CreateLease, PutConsumer
 from app.format.definition.new_dataset import CreateDataset
 from app.format.errors import InvalidRequest, MalformedBody
 from app.http.json_body import decode_json
@@ -32,7 +33,16 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
             "/bucket/mode",
             "one of dynamic, fixed, key_dynamic, postpone, unaware",
         ),
-        (DATASET % '"record_key":[1]', CreateDataset, "/record_key/0", "Expected 'str'"),
+        (DATASET % '"record_key":[1]', CreateDataset, "/record_key/0", "expected a string, got an integer"),
+        ('{"operation":7}', CreateWrite, "/operation", "expected a string, got an integer"),
+        ('{"operation":"upsert","rows":[]}', CreateWrite, "/rows", "unknown member; send it in /source/rows"),
+        ('{"offset":"begin"}', PutConsumer, "/offset", "expected an offset, `earliest` or `now`"),
+        ('{"offset":-1}', PutConsumer, "/offset", "expected an offset, `earliest` or `now`"),
+        ('{"since_version":-1}', PutConsumer, "/since_version", "expected an integer >= 0"),
+        ('{"reset":"yes"}', PutConsumer, "/reset", "expected a boolean, got a string"),
+        ('{"max_lag":[]}', PutConsumer, "/max_lag", "expected an object or null, got an array"),
+        ('{"member":"","seconds":1}', CreateLease, "/member", "1–255 characters"),
+        ("[]", PutConsumer, "", "expected an object, got an array"),
         (DATASET % '"colour":1', CreateDataset, "/colour", "unknown member"),
         (DATASET % '"merg_mode":"first"', CreateDataset, "/merg_mode", "did you mean 'merge_mode'?"),
         (

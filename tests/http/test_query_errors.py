@@ -1,0 +1,51 @@
+"""What query parameters are told that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from litestar.datastructures import MultiDict
+
+from app.changes.handlers.changes import ReadChangesOptions
+from app.format.errors import InvalidRequest
+from app.http.parameters.query_options import decode_options
+from tests.support.http import problem
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "detail"),
+    [
+        ("since", "latest", "expected an offset, `earliest` or `now`"),
+        ("since", "-1", "expected an offset, `earliest` or `now`"),
+        ("timeout", "61", "expected an integer <= 60"),
+        ("limit", "many", "expected an integer"),
+        ("schema", "newest", "expected `latest` or the id of a schema"),
+    ],
+)
+def test_expected_value_is_named_in_words(name: str, text: str, detail: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        decode_options(MultiDict([(name, text)]), ReadChangesOptions)
+    assert caught.value.facts["errors"] == [{"pointer": f"/{name}", "detail": detail}]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "meant"),
+    [
+        ("rows", "page_size", "limit"),
+        ("changes", "page_size", "limit"),
+        ("timeline", "limit", "page_size"),
+        ("rows", "fields", "columns"),
+        ("rows", "clumns", "columns"),
+    ],
+)
+def test_parameter_of_another_resource_is_translated(
+    client: Any, orders: str, path: str, name: str, meant: str
+) -> None:
+    refused = problem(client.get(f"{orders}/{path}", params={name: "1"}), 400, "invalid-request")
+    assert refused["errors"][0]["detail"].startswith(f"did you mean {meant!r}?")
+
+
+def test_unknown_column_is_named_with_a_similar_one(client: Any, orders: str) -> None:
+    refused = problem(client.get(f"{orders}/rows", params={"columns": "id,ide"}), 400, "invalid-request")
+    assert refused["detail"] == "columns: there is no column 'ide'; did you mean 'id'?"
