@@ -151,7 +151,7 @@ class Settings:
     group_commit_jobs_max: int = field(
         default=256, metadata=_env("HEADWATER_GROUP_COMMIT_JOBS_MAX", _whole_number(1))
     )
-    replans_max: int = field(default=5, metadata=_env("HEADWATER_REPLANS_MAX", _whole_number(0)))
+    replans_max: int = field(default=20, metadata=_env("HEADWATER_REPLANS_MAX", _whole_number(0)))
     """The number of new plans that a write makes after conflicts before it fails."""
     attempts_max: int = field(default=5, metadata=_env("HEADWATER_ATTEMPTS_MAX", _whole_number(1)))
     """The number of claims of a job before it fails permanently."""
