@@ -339,8 +339,8 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, parts=parts, round=self.round + back)
 
     def fenced(self, fence: Fenced) -> WriteGroup:
-        """The claims of the other jobs are void."""
-        return self._retained(fence.held)
+        """The claims of the other jobs are void. A transaction is left as a whole to the worker that claims it next."""
+        return self._retained(set() if self.together else fence.held)
 
     def _retained(self, held: Container[str]) -> WriteGroup:
         """Keeps these jobs only. Nothing that was merged stays valid, since it includes rows of the others."""

@@ -206,9 +206,18 @@ ATTEMPT_GUARDS: Final = (
     Guard(
         name="a fenced group drops the writes whose claims are void",
         module="app.writes.attempt",
-        text="return self._retained(fence.held)",
-        without="return self._retained({job.id for job in self.jobs})",
+        text="else fence.held",
+        without="else {job.id for job in self.jobs}",
         tests=("tests.writes.test_attempt::test_fenced_group_continues_with_the_claims_that_are_held",),
+    ),
+    Guard(
+        name="a fenced transaction is published in no dataset",
+        module="app.writes.attempt",
+        text="set() if self.together else fence.held",
+        without="fence.held",
+        tests=(
+            "tests.writes.service.test_run_writes::test_transaction_with_one_void_claim_is_published_in_no_dataset",
+        ),
     ),
     Guard(
         name="a group that lost a write merges again",

@@ -12,7 +12,9 @@ from app.jobs.values import Claim, JobState
 
 RUNNING: Final = jobs.c.state == JobState.RUNNING.value
 UNFINISHED = jobs.c.state.in_([state.value for state in JobState if not state.final])
-LEASE_LAPSED: Final = and_(RUNNING, jobs.c.lease_until < func.clock_timestamp())
+# One time for the whole statement: otherwise a lease could run out between two rows of a transaction, and the statement
+# would find only the second.
+LEASE_LAPSED: Final = and_(RUNNING, jobs.c.lease_until < func.statement_timestamp())
 NO_LEASE: dict[str, Any] = {"owner": None, "group_id": None, "lease_until": None}
 
 

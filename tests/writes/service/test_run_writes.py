@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 import pytest
+from sqlalchemy import update
 
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower
@@ -22,6 +23,7 @@ from app.format.definition.schema_change import AddField
 from app.format.errors import CorruptFile, EngineStopped, StorageFull, Unavailable
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
+from app.jobs.tables import jobs
 from app.jobs.values import Job, JobKind, JobState, WriteRequest
 from app.timeline.values import Advance
 from app.transactions.values import NewTransaction
@@ -406,6 +408,21 @@ def test_conflict_in_one_dataset_of_a_transaction_leaves_what_was_merged_for_the
     assert (writing.rows(), other.rows()) == ([row(1)], [row(1)])
     # The transaction's two, the other write's, and the one that it changed.
     assert len(writing.engine.merged) == 4
+
+
+def test_transaction_with_one_void_claim_is_published_in_no_dataset(writing: Writing, stores: Stores) -> None:
+    other = other_table(writing, stores, "copy_on_write, bloom")
+    states = send_together(stores, [(other, Operation.UPSERT), (writing, Operation.UPSERT)])
+
+    def take_one_over() -> None:
+        with writing.database.tenant(writing.tenant_id) as connection:
+            taken = update(jobs).where(jobs.c.dataset_id == other.dataset.id)
+            connection.execute(taken.values(epoch=jobs.c.epoch + 1))
+
+    writing.engine.before_merge = [lambda: None, take_one_over]
+    assert writing.run()
+    assert (writing.version, other.version) == (0, 0)
+    assert states() == [JobState.RUNNING] * 2
 
 
 def test_conflicts_in_both_datasets_of_a_transaction_are_found(writing: Writing, stores: Stores) -> None:
