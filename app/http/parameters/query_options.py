@@ -28,19 +28,18 @@ def decode_options(query: MultiDict[Any], type_: type[msgspec.Struct]) -> Any:
     Raises InvalidRequest with an error for each parameter that does not fit.
     """
     lists = list_options(type_)
+    sent = {name: query.getall(name) for name in query}
     errors = [
-        FieldError(pointer=f"/{name}", detail=f"expected once, got it {len(query.getall(name))} times")
-        for name in dict.fromkeys(query)
-        if name not in lists and len(query.getall(name)) > 1
+        FieldError(pointer=f"/{name}", detail=f"expected once, got it {len(texts)} times")
+        for name, texts in sent.items()
+        if name not in lists and len(texts) > 1
     ]
     errors += [
         FieldError(pointer=f"/{name}", detail="it contains the character U+0000")
-        for name in dict.fromkeys(query)
-        if any("\0" in value for value in query.getall(name))
+        for name, texts in sent.items()
+        if any("\0" in text for text in texts)
     ]
-    values: dict[str, Any] = {
-        name: query.getall(name) if name in lists else query.getall(name)[-1] for name in query
-    }
+    values: dict[str, Any] = {name: texts if name in lists else texts[-1] for name, texts in sent.items()}
     try:
         options = msgspec.convert(values, type_, strict=False)
         if not errors:
