@@ -1,4 +1,4 @@
-"""What query parameters are told that do not fit."""
+"""Error messages about query parameters that do not fit."""
 
 from __future__ import annotations
 

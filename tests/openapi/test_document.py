@@ -33,7 +33,7 @@ def every(node, where=""):
 
 def test_committed_document_equals_the_served_one(service):
     assert COMMITTED.read_bytes() == schema_json(ROUTES, PROVIDERS), (
-        "it has drifted; `make openapi` writes it anew"
+        "it has drifted; `make openapi` writes it again"
     )
     with httpx.Client(base_url=service.url, trust_env=False) as client:
         assert client.get("/schema").content == COMMITTED.read_bytes()
