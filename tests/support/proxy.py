@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
 
@@ -29,8 +30,7 @@ class BreakingProxy:
         self._target = (target.host or "127.0.0.1", target.port or 5432)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._armed: Fault | None = None
-        self._sockets: set[socket.socket] = set()
-        self._pairs: dict[int, tuple[socket.socket, socket.socket]] = {}
+        self._connections: set[_Connection] = set()
         self._threads: list[threading.Thread] = []
         self.broken = 0
         self.url = target.set(host="127.0.0.1", port=self._listener.getsockname()[1]).render_as_string(
@@ -54,18 +54,20 @@ class BreakingProxy:
 
     def carries(self, client_port: int) -> bool:
         """Whether the connection that the server sees coming from this port goes through here."""
-        return client_port in self._pairs
+        return any(connection.port == client_port for connection in tuple(self._connections))
 
     def cut(self, client_port: int) -> None:
         """Cuts one connection, named by the port that the server sees it coming from."""
-        _cut(*self._pairs[client_port])
+        [connection] = [each for each in tuple(self._connections) if each.port == client_port]
+        self._end(connection)
 
     def close(self) -> None:
         """Cuts every connection and takes no more."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        _cut(*self._sockets)
+        for connection in tuple(self._connections):
+            self._end(connection)
         for thread in self._threads:
             thread.join(5)
 
@@ -86,36 +88,46 @@ class BreakingProxy:
                 # The server is away: its clients are to find that out as if they had asked it themselves.
                 _cut(client)
                 continue
-            self._sockets |= {client, server}
-            self._pairs[server.getsockname()[1]] = client, server
-            answer_lost = threading.Event()
-            self._start(self._forward_requests, client, server, answer_lost)
-            self._start(self._forward_answers, client, server, answer_lost)
+            connection = _Connection(client=client, server=server, port=server.getsockname()[1])
+            self._connections.add(connection)
+            self._start(self._forward_requests, connection)
+            self._start(self._forward_answers, connection)
 
-    def _forward_requests(
-        self, client: socket.socket, server: socket.socket, answer_lost: threading.Event
-    ) -> None:
+    def _forward_requests(self, connection: _Connection) -> None:
         with suppress(OSError):
-            while data := client.recv(65_536):
+            while data := connection.client.recv(65_536):
                 if self._armed is not None and _COMMIT in data:
                     fault, self._armed = self._armed, None
                     self.broken += 1
                     if fault is Fault.REQUEST_LOST:
                         break
-                    answer_lost.set()
-                server.sendall(data)
-        _cut(client, server)
+                    connection.answer_lost.set()
+                connection.server.sendall(data)
+        self._end(connection)
 
-    def _forward_answers(
-        self, client: socket.socket, server: socket.socket, answer_lost: threading.Event
-    ) -> None:
+    def _forward_answers(self, connection: _Connection) -> None:
         with suppress(OSError):
-            while data := server.recv(65_536):
-                if answer_lost.is_set():
+            while data := connection.server.recv(65_536):
+                if connection.answer_lost.is_set():
                     # The server has answered, so the transaction is durable; nobody will be told.
                     break
-                client.sendall(data)
-        _cut(client, server)
+                connection.client.sendall(data)
+        self._end(connection)
+
+    def _end(self, connection: _Connection) -> None:
+        # Once the socket is closed, another proxy's connection may get its port.
+        self._connections.discard(connection)
+        _cut(connection.client, connection.server)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Connection:
+    """One connection of a client and the one to the server that carries it, which comes from `port`."""
+
+    client: socket.socket
+    server: socket.socket
+    port: int
+    answer_lost: threading.Event = field(default_factory=threading.Event)
 
 
 def _cut(*sockets: socket.socket) -> None:

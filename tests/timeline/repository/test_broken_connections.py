@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from app.catalog.values import Dataset
 from app.db.session import CommitInDoubt, Database
@@ -19,6 +20,7 @@ from tests.support.lakehouse import commit_of, message, new_job
 from tests.support.postgres import TestServer
 from tests.support.proxy import BreakingProxy, Fault
 from tests.support.store_fixtures import Stores
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -33,6 +35,13 @@ def far(proxy: BreakingProxy) -> Iterator[Stores]:
     database = Database(proxy.url, application_name="far")
     yield Stores.on(database)
     database.close()
+
+
+def test_proxy_forgets_the_port_of_an_ended_connection(proxy: BreakingProxy) -> None:
+    with psycopg.connect(make_url(proxy.url).set(drivername="postgresql").render_as_string(False)) as client:
+        [[port]] = client.execute("SELECT client_port FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+        assert proxy.carries(port)
+    until(lambda: not proxy.carries(port), "the proxy to forget the port")
 
 
 def test_commit_with_a_lost_response_is_found(
