@@ -18,9 +18,10 @@ from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.tree import Filter
 from tests.sql.conditions.columns import SCHEMA, TYPES, rows, table_of
 from tests.sql.conditions.reference import OPERATORS, filters
+from tests.support.examples import examples
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(written=filters(), found=st.lists(rows(), max_size=6), cut=st.integers(0, 6))
 def test_rows_match_like_a_row_by_row_evaluation(written, found, cut):
     selection = parse_filter(written.text, SCHEMA)
@@ -31,7 +32,7 @@ def test_rows_match_like_a_row_by_row_evaluation(written, found, cut):
     assert matched.tolist() == [written.holds(row) is True for row in found]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(written=filters())
 def test_filter_round_trips_as_message_and_as_text(written):
     selection = parse_filter(written.text, SCHEMA)
@@ -40,7 +41,7 @@ def test_filter_round_trips_as_message_and_as_text(written):
     assert msgspec.json.decode(msgspec.json.encode(selection), type=Filter) == selection
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(written=filters(), found=st.lists(rows(), max_size=3))
 def test_filter_requires_only_the_columns_it_names(written, found):
     selection = parse_filter(written.text, SCHEMA)

@@ -14,6 +14,7 @@ from app.format.schema.schema import Field, Schema
 from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.tree import Column, Comparison, Constant, OneOf, Operator
 from tests.sql.conditions.columns import SCHEMA
+from tests.support.examples import examples
 
 
 def refused(text, schema=SCHEMA):
@@ -295,7 +296,7 @@ BLANKS = ["\n", "\r", "\t", "\x00", "\xa0", "é", "\u2028", "\U0001f600", "\ud80
 PIECES = st.sampled_from([*SIGNS.split(), *WORDS.split(), *LITERALS.split(), *BLANKS])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     text=st.one_of(
         st.text(max_size=200),

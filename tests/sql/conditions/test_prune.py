@@ -21,6 +21,7 @@ from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.prune import may_match, must_match
 from tests.sql.conditions.columns import FLAT, SCHEMA, TYPES, rows, table_of
 from tests.sql.conditions.reference import filters
+from tests.support.examples import examples
 
 FLAT_NAMES = tuple(FLAT)
 # Rows of few columns, so that a filter often decides something about all of them.
@@ -43,7 +44,7 @@ def cases(draw):
     return draw(filters(columns)), [dict.fromkeys(TYPES) | row for row in found]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(case=cases(), row_group_rows=st.integers(1, 7))
 def test_pruning_by_statistics_agrees_with_the_rows(case, row_group_rows):
     written, found = case
@@ -56,7 +57,7 @@ def test_pruning_by_statistics_agrees_with_the_rows(case, row_group_rows):
     assert matches(selection, table).tolist() == selected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(case=cases(), data=st.data())
 def test_missing_statistics_never_exclude_more(case, data):
     written, found = case

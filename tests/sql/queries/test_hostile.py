@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.format.errors import InvalidView
 from app.sql.queries import bind_view, parse_view, to_spark_sql
 from app.sql.queries.language import TEXT_BYTES_MAX
+from tests.support.examples import examples
 from tests.support.view_inputs import DATASETS, planned
 
 DEEP = 5_000
@@ -100,7 +101,7 @@ SEEDED = st.tuples(
 
 
 @given(st.one_of(QUERIES, SEEDED, st.text(max_size=60)))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_any_text_is_a_view_or_refused(sql: str) -> None:
     try:
         parsed = parse_view(sql)
