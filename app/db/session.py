@@ -53,7 +53,7 @@ class Listener:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._driver: Any = connection.connection.driver_connection
+        self._driver: Any = connection.connection.dbapi_connection
 
     def received(self, seconds: float) -> list[str]:
         """Waits at most this time for a notification, then asks the server whether the connection lives.
