@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from litestar import Litestar
 from litestar.exceptions import HTTPException
 from litestar.middleware import DefineMiddleware
-from litestar.types import ASGIApp
+from litestar.types import ASGIApp, Guard
 
 from app.format.errors import HeadwaterError
 from app.http.auth import PUBLIC, Authentication, require_scope
@@ -28,10 +28,14 @@ Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 
 def application(
-    dependencies: Mapping[str, object], credentials: Credentials, lifespan: Sequence[Lifespan] = ()
+    dependencies: Mapping[str, object],
+    credentials: Credentials,
+    grants: Guard,
+    lifespan: Sequence[Lifespan] = (),
 ) -> ASGIApp:
-    """The application whose handlers have these dependencies. `lifespan`: context managers that run from its start to
-    its stop. Raises ValueError for a dependency that has the name of a provider.
+    """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
+
+    `grants`: the guard of `require_grant`. `lifespan`: context managers that run from its start to its stop.
     """
     handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
     litestar = Litestar(
@@ -40,7 +44,7 @@ def application(
         request_class=ApiRequest,
         response_class=ApiResponse,
         middleware=[DefineMiddleware(Authentication, credentials=credentials, exclude_from_auth_key=PUBLIC)],
-        guards=[require_scope, refuse_unknown_parameters],
+        guards=[require_scope, grants, refuse_unknown_parameters],
         exception_handlers={
             HeadwaterError: on_headwater_error,
             JobFailed: on_job_failed,

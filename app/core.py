@@ -75,7 +75,7 @@ def dependencies(platform: Platform) -> dict[str, object]:
         "feed_starts": feed_starts(platform),
         "read_corrections": read_corrections(platform),
         "consumers": consumers(platform),
-        "jobs": Jobs(catalog=platform.stores.catalog, store=platform.stores.jobs),
+        "jobs": Jobs(store=platform.stores.jobs),
         "read_timeline": read_timeline(platform),
         "run_once": run_once(platform),
     }

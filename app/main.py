@@ -10,7 +10,7 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -20,9 +20,11 @@ from litestar import Litestar
 from litestar.types import ASGIApp
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
+from app.administration.compose import dependencies as administering
 from app.application import application
 from app.composition import stores_on
-from app.db.session import Database
+from app.db.session import ADMINISTRATOR_ROLE, Database
+from app.http.auth import require_grant
 from app.http.credentials import Credentials
 from app.http.dependencies import merged
 from app.http.threads import Threads
@@ -36,11 +38,14 @@ from app.messaging.work_queue import WorkQueue
 from app.platform import Platform
 from app.readiness import readiness
 from app.runtime.memory import keep_freed_memory
-from app.services import dependencies
+from app.services import datasets_of, dependencies
 from app.settings import Settings, SettingsError
-from app.tenants.repository import TenantStore
+from app.tenants.repository.administration import CREDENTIALS_CHANNEL
+from app.tenants.repository.credentials import CredentialStore
+from app.tenants.service import FollowCredentials, RecordUses
 
 _STOP_SECONDS_MAX: Final = 10
+_ADMINISTRATION_CONNECTIONS_MAX: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,31 +70,60 @@ def compose(settings: Settings) -> Api:
     platform = Platform.on(settings, stores_on(database), relay.wake)
     threads, subscriptions = Threads(), Subscriptions()
     checks = readiness(settings, WorkerStore(database), announcements)
-    provided = merged(dependencies(platform, threads, subscriptions), {"readiness": checks})
-    credentials = Credentials(TenantStore(database).authenticate, threads)
+    keys, administration = CredentialStore(database), _administration(settings)
+    provided = merged(
+        dependencies(platform, threads, subscriptions),
+        administering(keys, administration),
+        {"readiness": checks},
+    )
+    credentials = Credentials(keys.authenticate, threads)
+    follow = FollowCredentials(cache=credentials, listening=lambda: database.listening(CREDENTIALS_CHANNEL))
+    uses = RecordUses(cache=credentials, store=keys)
 
     @asynccontextmanager
     async def beside(_: Litestar) -> AsyncIterator[None]:
-        async with _relay_thread(relay), _announcement_listener(settings.redis_url, subscriptions):
+        async with (
+            _thread("relay", relay.run, relay.wake),
+            _thread("credentials", follow.run),
+            _thread("uses of keys", uses.run),
+            _announcement_listener(settings.redis_url, subscriptions),
+        ):
             yield
         queue.close()
         announcements.close()
         database.close()
+        if administration is not None:
+            administration.close()
 
-    served = application(provided, credentials, [beside])
+    grants = require_grant(datasets_of(platform), threads)
+    served = application(provided, credentials, grants, [beside])
     return Api(app=served, subscriptions=subscriptions, dependencies=provided)
 
 
+def _administration(settings: Settings) -> Database | None:
+    """Postgres with the login that administers tenants and keys; None if the deployment has none."""
+    if not settings.admin_database_url:
+        return None
+    return Database(
+        settings.admin_database_url,
+        role=ADMINISTRATOR_ROLE,
+        application_name="headwater administration",
+        connections_max=_ADMINISTRATION_CONNECTIONS_MAX,
+    )
+
+
 @asynccontextmanager
-async def _relay_thread(relay: Relay) -> AsyncIterator[None]:
+async def _thread(
+    name: str, run: Callable[[threading.Event], None], wake: Callable[[], None] = lambda: None
+) -> AsyncIterator[None]:
     stop = threading.Event()
-    thread = threading.Thread(target=relay.run, args=(stop,), name="relay", daemon=True)
+    thread = threading.Thread(target=run, args=(stop,), name=name, daemon=True)
     thread.start()
     try:
         yield
     finally:
         stop.set()
-        relay.wake()
+        wake()
         await asyncio.to_thread(thread.join, _STOP_SECONDS_MAX)
 
 

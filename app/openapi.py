@@ -31,6 +31,9 @@ the feed of its changes, in order, without gaps, resumable.
 Errors are RFC 9457 problem documents. Their `type` is the URI reference `/problems/<code>`: stable, the same
 in every deployment, what programs should compare. Further members carry the facts.
 
+Each operation needs one of the scopes `read`, `write`, `manage` and `operate`: `security` names it. A key may
+be limited to the datasets that match its grants; others do not exist for it.
+
 A parameter or member that an operation does not have is refused, never ignored."""
 _INFO: Final = {
     "title": "Headwater",
@@ -65,6 +68,8 @@ _TAGS: Final = {
     "clusterings": "Ordering of rows in files, so that filters read fewer files.",
     "exports": "Changes, or changed rows, written to files.",
     "webhooks": "Feeds pushed to URLs, signed.",
+    "tenants": "Tenants of the installation, for operators.",
+    "keys": "API keys: make, list and revoke.",
     "health": "Liveness and readiness, for operators.",
 }
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")
@@ -83,6 +88,7 @@ _TITLES: Final = {
     422: "The content does not fit",
     428: "If-Match is required",
     500: "The service failed",
+    501: "The deployment does not offer this",
     503: "The service is not available right now",
     507: "The storage is full",
 }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from app.administration.handlers.identity import get_identity
+from app.administration.handlers.keys import KEY_HANDLERS
+from app.administration.handlers.tenants import change_tenant, create_tenant, get_tenant, list_tenants
 from app.catalog.handlers import (
     change_dataset,
     create_dataset,
@@ -152,6 +155,12 @@ ROUTES: Final = (
     get_export_run,
     download_export_file,
     check_export_file,
+    get_identity,
+    *KEY_HANDLERS,
+    create_tenant,
+    list_tenants,
+    get_tenant,
+    change_tenant,
     get_liveness,
     get_readiness,
 )

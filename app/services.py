@@ -9,6 +9,8 @@ from app.changes.handlers.head_polls import head_polls
 from app.changes.handlers.shared_pages import SharedPages
 from app.exports import compose as exports
 from app.files.slices.memory_budget import MemoryBudget
+from app.format.identifiers import is_uuid
+from app.http.auth import DatasetsOf
 from app.http.dependencies import merged
 from app.http.in_flight import InFlight
 from app.http.threads import OUTBOUND_THREADS_MAX, Threads
@@ -59,6 +61,39 @@ def dependencies(platform: Platform, threads: Threads, subscriptions: Subscripti
         overview.dependencies(platform, version_of),
         metastore.dependencies(maintenance.maintenance_store(platform).record),
     )
+
+
+def datasets_of(platform: Platform) -> Mapping[str, DatasetsOf]:
+    """The names of the datasets that something belongs to, by the parameter of its path. See `require_grant`."""
+    stores = platform.stores
+    webhooks_of, exports_of = webhooks.webhooks(platform), exports.manage_exports(platform)
+    accepted = transactions.transaction_store(platform)
+
+    def of_dataset(tenant_id: str, reference: str) -> list[str]:
+        # A name says by itself whether it is granted, whether or not there is such a dataset.
+        return stores.catalog.names(tenant_id, [reference]) if is_uuid(reference) else [reference]
+
+    def of_job(tenant_id: str, job_id: str) -> list[str]:
+        return stores.catalog.names(tenant_id, [stores.jobs.get(tenant_id, job_id).dataset_id])
+
+    def of_webhook(tenant_id: str, webhook_id: str) -> list[str]:
+        return stores.catalog.names(tenant_id, [webhooks_of.get(tenant_id, webhook_id).dataset_id])
+
+    def of_export(tenant_id: str, export_id: str) -> list[str]:
+        return stores.catalog.names(tenant_id, [exports_of.get(tenant_id, export_id).dataset_id])
+
+    def of_transaction(tenant_id: str, transaction_id: str) -> list[str]:
+        found = accepted.get(tenant_id, transaction_id)
+        return stores.catalog.names(tenant_id, [job.dataset_id for job in found.jobs])
+
+    return {
+        "dataset": of_dataset,
+        "view": of_dataset,
+        "job": of_job,
+        "webhook": of_webhook,
+        "export": of_export,
+        "transaction": of_transaction,
+    }
 
 
 def _waiting(platform: Platform, threads: Threads, subscriptions: Subscriptions) -> dict[str, object]:

@@ -116,6 +116,12 @@ class Settings:
         metadata=_env("HEADWATER_MIGRATION_DATABASE_URL", _postgres_url),
     )
     """Postgres with the schema's owner, for migrations; by default the application's URL."""
+    admin_database_url: str = field(
+        repr=False,
+        default="",
+        metadata=_env("HEADWATER_ADMIN_DATABASE_URL", _postgres_url),
+    )
+    """Postgres with the login that administers tenants and API keys, for the API only; without it, the API does not."""
     redis_url: str = field(
         repr=False,
         metadata=_env(

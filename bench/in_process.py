@@ -25,7 +25,7 @@ from app.format.paths import dataset_prefix
 from app.settings import Settings
 from app.sql.conditions.evaluate import matches
 from app.sql.conditions.parse import parse_filter
-from app.tenants.repository import TenantStore
+from app.tenants.repository.credentials import CredentialStore
 from app.timeline.repository.timeline import TimelineStore
 from bench.service import Service
 
@@ -49,7 +49,7 @@ class InProcess:
         """Set up as the service's API is."""
         settings = Settings.from_environment(service.process("app.main").environ())
         database = Database(settings.database_url, application_name="headwater bench")
-        principal = TenantStore(database).authenticate(service.api_key)
+        principal = CredentialStore(database).authenticate(service.api_key)
         if principal is None:
             raise SystemExit("the key that the service announced is not known to its database")
         storage = open_storage(settings.storage_uri)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from app.db.session import Database
+from app.db.session import ADMINISTRATOR_ROLE, Database
 from tests.support.fixtures import redis, service
 from tests.support.postgres import TestServer
 from tests.support.service_fixtures import (
@@ -106,5 +106,14 @@ def database_url(postgres: TestServer) -> Iterator[str]:
 def database(database_url: str) -> Iterator[Database]:
     """The door to the module's database."""
     database = Database(database_url, application_name="tests", lock_timeout_seconds=10)
+    yield database
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def administration(postgres: TestServer, database_url: str) -> Iterator[Database]:
+    """The module's database with the login that administers tenants and keys."""
+    url = postgres.admin_url(database_url.rsplit("/", 1)[1])
+    database = Database(url, role=ADMINISTRATOR_ROLE, application_name="tests administration")
     yield database
     database.close()

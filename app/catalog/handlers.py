@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
+import msgspec
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody, QueryParameter
 
@@ -18,17 +19,18 @@ from app.catalog.schemas import (
     dataset_response,
     schema_response,
 )
-from app.catalog.service import Datasets
+from app.catalog.service import Datasets, GrantedDatasets
 from app.catalog.values import Dataset
 from app.format.definition.new_dataset import CreateDataset
 from app.format.definition.schema_change import UpdateDataset
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.http.parameters.query_parameters import INT64_MAX, DatasetReference
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
-from app.tenants.values import Principal
+from app.tenants.values import KeyScope, Principal
 
 _DEFINITION_BYTES_MAX: Final = 4 * 1024 * 1024
 _TAGS: Final = ["datasets"]
@@ -40,18 +42,21 @@ _TAGS: Final = ["datasets"]
     summary="Register a dataset",
     tags=_TAGS,
     request_max_body_size=_DEFINITION_BYTES_MAX,
-    opt=documented(problems=[409, 422]),
+    opt=needs(KeyScope.WRITE) | documented(problems=[409, 422]),
 )
 async def create_dataset(
     data: JSONBody[CreateDataset],
     idempotency: Provided[Idempotency],
     datasets: Provided[Datasets],
+    granted: Provided[GrantedDatasets],
     principal: Provided[Principal],
 ) -> Created[DatasetResponse]:
     """Registers a dataset: its columns, its key, and how rows are laid out and merged.
 
     Without a `record_key` it is append-only.
     """
+
+    granted.check_new(data.name)
 
     def create() -> Created[DatasetResponse]:
         dataset = datasets.register(principal.tenant_id, data)
@@ -60,7 +65,7 @@ async def create_dataset(
     return await idempotency.run(create)
 
 
-@get("/datasets", operation_id="list_datasets", summary="List datasets", tags=_TAGS)
+@get("/datasets", operation_id="list_datasets", summary="List datasets", tags=_TAGS, opt=needs(KeyScope.READ))
 async def list_datasets(
     options: Provided[ListDatasetsOptions],
     datasets: Provided[Datasets],
@@ -69,12 +74,18 @@ async def list_datasets(
 ) -> DatasetPage:
     """Lists the tenant's datasets by name."""
     page = await threads.run(
-        datasets.list, principal.tenant_id, page_size=options.page_size, page_token=options.page_token
+        datasets.list, principal, page_size=options.page_size, page_token=options.page_token
     )
     return DatasetPage(items=[dataset_response(each) for each in page.items], next_page_token=page.next_token)
 
 
-@get("/datasets/{dataset:str}", operation_id="get_dataset", summary="Get a dataset", tags=_TAGS)
+@get(
+    "/datasets/{dataset:str}",
+    operation_id="get_dataset",
+    summary="Get a dataset",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ),
+)
 async def get_dataset(found: Provided[Dataset]) -> Tagged[DatasetResponse]:
     """Returns a dataset by its id or its name. The ETag is its version."""
     return Tagged(dataset_response(found), revision=found.version)
@@ -86,13 +97,14 @@ async def get_dataset(found: Provided[Dataset]) -> Tagged[DatasetResponse]:
     summary="Change a dataset",
     tags=_TAGS,
     request_max_body_size=_DEFINITION_BYTES_MAX,
-    opt=documented(problems=[409, 422]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409, 422]),
 )
 async def change_dataset(
     dataset: DatasetReference,
     data: JSONBody[UpdateDataset],
     required_revision: Provided[int],
     datasets: Provided[Datasets],
+    granted: Provided[GrantedDatasets],
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> Tagged[DatasetResponse]:
@@ -101,6 +113,8 @@ async def change_dataset(
     All of them are changed, or none. That makes a version without files. No file is rewritten: rows that are there
     already are read under the new schema.
     """
+    if data.name is not msgspec.UNSET:
+        granted.check_new(data.name)
     changed = await threads.run(
         datasets.change,
         principal.tenant_id,
@@ -117,6 +131,7 @@ async def change_dataset(
     operation_id="get_dataset_schema",
     summary="Get the schema of a dataset",
     tags=_TAGS,
+    opt=needs(KeyScope.READ),
 )
 async def get_dataset_schema(
     found: Provided[Dataset],
@@ -141,6 +156,7 @@ async def get_dataset_schema(
     operation_id="list_dataset_schemas",
     summary="List the schemas of a dataset",
     tags=_TAGS,
+    opt=needs(KeyScope.READ),
 )
 async def list_dataset_schemas(
     options: Provided[ListSchemasOptions],
@@ -160,7 +176,7 @@ async def list_dataset_schemas(
     operation_id="delete_dataset",
     summary="Delete a dataset",
     tags=_TAGS,
-    opt=documented(problems=[409]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409]),
 )
 async def delete_dataset(
     dataset: DatasetReference,

@@ -1,14 +1,16 @@
-"""Provides handlers with the dataset of the path."""
+"""Provides handlers with the dataset of the path, and with those that the principal may name elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from app.catalog.service import Datasets
+from app.catalog.service import Datasets, GrantedDatasets
 from app.catalog.values import Dataset
+from app.http.auth import scope_of
 from app.http.dependencies import Provided, Provider
 from app.http.parameters.query_parameters import DatasetReference
+from app.http.request import ApiRequest
 from app.http.threads import Threads
 from app.tenants.values import Principal
 
@@ -19,8 +21,17 @@ async def found(
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> Dataset:
-    """The dataset of the path. Raises NotFound."""
+    """The dataset of the path, which `require_grant` has checked. Raises NotFound."""
     return await threads.run(datasets.get, principal.tenant_id, dataset)
 
 
-PROVIDERS: Final[Mapping[str, Provider]] = {"found": found}
+async def granted(
+    request: ApiRequest, datasets: Provided[Datasets], principal: Provided[Principal]
+) -> GrantedDatasets:
+    """The datasets with which the principal may do what the scope of the handler names."""
+    scope = scope_of(request.route_handler)
+    assert scope is not None, "a handler that reaches datasets needs a scope"
+    return GrantedDatasets(catalog=datasets.catalog, principal=principal, scope=scope)
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = {"found": found, "granted": granted}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from app.catalog.repository.catalog import CatalogStore
+from app.catalog.repository.live_datasets import dataset_not_found
 from app.catalog.values import Dataset, SchemaVersion
 from app.format.definition.dataset_definition import (
     define_dataset,
@@ -17,10 +19,19 @@ from app.format.definition.dataset_definition import (
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import CreateDataset
 from app.format.definition.schema_change import UpdateDataset
-from app.format.errors import DerivedDataset, FieldError, InvalidDataset, PreconditionFailed
+from app.format.errors import (
+    DerivedDataset,
+    FieldError,
+    Forbidden,
+    InvalidDataset,
+    NotFound,
+    PreconditionFailed,
+    scope_missing,
+)
 from app.format.identifiers import new_id, new_instant_id
 from app.format.policies import TableServices
 from app.paging import Page
+from app.tenants.values import KeyScope, Principal
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,9 +50,14 @@ class Datasets:
         """`reference` is an id or a name. Raises NotFound."""
         return self.catalog.get(tenant_id, reference)
 
-    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Datasets by name."""
-        return self.catalog.list(tenant_id, page_size=page_size, page_token=page_token)
+    def list(self, principal: Principal, *, page_size: int, page_token: str | None) -> Page:
+        """The datasets that the principal may read, by name."""
+        return self.catalog.list(
+            principal.tenant_id,
+            page_size=page_size,
+            page_token=page_token,
+            patterns=principal.patterns(KeyScope.READ),
+        )
 
     def change(
         self,
@@ -92,6 +108,58 @@ class Datasets:
         Raises NotFound, PreconditionFailed, DatasetInUse.
         """
         self.catalog.delete(tenant_id, reference, version=version)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GrantedDatasets:
+    """The datasets with which a principal may do what a scope names. Others do not exist for it.
+
+    It is a `DatasetLookup` for use cases that are given names of datasets by a request.
+    """
+
+    catalog: CatalogStore
+    principal: Principal
+    scope: KeyScope
+
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        """Raises NotFound, Forbidden."""
+        dataset = self.catalog.get(tenant_id, reference)
+        self.check([dataset.definition.name], dataset_not_found(reference))
+        return dataset
+
+    def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
+        """A schema of a dataset that `get` has returned. Raises NotFound."""
+        return self.catalog.schema(tenant_id, dataset_id, schema_id)
+
+    def reading(self) -> GrantedDatasets:
+        """Those that the principal may read."""
+        return replace(self, scope=KeyScope.READ)
+
+    def check(self, names: Sequence[str], missing: NotFound) -> None:
+        """Raises `missing` if one of these names is not granted, Forbidden if one is granted without the scope."""
+        if not all(map(self.principal.reaches, names)):
+            raise missing
+        for name in names:
+            if self.scope not in self.principal.scopes_on(name):
+                raise scope_missing(self.scope.value)
+
+    def check_ids(self, dataset_ids: Collection[str], missing: NotFound) -> None:
+        """`check` of datasets by id, deleted ones included."""
+        if self.principal.grants is not None:
+            self.check(self.catalog.names(self.principal.tenant_id, dataset_ids), missing)
+
+    def manage(self, dataset: Dataset) -> None:
+        """Raises Forbidden if the principal may not manage a dataset that it was given."""
+        name = dataset.definition.name
+        replace(self, scope=KeyScope.MANAGE).check([name], dataset_not_found(name))
+
+    def check_new(self, name: str) -> None:
+        """Raises Forbidden if the principal may not give a dataset this name."""
+        if self.scope not in self.principal.scopes_on(name):
+            raise Forbidden(
+                f"the grants of this key do not include a dataset named {name!r} with the scope {self.scope.value!r}",
+                required_scope=self.scope.value,
+            )
 
 
 def refuse_derived(dataset: Dataset) -> None:

@@ -22,6 +22,7 @@ from app.consumers.schemas import (
 )
 from app.consumers.service.consumers import Consumers
 from app.consumers.values import ExpectedRevision
+from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import Answer, documented
@@ -29,6 +30,7 @@ from app.http.parameters.headers import etag
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.response import ApiResponse, Tagged
 from app.http.threads import Threads
+from app.tenants.values import KeyScope
 
 _TAGS: Final = ["consumers"]
 
@@ -53,7 +55,7 @@ class ConsumerReply(ApiResponse[ConsumerResponse]):
     operation_id="put_consumer",
     summary="Create a consumer, or commit a position",
     tags=_TAGS,
-    opt=documented(problems=[409, 410, 428]),
+    opt=needs(KeyScope.READ) | documented(problems=[409, 410, 428]),
 )
 async def put_consumer(
     name: ConsumerName,
@@ -81,6 +83,7 @@ async def put_consumer(
     operation_id="list_consumers",
     summary="List consumers",
     tags=_TAGS,
+    opt=needs(KeyScope.READ),
 )
 async def list_consumers(
     options: Provided[ListConsumersOptions],
@@ -103,6 +106,7 @@ async def list_consumers(
     operation_id="get_consumer",
     summary="Get a consumer",
     tags=_TAGS,
+    opt=needs(KeyScope.READ),
 )
 async def get_consumer(
     name: ConsumerName,
@@ -120,7 +124,8 @@ async def get_consumer(
     operation_id="delete_consumer",
     summary="Delete a consumer",
     tags=_TAGS,
-    opt=documented(description="The consumer was deleted; it keeps no changes any more.", problems=[409]),
+    opt=needs(KeyScope.READ)
+    | documented(description="The consumer was deleted; it keeps no changes any more.", problems=[409]),
 )
 async def delete_consumer(
     name: ConsumerName,
@@ -139,7 +144,7 @@ async def delete_consumer(
     summary="Lease a consumer",
     tags=_TAGS,
     status_code=200,
-    opt=documented(problems=[409]),
+    opt=needs(KeyScope.READ) | documented(problems=[409]),
 )
 async def lease_consumer(
     name: ConsumerName,
@@ -161,7 +166,8 @@ async def lease_consumer(
     operation_id="release_consumer",
     summary="Release a consumer",
     tags=_TAGS,
-    opt=documented(description="The lease has ended; any member may lease the consumer.", problems=[409]),
+    opt=needs(KeyScope.READ)
+    | documented(description="The lease has ended; any member may lease the consumer.", problems=[409]),
 )
 async def release_consumer(
     name: ConsumerName,

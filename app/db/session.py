@@ -1,4 +1,5 @@
-"""The only access to Postgres. Every connection acts as one tenant, as one credential, or as the relay.
+"""The only access to Postgres. Every connection acts as one tenant, as one credential, as the relay, or as the
+administrator of tenants and keys, which needs a login of its own.
 
 A connection takes the application's role when it is opened, and a transaction takes its tenant when it starts; row
 level security does the rest. Nothing else in this package opens a connection (a test checks this).
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
+from psycopg import Error as DriverError
 from sqlalchemy import Connection, Executable, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -20,6 +22,7 @@ from app.format.errors import NotStorable, Unavailable
 
 APPLICATION_ROLE: Final = "headwater_app"
 RELAY_ROLE: Final = "headwater_relay"
+ADMINISTRATOR_ROLE: Final = "headwater_admin"
 
 # Program limit exceeded: the same statement fails again, however often it is repeated.
 _LIMIT_CLASS: Final = "54"
@@ -27,6 +30,7 @@ _LIMIT_CLASS: Final = "54"
 _AS_TENANT: Final = text("SELECT set_config('headwater.tenant_id', :value, true)")
 _AS_CREDENTIAL: Final = text("SELECT set_config('headwater.key_digest', :value, true)")
 _AS_RELAY: Final = text(f"SET LOCAL ROLE {RELAY_ROLE}")
+_AS_ADMINISTRATOR: Final = text(f"SET LOCAL ROLE {ADMINISTRATOR_ROLE}")
 
 
 class _Shared(NamedTuple):
@@ -44,6 +48,23 @@ class CommitInDoubt(Unavailable):
     """The connection broke after COMMIT was sent: whether the transaction was committed is unknown."""
 
 
+class Listener:
+    """Receives notifications, in the order of the commits that sent them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._driver: Any = connection.connection.dbapi_connection
+
+    def received(self, seconds: float) -> list[str]:
+        """Waits at most this time for a notification, then checks that the server still answers.
+
+        Returns the payloads of all notifications that were sent before its answer. Raises if the connection is lost.
+        """
+        payloads = [each.payload for each in self._driver.notifies(timeout=seconds, stop_after=1)]
+        self._connection.execute(text("SELECT 1"))
+        return payloads + [each.payload for each in self._driver.notifies(timeout=0)]
+
+
 class Database:
     """A pool of connections to one database. Transactions are READ COMMITTED and short: see the timeouts."""
 
@@ -51,13 +72,14 @@ class Database:
         self,
         url: str,
         *,
+        role: str = APPLICATION_ROLE,
         application_name: str = "headwater",
         connections_max: int = 20,
         statement_timeout_seconds: float = 60.0,
         lock_timeout_seconds: float = 15.0,
         idle_timeout_seconds: float = 60.0,
     ) -> None:
-        """`url`: postgresql://… of a login that may take both roles.
+        """`url`: postgresql://… of a login that may take the role, and those of the sessions that it opens.
 
         Connects lazily.
         """
@@ -71,7 +93,7 @@ class Database:
             json_serializer=lambda value: ENCODER.encode(value).decode(),
         )
         settings = {
-            "role": APPLICATION_ROLE,
+            "role": role,
             "timezone": "UTC",
             "application_name": application_name,
             "statement_timeout": _milliseconds(statement_timeout_seconds),
@@ -112,7 +134,7 @@ class Database:
 
     @contextmanager
     def credential(self, digest: bytes) -> Iterator[Connection]:
-        """A transaction that sees the API key with this digest, and no other row."""
+        """A transaction that sees the API key with this digest and its tenant, and no other row."""
         with self._transaction(_AS_CREDENTIAL, {"value": digest.hex()}) as connection:
             yield connection
 
@@ -121,6 +143,30 @@ class Database:
         """A transaction that sees which tenants and datasets have work, but none of the tenants' data."""
         with self._transaction(_AS_RELAY, {}) as connection:
             yield connection
+
+    @contextmanager
+    def administration(self) -> Iterator[Connection]:
+        """A transaction that sees and changes the tenants and API keys of all tenants, and none of their data.
+
+        Only the administration's login may begin it.
+        """
+        with self._transaction(_AS_ADMINISTRATOR, {}) as connection:
+            yield connection
+
+    @contextmanager
+    def listening(self, channel: str) -> Iterator[Listener]:
+        """A connection beside the pool that receives the notifications of a channel.
+
+        Raises Unavailable if the connection cannot be opened or is lost.
+        """
+        try:
+            with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                # A connection of the pool would be missing there for good.
+                connection.detach()
+                connection.execute(text(f"LISTEN {channel}"))
+                yield Listener(connection)
+        except (DBAPIError, DriverError, PoolTimeout) as error:
+            raise _unavailable() from error
 
     def close(self) -> None:
         """Closes the pooled connections."""

@@ -365,7 +365,7 @@ class AttemptsExhausted(HeadwaterError):
 
 
 class Unauthorized(HeadwaterError):
-    """The request has no credential, or one that is unknown or revoked."""
+    """The request has no credential, or one that is unknown, expired or revoked."""
 
     code = "unauthorized"
     title = "A valid API key is required"
@@ -376,6 +376,11 @@ class Forbidden(HeadwaterError):
 
     code = "forbidden"
     title = "This API key lacks the required scope"
+
+
+def scope_missing(scope: str) -> Forbidden:
+    """The error for a credential without this scope."""
+    return Forbidden(f"this needs a key with the scope {scope!r}", required_scope=scope)
 
 
 class Unavailable(HeadwaterError):

@@ -19,6 +19,7 @@ PROBLEM_JSON: Final = "application/problem+json"
 REQUEST_ID: Final = "headwater_request_id"
 
 STATUS: Final[Mapping[str, int]] = {
+    "administration-unavailable": 501,
     "already-redriven": 409,
     "aggregate-overflow": 422,
     "attempts-exhausted": 500,
@@ -69,6 +70,8 @@ STATUS: Final[Mapping[str, int]] = {
     "schema-mismatch": 422,
     "storage-full": 507,
     "tenant-exists": 409,
+    "tenant-suspended": 403,
+    "too-many-keys": 409,
     "transaction-failed": 409,
     "unauthorized": 401,
     "unavailable": 503,

@@ -55,3 +55,15 @@ class Created(ApiResponse[_T]):
 
     def __init__(self, content: _T, *, path: str, revision: int) -> None:
         super().__init__(content, status_code=201, headers={"Location": path, "ETag": etag(revision)})
+
+
+class Secret(ApiResponse[_T]):
+    """201 with a new resource and a secret that no other response has. Nothing on the way may keep it."""
+
+    header_descriptions: ClassVar[Mapping[str, str]] = {
+        "Location": "The path of the new resource.",
+        "Cache-Control": "`no-store`.",
+    }
+
+    def __init__(self, content: _T, *, path: str) -> None:
+        super().__init__(content, status_code=201, headers={"Location": path, "Cache-Control": "no-store"})

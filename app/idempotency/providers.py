@@ -56,7 +56,13 @@ class Idempotency:
         threads = threads or self.threads
         if self.key is None:
             return await threads.run(create)
-        scope = self.request.url.path
+        principal = self.request.user
+        # A key with grants gets no reply that another key got: it may be of datasets that are not granted.
+        scope = (
+            self.request.url.path
+            if principal.grants is None
+            else f"{principal.key_id} {self.request.url.path}"
+        )
         if dataset_id is not None:
             # By its name, another dataset may be meant at the next request.
             scope = f"/datasets/{dataset_id}/{scope.split('/', 3)[3]}"

@@ -67,6 +67,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     dataset_id: str | None = None
     kinds: tuple[JobKind, ...] | None = None
     states: tuple[JobState, ...] | None = None
+    datasets: tuple[str, ...] | None = None
+    """Patterns of the names of datasets."""
 
     @property
     def unfinished(self) -> bool:

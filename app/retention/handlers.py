@@ -12,10 +12,12 @@ from litestar.params import JSONBody
 from app.catalog.values import Dataset
 from app.format.definition.policy_rules import SECONDS_MAX, VERSIONS_MAX
 from app.format.policies import HistoryPolicy
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.jobs.tasks import CleanTask
 from app.maintenance.service.table_services import TableServiceRequests
+from app.tenants.values import KeyScope
 
 
 class CreateClean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,6 +41,7 @@ _DEFAULTS: Final = CreateClean()
     summary="Clean a dataset",
     tags=["cleans"],
     status_code=202,
+    opt=needs(KeyScope.MANAGE),
 )
 async def create_clean(
     found: Provided[Dataset],

@@ -20,6 +20,7 @@ from app.runtime.loopback import LOOPBACK
 
 OWNER = "headwater_owner"
 APPLICATION = "headwater_app"
+ADMINISTRATOR = "headwater_admin"
 DATABASE = "headwater"
 
 # Little memory beside Spark on one machine. No setting changes the guarantees of a transaction.
@@ -61,12 +62,20 @@ class EmbeddedPostgres(EmbeddedServer):
         self.cluster = self.directory / "postgres"
         self.durable = durable
         self._owner_password = self._password("postgres-owner")
-        self._application_password = self._password("postgres-app")
+        self._passwords = {
+            APPLICATION: self._password("postgres-app"),
+            ADMINISTRATOR: self._password("postgres-admin"),
+        }
 
     @property
     def url(self) -> str:
         """The URL of the database with the application's role, which cannot bypass row level security."""
-        return self._url(APPLICATION, self._application_password, DATABASE)
+        return self._url(APPLICATION, self._passwords[APPLICATION], DATABASE)
+
+    @property
+    def admin_url(self) -> str:
+        """The URL of the database with the login that administers tenants and API keys."""
+        return self._url(ADMINISTRATOR, self._passwords[ADMINISTRATOR], DATABASE)
 
     @property
     def owner_url(self) -> str:
@@ -109,14 +118,15 @@ class EmbeddedPostgres(EmbeddedServer):
             return False
 
     def provision(self) -> None:
-        """Creates the database and the application's login role if they are missing."""
+        """Creates the database and the login roles of the service if they are missing."""
         with self._connect() as connection:
-            if not _exists(connection, "SELECT FROM pg_roles WHERE rolname = %s", APPLICATION):
-                connection.execute(
-                    sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}").format(
-                        sql.Identifier(APPLICATION), sql.Literal(self._application_password)
+            for role, password in self._passwords.items():
+                if not _exists(connection, "SELECT FROM pg_roles WHERE rolname = %s", role):
+                    connection.execute(
+                        sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}").format(
+                            sql.Identifier(role), sql.Literal(password)
+                        )
                     )
-                )
             if not _exists(connection, "SELECT FROM pg_database WHERE datname = %s", DATABASE):
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
 

@@ -19,6 +19,7 @@ from app.runtime.supervisor import StopRequestedError, Supervisor, to_standard_e
 from app.runtime.valkey import EmbeddedValkey
 
 READY_SECONDS_MAX = 180.0
+ADMIN_DATABASE_URL = "HEADWATER_ADMIN_DATABASE_URL"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,13 +82,15 @@ def _start(
         "PYTHONPATH": _python_path(environment),
         "PYTHONUNBUFFERED": "1",
     }
-    owner_url = _start_servers(supervisor, directory, environment, variables)
-    supervisor.run(_initialisation(programs, directory, variables, owner_url))
+    owner_url, administration = _start_servers(supervisor, directory, environment, variables)
+    supervisor.run(_initialisation(programs, directory, variables | administration, owner_url))
     api_key = _operator_key(directory)
     # The owner's URL is not passed on: the processes that serve requests use the role with row level security.
     serving = {**variables, "HEADWATER_MIGRATION_DATABASE_URL": variables["HEADWATER_DATABASE_URL"]}
-    supervisor.start(_server("api", programs.api, serving, port), wait=False)
-    supervisor.start(_server("worker", programs.worker, serving, port), wait=False)
+    # The worker cannot change tenants and keys: it has no login for that.
+    supervisor.start(_server("api", programs.api, serving | administration, port), wait=False)
+    without = dict.fromkeys(administration, variables["HEADWATER_DATABASE_URL"])
+    supervisor.start(_server("worker", programs.worker, serving | without, port), wait=False)
     # The API is ready once the worker has registered, so one check covers both.
     supervisor.wait_ready("api")
     supervisor.wait_ready("worker")
@@ -101,15 +104,19 @@ def _start_servers(
     directory: DataDirectory,
     environment: Mapping[str, str],
     variables: dict[str, str],
-) -> str:
-    """Starts the servers that the environment does not specify, adds their URLs, and returns the schema owner's URL."""
+) -> tuple[str, dict[str, str]]:
+    """Starts the servers that the environment does not specify, and adds their URLs.
+
+    Returns the schema owner's URL, and the variable with the URL of the administration's login, if there is one.
+    """
+    admin_url = environment.get(ADMIN_DATABASE_URL)
     if database_url := environment.get("HEADWATER_DATABASE_URL"):
         owner_url = environment.get("HEADWATER_MIGRATION_DATABASE_URL", database_url)
     else:
         postgres = EmbeddedPostgres(directory.path)
         supervisor.start(postgres.child())
         postgres.provision()
-        database_url, owner_url = postgres.url, postgres.owner_url
+        database_url, owner_url, admin_url = postgres.url, postgres.owner_url, postgres.admin_url
     redis_url = environment.get("HEADWATER_REDIS_URL")
     if not redis_url:
         valkey = EmbeddedValkey(directory.path)
@@ -117,7 +124,7 @@ def _start_servers(
         redis_url = valkey.url
     variables["HEADWATER_DATABASE_URL"] = database_url
     variables["HEADWATER_REDIS_URL"] = redis_url
-    return owner_url
+    return owner_url, {} if admin_url is None else {ADMIN_DATABASE_URL: admin_url}
 
 
 def _initialisation(

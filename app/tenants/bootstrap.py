@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -10,19 +10,20 @@ from typing import Final
 import msgspec
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, create_engine, make_url, select, text
+from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 import migrations
-from app.db.session import APPLICATION_ROLE, RELAY_ROLE, Database
-from app.tenants.repository import TenantStore
-from app.tenants.tables import api_keys, tenants
+from app.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
+from app.format.errors import NotFound
+from app.tenants.repository.administration import AdministrationStore
+from app.tenants.values import KeyScope, NewKey
 
 DEFAULT_TENANT_NAME: Final = "default"
 DEFAULT_TENANT_ID: Final = "00000000-0000-7000-8000-000000000001"
-"""The same in every installation: tenants see nothing but themselves, so it cannot be looked up by name."""
+"""The same in every installation."""
 
-OPERATOR_SCOPES: Final = ("operator", "read", "write")
+OPERATOR_SCOPES: Final = tuple(KeyScope)
 _LOCK: Final = 0x68656164776174  # "headwat": the advisory lock of a process that initialises a database
 
 
@@ -37,18 +38,29 @@ class BootstrapResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def initialise(
-    database_url: str, *, application_url: str | None = None, api_key: str | None = None
+    database_url: str,
+    *,
+    application_url: str | None = None,
+    administration_url: str | None = None,
+    api_key: str | None = None,
 ) -> BootstrapResult:
     """Migrates to the latest schema; creates the default tenant and, if it has no key yet, its operator key.
 
     May be called repeatedly and by several processes at once. `database_url`: the schema's owner. `application_url`:
-    its login gets the roles of the service (default: the owner). `api_key`: the operator key to use instead of a new
+    its login gets the roles of the service (default: the owner). `administration_url`: its login gets the role that
+    administers tenants and keys. `api_key`: the operator key to use instead of a new
     one. Raises ValueError if it does not have the form of a key.
     """
     with _alone(database_url) as connection:
         migrate(connection)
-        _grant_roles(connection, make_url(application_url or database_url).username)
-        database = Database(database_url, application_name="headwater init", connections_max=1)
+        owner = str(connection.execute(text("SELECT current_user")).scalar_one())
+        serving = make_url(application_url).username if application_url else owner
+        administering = make_url(administration_url).username if administration_url else owner
+        _grant_roles(connection, {serving, owner}, {APPLICATION_ROLE, RELAY_ROLE})
+        _grant_roles(connection, {administering, owner}, {ADMINISTRATOR_ROLE})
+        database = Database(
+            database_url, role=ADMINISTRATOR_ROLE, application_name="headwater init", connections_max=1
+        )
         try:
             return _first_tenant(database, api_key)
         finally:
@@ -74,24 +86,23 @@ def _alone(database_url: str) -> Iterator[Connection]:
         yield connection
 
 
-def _grant_roles(connection: Connection, login: str | None) -> None:
-    """Grants the roles to the service's login without inheritance: a session has one role at a time."""
-    logins = {login, connection.execute(text("SELECT current_user")).scalar_one()} - {None}
+def _grant_roles(connection: Connection, logins: Collection[str | None], roles: set[str]) -> None:
+    """Grants the roles to the logins without inheritance: a session has one role at a time."""
     quote = connection.dialect.identifier_preparer.quote
-    for member in sorted(logins):
-        for role in {APPLICATION_ROLE, RELAY_ROLE} - {member}:
+    for member in sorted({login for login in logins if login is not None}):
+        for role in sorted(roles - {member}):
             connection.execute(text(f"GRANT {role} TO {quote(member)} WITH INHERIT FALSE, SET TRUE"))
     connection.commit()
 
 
 def _first_tenant(database: Database, api_key: str | None) -> BootstrapResult:
-    with database.tenant(DEFAULT_TENANT_ID) as connection:
-        known = connection.execute(select(tenants.c.tenant_id)).one_or_none() is not None
-        key = connection.execute(select(api_keys.c.id).limit(1)).one_or_none()
-    store = TenantStore(database)
-    if not known:
+    store = AdministrationStore(database)
+    try:
+        store.tenant(DEFAULT_TENANT_ID)
+    except NotFound:
         store.add_tenant(DEFAULT_TENANT_NAME, tenant_id=DEFAULT_TENANT_ID)
-    if key is not None:
+    if store.keys(DEFAULT_TENANT_ID, page_size=1, page_token=None).items:
         return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=None)
-    made = store.add_key(DEFAULT_TENANT_ID, OPERATOR_SCOPES, name="operator", api_key=api_key)
+    new = NewKey(name="operator", scopes=frozenset(OPERATOR_SCOPES))
+    made = store.add_key(DEFAULT_TENANT_ID, new, api_key=api_key)
     return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=made.api_key)

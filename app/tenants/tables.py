@@ -7,7 +7,7 @@ unique across tenants: the digest of an API key, which determines the tenant of 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     CheckConstraint,
@@ -17,17 +17,21 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.db.columns import (
     id_column,
+    json_column,
     metadata,
     of_tenant,
     tenant_column,
     text_column,
     timestamp_column,
 )
+from app.db.document import Document
+from app.tenants.values import Grant
 
 tenants: Final = Table(
     "tenants",
@@ -35,8 +39,13 @@ tenants: Final = Table(
     tenant_column(),
     text_column("name"),
     timestamp_column("created_at", default=True),
+    Column("state", Text, nullable=False, server_default=text("'active'")),
+    Column("quotas", Document(dict[str, Any]), nullable=False, server_default=text("'{}'")),
+    Column("suspended_reason", Text),
+    timestamp_column("suspended_at", nullable=True),
     PrimaryKeyConstraint("tenant_id"),
     UniqueConstraint("name"),
+    CheckConstraint("state IN ('active', 'suspended')", name="state"),
 )
 
 api_keys: Final = Table(
@@ -49,6 +58,13 @@ api_keys: Final = Table(
     Column("name", Text, nullable=False),
     timestamp_column("created_at", default=True),
     timestamp_column("revoked_at", nullable=True),
+    # The datasets that the key reaches; null for all of the tenant's.
+    json_column("grants", tuple[Grant, ...], nullable=True),
+    timestamp_column("expires_at", nullable=True),
+    # The minute of the last request.
+    timestamp_column("last_used_at", nullable=True),
+    # The key that made it; null for the first of an installation.
+    id_column("created_by", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("digest"),
     CheckConstraint("octet_length(digest) = 32", name="digest"),

@@ -8,11 +8,15 @@ from app.transactions.service import AcceptTransaction
 from app.writes.service.accept import AcceptWrite
 
 
+def transaction_store(platform: Platform) -> TransactionStore:
+    """The transactions that were accepted."""
+    return TransactionStore(platform.database)
+
+
 def accept_transaction(platform: Platform, writes: AcceptWrite) -> AcceptTransaction:
     """Accepts and finds transactions in the API."""
     return AcceptTransaction(
-        catalog=platform.stores.catalog,
-        transactions=TransactionStore(platform.database),
+        transactions=transaction_store(platform),
         writes=writes,
     )
 

@@ -10,6 +10,9 @@ import msgspec
 from litestar import get, post
 from litestar.params import PathParameter, QueryParameter
 
+from app.catalog.service import GrantedDatasets
+from app.format.errors import NotFound
+from app.http.auth import needs
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.dependencies import Provided
 from app.http.in_flight import InFlight
@@ -23,7 +26,7 @@ from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import transaction_path
 from app.jobs.values import JobState
-from app.tenants.values import Principal
+from app.tenants.values import KeyScope, Principal
 from app.transactions.schemas import CreateTransaction, TransactionResponse, transaction_response
 from app.transactions.service import AcceptTransaction, IncomingTransaction
 from app.transactions.values import AcceptedTransaction, Transaction
@@ -61,7 +64,7 @@ class TransactionReply(ApiResponse[TransactionResponse]):
     summary="Write to several datasets at once",
     tags=_TAGS,
     status_code=202,
-    opt=documented(body={JSON: CreateTransaction}, problems=[404, 409, 422, 507]),
+    opt=needs(KeyScope.WRITE) | documented(body={JSON: CreateTransaction}, problems=[404, 409, 422, 507]),
 )
 async def create_transaction(
     request: ApiRequest,
@@ -71,6 +74,7 @@ async def create_transaction(
     transactions: Provided[AcceptTransaction],
     in_flight: Provided[InFlight],
     waiter: Provided[JobWaiter],
+    granted: Provided[GrantedDatasets],
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> TransactionReply:
@@ -82,8 +86,11 @@ async def create_transaction(
         refuse_encoding(request)
         body = await read_body(request, json_body_bytes_max)
         incoming = await threads.run(_incoming, body, idempotency_key, principal.key_id)
-        accepted = await threads.run(transactions.accept, principal.tenant_id, incoming)
+        accepted = await threads.run(transactions.accept, principal.tenant_id, incoming, granted)
     found = accepted.transaction
+    # The transaction of an earlier request may be of other datasets.
+    missing = NotFound(f"there is no transaction {found.id!r}")
+    await threads.run(granted.check_ids, [job.dataset_id for job in found.jobs], missing)
     if preference.wait_seconds is not None:
         # All its jobs end at once, so the end of any is the end of all.
         await waiter.until_final(found.jobs[0], preference.wait_seconds)
@@ -96,7 +103,8 @@ async def create_transaction(
     operation_id="get_transaction",
     summary="Get a transaction, or wait for it",
     tags=_TAGS,
-    opt=documented(
+    opt=needs(KeyScope.READ)
+    | documented(
         description="The transaction as it stands.",
         headers={
             "Retry-After": "Seconds after which to poll the transaction; absent once it has ended.",

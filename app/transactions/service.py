@@ -32,7 +32,6 @@ class IncomingTransaction(msgspec.Struct, frozen=True, kw_only=True):
 class AcceptTransaction:
     """Accepts transactions, all writes of each or none, and returns accepted ones."""
 
-    catalog: DatasetLookup
     transactions: TransactionStore
     writes: AcceptWrite
 
@@ -40,8 +39,10 @@ class AcceptTransaction:
         """A transaction that was accepted. Raises NotFound."""
         return self.transactions.get(tenant_id, transaction_id)
 
-    def accept(self, tenant_id: str, incoming: IncomingTransaction) -> AcceptedTransaction:
-        """Checks and records a transaction.
+    def accept(
+        self, tenant_id: str, incoming: IncomingTransaction, catalog: DatasetLookup
+    ) -> AcceptedTransaction:
+        """Checks and records a transaction. `catalog`: where its datasets are looked up.
 
         Raises IdempotencyMismatch, and what `AcceptWrite.accept` raises for one of its writes, with pointers to that
         write.
@@ -50,7 +51,7 @@ class AcceptTransaction:
             known = self.transactions.find_by_key(tenant_id, incoming.idempotency_key, incoming.request_hash)
             if known is not None:
                 return AcceptedTransaction(transaction=known, replayed=True)
-        checked = self._checked(tenant_id, incoming)
+        checked = self._checked(tenant_id, incoming, catalog)
         prepared: list[NewJob] = []
         try:
             for number, (dataset, write) in enumerate(checked):
@@ -71,12 +72,14 @@ class AcceptTransaction:
             self.writes.wake()
         return accepted
 
-    def _checked(self, tenant_id: str, incoming: IncomingTransaction) -> list[tuple[Dataset, IncomingWrite]]:
+    def _checked(
+        self, tenant_id: str, incoming: IncomingTransaction, catalog: DatasetLookup
+    ) -> list[tuple[Dataset, IncomingWrite]]:
         """The writes with their datasets, before anything is stored for any of them."""
         checked: list[tuple[Dataset, IncomingWrite]] = []
         places: dict[str, int] = {}
         for number, (reference, write) in enumerate(incoming.writes):
-            dataset = self.catalog.get(tenant_id, reference)
+            dataset = catalog.get(tenant_id, reference)
             earlier = places.setdefault(dataset.id, number)
             if earlier != number:
                 detail = f"write {earlier} is to this dataset already: a transaction has one write for each"

@@ -10,9 +10,11 @@ from litestar import post
 from litestar.params import JSONBody
 
 from app.catalog.values import Dataset
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.parameters.query_parameters import INT64_MAX
 from app.jobs.handlers.accepted import Acceptance, JobReply
+from app.tenants.values import KeyScope
 from app.verifications.service.verifications import Verifications
 
 
@@ -32,6 +34,7 @@ _DEFAULTS: Final = CreateVerification()
     summary="Verify a table against its feed",
     tags=["verifications"],
     status_code=202,
+    opt=needs(KeyScope.READ),
 )
 async def create_verification(
     found: Provided[Dataset],

@@ -8,13 +8,15 @@ from typing import Annotated, Final, TypeAlias
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody, PathParameter
 
+from app.catalog.service import GrantedDatasets
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
 from app.jobs.handlers.accepted import Acceptance, JobReply
-from app.tenants.values import Principal
+from app.tenants.values import KeyScope, Principal
 from app.views.new_view import CreateView
 from app.views.schemas import ListViewsOptions, UpdateView, ViewPage, ViewResponse, view_path, view_response
 from app.views.service.views import DerivedViews
@@ -32,11 +34,12 @@ ViewReference: TypeAlias = Annotated[str, PathParameter(description="The id or t
     summary="Register a view",
     tags=_TAGS,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=documented(problems=[404]),
+    opt=needs(KeyScope.WRITE) | documented(problems=[404]),
 )
 async def create_view(
     data: JSONBody[CreateView],
     views: Provided[DerivedViews],
+    granted: Provided[GrantedDatasets],
     principal: Provided[Principal],
     idempotency: Provided[Idempotency],
 ) -> Created[ViewResponse]:
@@ -46,14 +49,16 @@ async def create_view(
     dataset.
     """
 
+    granted.check_new(data.name)
+
     def create() -> Created[ViewResponse]:
-        view = views.register(principal.tenant_id, data, actor=principal.key_id)
+        view = views.register(principal.tenant_id, data, granted.reading(), actor=principal.key_id)
         return Created(view_response(view), path=view_path(view), revision=view.revision)
 
     return await idempotency.run(create)
 
 
-@get("/views", operation_id="list_views", summary="List views", tags=_TAGS)
+@get("/views", operation_id="list_views", summary="List views", tags=_TAGS, opt=needs(KeyScope.READ))
 async def list_views(
     options: Provided[ListViewsOptions],
     views: Provided[DerivedViews],
@@ -62,12 +67,12 @@ async def list_views(
 ) -> ViewPage:
     """Lists the tenant's views by name."""
     page = await threads.run(
-        views.list, principal.tenant_id, page_size=options.page_size, page_token=options.page_token
+        views.list, principal, page_size=options.page_size, page_token=options.page_token
     )
     return ViewPage(items=[view_response(view) for view in page.items], next_page_token=page.next_token)
 
 
-@get("/views/{view:str}", operation_id="get_view", summary="Get a view", tags=_TAGS)
+@get("/views/{view:str}", operation_id="get_view", summary="Get a view", tags=_TAGS, opt=needs(KeyScope.READ))
 async def get_view(
     view: ViewReference,
     views: Provided[DerivedViews],
@@ -79,7 +84,13 @@ async def get_view(
     return Tagged(view_response(found), revision=found.revision)
 
 
-@patch("/views/{view:str}", operation_id="change_view", summary="Pause or resume a view", tags=_TAGS)
+@patch(
+    "/views/{view:str}",
+    operation_id="change_view",
+    summary="Pause or resume a view",
+    tags=_TAGS,
+    opt=needs(KeyScope.MANAGE),
+)
 async def change_view(
     view: ViewReference,
     data: JSONBody[UpdateView],
@@ -104,7 +115,8 @@ async def change_view(
     operation_id="delete_view",
     summary="Delete a view",
     tags=_TAGS,
-    opt=documented(description="The view is deleted; its name is free at once.", problems=[409]),
+    opt=needs(KeyScope.MANAGE)
+    | documented(description="The view is deleted; its name is free at once.", problems=[409]),
 )
 async def delete_view(
     view: ViewReference,
@@ -122,6 +134,7 @@ async def delete_view(
     summary="Refresh a view",
     tags=_TAGS,
     status_code=202,
+    opt=needs(KeyScope.WRITE),
 )
 async def refresh_view(
     view: ViewReference,

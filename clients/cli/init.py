@@ -7,7 +7,7 @@ from sqlalchemy.exc import OperationalError
 from app.runtime.private_file import write_private
 from app.settings import Settings
 from app.tenants.bootstrap import BootstrapResult, initialise
-from app.tenants.repository import new_api_key
+from app.tenants.values import new_api_key
 from clients.cli.failure import CommandError
 
 
@@ -46,7 +46,12 @@ def _initialise(settings: Settings, key_file: Path | None) -> BootstrapResult:
         if is_new:
             write_private(key_file, f"{new_api_key()}\n")
         key = key_file.read_text(encoding="utf-8").strip()
-    result = initialise(settings.migration_database_url, application_url=settings.database_url, api_key=key)
+    result = initialise(
+        settings.migration_database_url,
+        application_url=settings.database_url,
+        administration_url=settings.admin_database_url or None,
+        api_key=key,
+    )
     if result.api_key is None and is_new and key_file is not None:
         key_file.unlink()  # the database has another key, which is not known here
     return result

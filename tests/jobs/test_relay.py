@@ -9,13 +9,13 @@ from app.composition import stores_on
 from app.format.identifiers import new_id
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.service.relay import Relay
-from app.tenants.repository import TenantStore
+from tests.support.administration import Administration
 from tests.support.lakehouse import definition, new_job
 
 
 @pytest.fixture
-def dataset(database):
-    tenant = TenantStore(database).add_tenant(f"relay-{new_id()}")
+def dataset(database, administration):
+    tenant = Administration(administration).add_tenant(f"relay-{new_id()}")
     return stores_on(database).catalog.create(tenant, new_id(), definition())
 
 

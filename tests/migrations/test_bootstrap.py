@@ -10,9 +10,11 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.db.session import Database
+from app.db.session import ADMINISTRATOR_ROLE, Database
 from app.tenants.bootstrap import DEFAULT_TENANT_ID, OPERATOR_SCOPES, BootstrapResult, initialise
-from app.tenants.repository import TenantStore, new_api_key
+from app.tenants.repository.administration import AdministrationStore
+from app.tenants.repository.credentials import CredentialStore
+from app.tenants.values import new_api_key
 from tests.support.postgres import TestServer
 from tests.support.threads import together
 
@@ -26,7 +28,7 @@ def empty(postgres: TestServer) -> Iterator[str]:
 
 def scopes_of(url: str, api_key: str) -> frozenset[str]:
     database = Database(url)
-    principal = TenantStore(database).authenticate(api_key)
+    principal = CredentialStore(database).authenticate(api_key)
     database.close()
     assert principal is not None
     assert principal.tenant_id == DEFAULT_TENANT_ID
@@ -72,26 +74,32 @@ def test_one_of_racing_callers_makes_the_key(postgres: TestServer, empty: str) -
 def test_owner_without_superuser_and_plain_login_suffice(postgres: TestServer) -> None:
     """As on a managed server, where nobody is a superuser."""
     with postgres.fresh_database(template="template0") as name, postgres.administration() as administration:
-        for login, rights in (("plain_owner", "CREATEROLE"), ("plain_service", "NOCREATEROLE")):
+        logins = {"plain_owner": "CREATEROLE", "plain_service": "NOCREATEROLE", "plain_admin": "NOCREATEROLE"}
+        for login, rights in logins.items():
             administration.execute(
                 sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'p' {}").format(sql.Identifier(login), sql.SQL(rights))
             )
-        administration.execute("GRANT headwater_app, headwater_relay TO plain_owner WITH ADMIN TRUE")
+        administration.execute(
+            "GRANT headwater_app, headwater_relay, headwater_admin TO plain_owner WITH ADMIN TRUE"
+        )
         administration.execute(sql.SQL("ALTER DATABASE {} OWNER TO plain_owner").format(sql.Identifier(name)))
         address = make_url(postgres.owner_url(name))
-        owner, service = (
+        owner, service, admin = (
             address.set(username=login, password="p").render_as_string(hide_password=False)
-            for login in ("plain_owner", "plain_service")
+            for login in logins
         )
-        result = initialise(owner, application_url=service)
+        result = initialise(owner, application_url=service, administration_url=admin)
         assert result.api_key is not None
+        database = Database(admin, role=ADMINISTRATOR_ROLE)
+        assert AdministrationStore(database).tenant(DEFAULT_TENANT_ID).name == "default"
+        database.close()
         assert scopes_of(service, result.api_key) == set(OPERATOR_SCOPES)
         assert initialise(owner, application_url=service).api_key is None
         with psycopg.connect(service) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT * FROM jobs")
         with postgres.administration(name) as inside:
-            inside.execute("DROP OWNED BY plain_service, plain_owner CASCADE")
+            inside.execute("DROP OWNED BY plain_service, plain_admin, plain_owner CASCADE")
         administration.execute(
             sql.SQL("ALTER DATABASE {} OWNER TO CURRENT_USER").format(sql.Identifier(name))
         )
-        administration.execute("DROP ROLE plain_service, plain_owner")
+        administration.execute("DROP ROLE plain_service, plain_admin, plain_owner")

@@ -135,7 +135,7 @@ def test_every_earlier_schema_is_upgraded_with_its_data(postgres: TestServer, st
         database = Database(postgres.application_url(name))
         if start is not None:
             check_old_data(Stores.on(database))
-        assert Stores.on(database).tenants.authenticate(result.api_key) is not None
+        assert Stores.on(database).keys.authenticate(result.api_key) is not None
         database.close()
 
 

@@ -29,6 +29,8 @@ def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
     with (
         postgres.fresh_database() as name,
         TemporaryDirectory(prefix="headwater-tests-") as directory,
-        running_service(settings_for(postgres.application_url(name), redis.url, Path(directory))) as running,
+        running_service(
+            settings_for(postgres.application_url(name), postgres.admin_url(name), redis.url, Path(directory))
+        ) as running,
     ):
         yield running

@@ -19,7 +19,9 @@ TEMPLATE = "template_headwater"
 
 
 class TestServer:
-    """A running server. `owner_url` is a superuser's, `application_url` that of the service's login."""
+    """A running server. `owner_url` is a superuser's, `application_url` that of the service's login, `admin_url` that
+    of the administration's.
+    """
 
     __test__ = False
 
@@ -34,7 +36,11 @@ class TestServer:
         with EmbeddedPostgres(directory, durable=False) as embedded:
             server = cls(embedded)
             server._create(TEMPLATE, "template0")
-            initialise(server.owner_url(TEMPLATE), application_url=server.application_url(TEMPLATE))
+            initialise(
+                server.owner_url(TEMPLATE),
+                application_url=server.application_url(TEMPLATE),
+                administration_url=server.admin_url(TEMPLATE),
+            )
             yield server
 
     def owner_url(self, database: str) -> str:
@@ -42,6 +48,9 @@ class TestServer:
 
     def application_url(self, database: str) -> str:
         return _with_database(self._embedded.url, database)
+
+    def admin_url(self, database: str) -> str:
+        return _with_database(self._embedded.admin_url, database)
 
     @contextmanager
     def fresh_database(self, *, template: str = TEMPLATE) -> Iterator[str]:

@@ -20,7 +20,7 @@ from app.commit.write_plan import MergeTask
 from app.composition import stores_on
 from app.consumers.repository.followers import FollowerStore
 from app.consumers.service.run_followers import Follow
-from app.db.session import Database
+from app.db.session import ADMINISTRATOR_ROLE, Database
 from app.exports.tasks import ExportedPart, ExportPart
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.restore_staging import restage
@@ -42,10 +42,11 @@ from app.platform import Platform
 from app.reads.tasks import ReadPart, ReadPartResult
 from app.runtime.loopback import LOOPBACK, free_port
 from app.settings import Settings
-from app.tenants.repository import TenantStore
+from app.tenants.values import KeyScope
 from app.views.derivation import DeriveRequest
 from app.writes.engine import DecodedInput
 from app.writes.service.run import RunWrites
+from tests.support.administration import Administration
 from tests.support.view_computation import DerivationInProcess
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.merge.merge_handle import MergeHandle
@@ -53,7 +54,7 @@ from workers.engine.task_files import TaskResources
 from workers.engine.tasks import TaskResult, run_task
 from workers.wiring import WorkerContext, follower_handlers, run_tasks, run_writes
 
-SCOPES = ("operator", "read", "write")
+SCOPES = tuple(KeyScope)
 
 
 class TasksInProcess:
@@ -127,6 +128,7 @@ class Service:
     settings: Settings
     api: Api
     database: Database
+    tenants: Administration
     platform: Platform
     jobs: JobStore
     run_writes: RunWrites
@@ -139,8 +141,8 @@ class Service:
 
     def new_key(self, tenant: str, scopes: Sequence[str] = SCOPES) -> str:
         """The key of a new tenant."""
-        tenants = TenantStore(self.database)
-        return tenants.add_key(tenants.add_tenant(tenant), scopes).api_key
+        tenant_id = self.tenants.add_tenant(tenant)
+        return self.tenants.make_key(tenant_id, scopes).api_key
 
     def client(self, api_key: str) -> httpx.Client:
         """A client with this credential."""
@@ -196,10 +198,11 @@ class Service:
                 thread.join()
 
 
-def settings_for(database_url: str, redis_url: str, directory: Path) -> Settings:
+def settings_for(database_url: str, admin_url: str, redis_url: str, directory: Path) -> Settings:
     """Small limits, so that tests reach them."""
     return Settings(
         database_url=database_url,
+        admin_database_url=admin_url,
         redis_url=redis_url,
         data_dir=directory,
         poll_seconds=0.5,
@@ -221,6 +224,9 @@ def running_service(settings: Settings) -> Iterator[Service]:
     thread = threading.Thread(target=serving.run, name="api")
     thread.start()
     database = Database(settings.database_url, application_name="tests worker")
+    administration = Database(
+        settings.admin_database_url, role=ADMINISTRATOR_ROLE, application_name="tests administration"
+    )
     queue, announcements = WorkQueue(settings.redis_url), Announcements(settings.redis_url)
     try:
         deadline = time.monotonic() + 20
@@ -239,6 +245,7 @@ def running_service(settings: Settings) -> Iterator[Service]:
             settings=settings,
             api=api,
             database=database,
+            tenants=Administration(administration),
             platform=platform,
             jobs=platform.stores.jobs,
             relay=relay,
@@ -254,3 +261,4 @@ def running_service(settings: Settings) -> Iterator[Service]:
         queue.close()
         announcements.close()
         database.close()
+        administration.close()

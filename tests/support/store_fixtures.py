@@ -16,8 +16,9 @@ from app.format.identifiers import new_id
 from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.values import ClaimRules, Job
-from app.tenants.repository import TenantStore
+from app.tenants.repository.credentials import CredentialStore
 from app.transactions.repository import TransactionStore
+from tests.support.administration import Administration
 from tests.support.lakehouse import RULES, OneByOne, definition, new_job
 
 
@@ -26,7 +27,8 @@ class Stores:
     """Every store on one database."""
 
     database: Database
-    tenants: TenantStore
+    keys: CredentialStore
+    tenants: Administration
     catalog: CatalogStore
     jobs: JobStore
     transactions: TransactionStore
@@ -35,11 +37,13 @@ class Stores:
     outbox: OutboxStore
 
     @classmethod
-    def on(cls, database: Database) -> Stores:
+    def on(cls, database: Database, administration: Database | None = None) -> Stores:
+        """`administration`: with the administration's login, for `tenants`."""
         core = stores_on(database)
         return cls(
             database=database,
-            tenants=TenantStore(database),
+            keys=CredentialStore(database),
+            tenants=Administration(administration or database),
             catalog=core.catalog,
             jobs=core.jobs,
             transactions=TransactionStore(database),
@@ -50,8 +54,8 @@ class Stores:
 
 
 @pytest.fixture
-def stores(database: Database) -> Stores:
-    return Stores.on(database)
+def stores(database: Database, administration: Database) -> Stores:
+    return Stores.on(database, administration)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from app.tenants.repository import TenantStore
+from app.tenants.repository.credentials import CredentialStore
 from tests.support.http import upsert
 from tests.support.service import Service
 
@@ -60,6 +60,6 @@ def feed(client: Client, **query: Any) -> list[Any]:
 
 def tenant_of(client: Client, service: Service) -> str:
     """The id of the client's tenant."""
-    principal = TenantStore(service.database).authenticate(client.headers["authorization"].split()[1])
+    principal = CredentialStore(service.database).authenticate(client.headers["authorization"].split()[1])
     assert principal is not None
     return principal.tenant_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from sqlalchemy import Connection, func, insert, select, update
@@ -11,6 +12,7 @@ from app.catalog.repository.participants import CatalogParticipants, DefinitionC
 from app.catalog.repository.schemas import change_definition, schemas_of
 from app.catalog.tables import datasets, heads, schema_versions, uploads
 from app.catalog.values import Dataset, SchemaVersion, Upload
+from app.db.any_of import any_of, matches_any
 from app.db.session import Database
 from app.format.dataset import DatasetDefinition
 from app.format.errors import NotFound, PreconditionFailed
@@ -38,9 +40,27 @@ class CatalogStore:
         with self._database.tenant(tenant_id) as connection:
             return self.live.find(connection, reference)
 
-    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Live datasets by name. Raises InvalidRequest for a token that is not valid."""
+    def names(self, tenant_id: str, dataset_ids: Collection[str]) -> list[str]:
+        """The names of those of the datasets that there are, deleted ones included."""
+        query = select(datasets.c.name).where(any_of(datasets.c.id, dataset_ids))
+        with self._database.tenant(tenant_id) as connection:
+            return list(connection.execute(query).scalars())
+
+    def list(
+        self,
+        tenant_id: str,
+        *,
+        page_size: int,
+        page_token: str | None,
+        patterns: Collection[str] | None = None,
+    ) -> Page:
+        """Live datasets by name, those whose names match a pattern, unless None.
+
+        Raises InvalidRequest for a token that is not valid.
+        """
         query = self.live.query().order_by(datasets.c.name).limit(page_size + 1)
+        if patterns is not None:
+            query = query.where(matches_any(datasets.c.name, patterns))
         if page_token is not None:
             query = query.where(datasets.c.name > decode_token(page_token))
         with self._database.tenant(tenant_id) as connection:

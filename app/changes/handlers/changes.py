@@ -20,6 +20,7 @@ from app.changes.schemas import ChangesPage
 from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
+from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
@@ -27,6 +28,7 @@ from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
+from app.tenants.values import KeyScope
 
 LIMIT_MAX: Final = 10_000
 _TIMEOUT_SECONDS_MAX: Final = 60
@@ -55,7 +57,8 @@ class ReadChangesOptions(FeedOptions, frozen=True, kw_only=True):
     operation_id="read_changes",
     summary="Read the feed",
     tags=["changes"],
-    opt=documented(
+    opt=needs(KeyScope.READ)
+    | documented(
         description="A page of changes, empty if there are none.",
         content={JSON: ChangesPage, NDJSON: TEXT, ARROW_STREAM: BINARY},
         headers={

@@ -13,9 +13,11 @@ from app.changes.position_parameters import Offset
 from app.changes.schemas import CorrectionsPage, corrections_page
 from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_corrections import CorrectionQuery, ReadCorrections
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.http.threads import Threads
+from app.tenants.values import KeyScope
 
 LIMIT_MAX: Final = 10_000
 
@@ -38,7 +40,7 @@ class ReadCorrectionsOptions(StartOptions, frozen=True, kw_only=True):
     operation_id="read_corrections",
     summary="Read which changes were taken back",
     tags=["changes"],
-    opt=documented(description="A page of corrections.", problems=[409, 410]),
+    opt=needs(KeyScope.READ) | documented(description="A page of corrections.", problems=[409, 410]),
 )
 async def read_corrections(
     options: Provided[ReadCorrectionsOptions],

@@ -21,12 +21,14 @@ from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
 from app.format.errors import InvalidFilter, InvalidRequest, NotFound, OffsetExpired, Unavailable
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM_HEADERS
 from app.http.openapi.operation_docs import TEXT, Answer, documented
 from app.http.parameters.query_parameters import natural
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
+from app.tenants.values import KeyScope
 
 PAGE_CHANGES: Final = 1_000
 HEARTBEAT_SECONDS: Final = 15.0
@@ -51,7 +53,7 @@ class ChangeStream(Stream):
     operation_id="follow_changes",
     summary="Follow the feed",
     tags=["changes"],
-    opt=documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.READ) | documented(problems=[409, 410, 422]),
 )
 async def follow_changes(
     options: Provided[FeedOptions],

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody
 
+from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.exports.schemas import (
     CreateExport,
@@ -31,6 +32,7 @@ from app.exports.schemas import (
     run_summary,
 )
 from app.exports.service.exports import ManageExports
+from app.http.auth import needs, refuse_suspended
 from app.http.dependencies import Provided
 from app.http.in_flight import InFlight
 from app.http.json_body import require_member
@@ -39,7 +41,7 @@ from app.http.parameters.headers import etag
 from app.http.response import ApiResponse, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
-from app.tenants.values import Principal
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["exports"]
 _BODY_BYTES_MAX: Final = 256 * 1024
@@ -71,19 +73,24 @@ class AcceptedRun(ApiResponse[ExportRunSummary]):
     tags=_TAGS,
     status_code=202,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.READ) | documented(problems=[409, 410, 422]),
 )
 async def create_export(
     data: JSONBody[CreateExport],
     found: Provided[Dataset],
     exports: Provided[ManageExports],
+    granted: Provided[GrantedDatasets],
     principal: Provided[Principal],
     idempotency: Provided[Idempotency],
 ) -> AcceptedExport:
     """Writes a range of the feed to files: its changes, or the rows that the changed keys have at its end.
 
-    An export with a schedule that has nothing to write yet waits for the first change.
+    An export with a schedule that has nothing to write yet waits for the first change. It needs the scope `manage`,
+    too.
     """
+    if data.schedule is not None:
+        granted.manage(found)
+        refuse_suspended(principal, KeyScope.MANAGE)
     definition, start = export_definition(data), export_start(data)
 
     def create() -> AcceptedExport:
@@ -99,6 +106,7 @@ async def create_export(
     operation_id="list_exports",
     summary="List exports",
     tags=_TAGS,
+    opt=needs(KeyScope.READ),
 )
 async def list_exports(
     options: Provided[ListExportsOptions],
@@ -111,7 +119,13 @@ async def list_exports(
     return ExportPage(items=[export_response(each) for each in page.items], next_page_token=page.next_token)
 
 
-@get("/exports/{export:str}", operation_id="get_export", summary="Get an export", tags=_TAGS)
+@get(
+    "/exports/{export:str}",
+    operation_id="get_export",
+    summary="Get an export",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ),
+)
 async def get_export(
     export: ExportId,
     exports: Provided[ManageExports],
@@ -128,7 +142,7 @@ async def get_export(
     operation_id="change_export",
     summary="Pause or resume an export, or change its schedule",
     tags=_TAGS,
-    opt=documented(problems=[409, 410]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409, 410]),
 )
 async def change_export(
     export: ExportId,
@@ -150,7 +164,7 @@ async def change_export(
     operation_id="delete_export",
     summary="Delete an export",
     tags=_TAGS,
-    opt=documented(description="The export, its runs and their files are deleted."),
+    opt=needs(KeyScope.MANAGE) | documented(description="The export, its runs and their files are deleted."),
 )
 async def delete_export(
     export: ExportId,
@@ -168,7 +182,7 @@ async def delete_export(
     summary="Run an export now",
     tags=_TAGS,
     status_code=202,
-    opt=documented(problems=[410]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[410]),
 )
 async def start_export_run(
     export: ExportId,
@@ -197,6 +211,7 @@ async def start_export_run(
     operation_id="list_export_runs",
     summary="List the runs of an export",
     tags=_TAGS,
+    opt=needs(KeyScope.READ),
 )
 async def list_export_runs(
     export: ExportId,
@@ -221,7 +236,7 @@ async def list_export_runs(
     operation_id="get_export_run",
     summary="Get a run of an export with its manifest",
     tags=_TAGS,
-    opt=documented(problems=[400]),
+    opt=needs(KeyScope.READ) | documented(problems=[400]),
 )
 async def get_export_run(
     export: ExportId,

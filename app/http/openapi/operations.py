@@ -15,7 +15,7 @@ from litestar.params import HeaderParameter, ParameterKwarg, PathParameter, Quer
 from litestar.typing import FieldDefinition
 from litestar.utils.signature import ParsedSignature
 
-from app.http.auth import PUBLIC
+from app.http.auth import PUBLIC, scope_of
 from app.http.body_stream import JSON
 from app.http.dependencies import Provider
 from app.http.openapi.openapi_components import INT64_MAX, Components
@@ -48,6 +48,7 @@ PROBLEM_NAMES: Final = {
     422: "UnprocessableContent",
     428: "PreconditionRequired",
     500: "InternalError",
+    501: "NotImplemented",
     503: "Unavailable",
     507: "StorageFull",
 }
@@ -82,11 +83,15 @@ def operation_of(
     }
     if handler.opt.get(PUBLIC):
         operation["security"] = []
+    elif scope := scope_of(handler):
+        operation["security"] = [{"api_key": [scope.value]}]
     return operation
 
 
 def _description(handler: HTTPRouteHandler) -> str:
-    return handler.description or cleandoc(handler.fn.__doc__ or "")
+    text = handler.description or cleandoc(handler.fn.__doc__ or "")
+    scope = None if handler.opt.get(PUBLIC) else scope_of(handler)
+    return text if scope is None else f"{text}\n\nNeeds the scope `{scope.value}`."
 
 
 def _parameters(

@@ -9,6 +9,8 @@ from litestar import get, post
 from litestar.params import QueryParameter
 from litestar.response import Stream
 
+from app.catalog.service import GrantedDatasets
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, event_stream
 from app.http.openapi.operation_docs import TEXT, documented
@@ -19,22 +21,28 @@ from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import JobId, JobPage, JobResponse, ListJobsOptions, job_response
 from app.jobs.service.jobs import Jobs
 from app.jobs.values import Job, JobFilter
-from app.tenants.values import Principal
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["jobs"]
 
 
-@get("/jobs", operation_id="list_jobs", summary="List jobs", tags=_TAGS, opt=documented(problems=[404]))
+@get(
+    "/jobs",
+    operation_id="list_jobs",
+    summary="List jobs",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ) | documented(problems=[404]),
+)
 async def list_jobs(
     options: Provided[ListJobsOptions],
     jobs: Provided[Jobs],
-    principal: Provided[Principal],
+    granted: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> JobPage:
     """Lists the tenant's jobs of every dataset and kind, the newest first."""
     page = await threads.run(
         jobs.list,
-        principal.tenant_id,
+        granted,
         options.dataset,
         JobFilter(
             kinds=None if options.kind is None else tuple(options.kind),
@@ -51,7 +59,8 @@ async def list_jobs(
     operation_id="get_job",
     summary="Get a job, or wait for it",
     tags=_TAGS,
-    opt=documented(
+    opt=needs(KeyScope.READ)
+    | documented(
         description="The job as it stands.",
         headers={
             "Retry-After": "Seconds after which to poll the job; absent once it has ended.",
@@ -87,9 +96,8 @@ async def get_job(
     operation_id="follow_job",
     summary="Follow a job",
     tags=_TAGS,
-    opt=documented(
-        description="Server-sent events `state`, each with the job.", content={EVENT_STREAM: TEXT}
-    ),
+    opt=needs(KeyScope.READ)
+    | documented(description="Server-sent events `state`, each with the job.", content={EVENT_STREAM: TEXT}),
 )
 async def follow_job(
     job: JobId,
@@ -116,10 +124,10 @@ async def _events(waiter: JobWaiter, job: Job) -> AsyncIterator[bytes]:
     summary="Cancel a job",
     tags=_TAGS,
     status_code=200,
-    opt=documented(problems=[409]),
+    opt=needs(KeyScope.WRITE) | documented(problems=[409]),
 )
 async def cancel_job(
-    job: JobId, jobs: Provided[Jobs], principal: Provided[Principal], threads: Provided[Threads]
+    job: JobId, jobs: Provided[Jobs], granted: Provided[GrantedDatasets], threads: Provided[Threads]
 ) -> JobResponse:
     """Cancels a queued or running job: nothing of it will be visible. One that has ended is refused with 409."""
-    return job_response(await threads.run(jobs.cancel, principal.tenant_id, job))
+    return job_response(await threads.run(jobs.cancel, granted, job))

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, TextClause, select
 
+from app.catalog.tables import datasets
+from app.db.any_of import matches_any
 from app.jobs.repository.job_row import JOB_COLUMNS, job_from
 from app.jobs.tables import UNFINISHED, jobs
 from app.jobs.values import JobFilter
@@ -39,9 +41,13 @@ def list_jobs(
         found = found.where(scanned.c.kind.in_([kind.value for kind in wanted.kinds]))
     if wanted.states is not None:
         found = found.where(scanned.c.state.in_([state.value for state in wanted.states]))
+    if wanted.datasets is not None:
+        granted = select(datasets.c.id).where(matches_any(datasets.c.name, wanted.datasets))
+        found = found.where(scanned.c.dataset_id.in_(granted))
     rows = connection.execute(found).all()
     page = page_of(rows, page_size, lambda row: row.id, _job)
-    if page.next_token is not None or (wanted.kinds is None and wanted.states is None):
+    unfiltered = wanted.kinds is None and wanted.states is None and wanted.datasets is None
+    if page.next_token is not None or unfiltered:
         return page
     last = connection.execute(
         select(jobs.c.id).where(*conditions).order_by(jobs.c.seq.desc()).offset(scanned_max - 1).limit(1)

@@ -83,6 +83,15 @@ class JobStore:
         with self._database.tenant(tenant_id) as connection:
             return [job_of(row) for row in connection.execute(query)]
 
+    def datasets_with(self, tenant_id: str, job_id: str) -> list[str]:
+        """The ids of the datasets of a job and of the others of its transaction. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            job = get_job(connection, job_id)
+            if job.transaction_id is None:
+                return [job.dataset_id]
+            others = select(jobs.c.dataset_id).where(jobs.c.transaction_id == job.transaction_id)
+            return list(connection.execute(others).scalars())
+
     def page(self, tenant_id: str, wanted: JobFilter, *, page_size: int, page_token: str | None) -> Page:
         """Jobs, the newest first. Raises InvalidRequest for a token that is not valid."""
         with self._database.tenant(tenant_id) as connection:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.catalog.ports import DatasetLookup
+from app.catalog.service import GrantedDatasets
+from app.format.errors import NotFound
 from app.jobs.repository.jobs import JobStore
 from app.jobs.values import Job, JobFilter
 from app.paging import Page
@@ -16,7 +17,6 @@ from app.paging import Page
 class Jobs:
     """The jobs of a tenant."""
 
-    catalog: DatasetLookup
     store: JobStore
 
     def get(self, tenant_id: str, job_id: str) -> Job:
@@ -25,22 +25,31 @@ class Jobs:
 
     def list(
         self,
-        tenant_id: str,
+        granted: GrantedDatasets,
         reference: str | None,
         wanted: JobFilter,
         *,
         page_size: int,
         page_token: str | None,
     ) -> Page:
-        """Job items, the newest first; of the dataset with this id or name, unless None.
+        """Job items of granted datasets, the newest first; of the dataset with this id or name, unless None.
 
         Raises NotFound, InvalidRequest for an unknown page token.
         """
+        tenant_id = granted.principal.tenant_id
         if reference is not None:
-            dataset = self.catalog.get(tenant_id, reference)
+            dataset = granted.get(tenant_id, reference)
             wanted = msgspec.structs.replace(wanted, dataset_id=dataset.id)
+        wanted = msgspec.structs.replace(wanted, datasets=granted.principal.patterns(granted.scope))
         return self.store.page(tenant_id, wanted, page_size=page_size, page_token=page_token)
 
-    def cancel(self, tenant_id: str, job_id: str) -> Job:
-        """Ends a queued or running job, with the others of its transaction. Raises JobNotCancellable, NotFound."""
+    def cancel(self, granted: GrantedDatasets, job_id: str) -> Job:
+        """Ends a queued or running job, with the others of its transaction, whose datasets must be granted too.
+
+        Raises JobNotCancellable, NotFound, Forbidden.
+        """
+        tenant_id = granted.principal.tenant_id
+        if granted.principal.grants is not None:
+            datasets = self.store.datasets_with(tenant_id, job_id)
+            granted.check_ids(datasets, NotFound(f"there is no job {job_id!r}"))
         return self.store.cancel(tenant_id, job_id)

@@ -12,10 +12,12 @@ from litestar.params import JSONBody
 from app.catalog.values import Dataset
 from app.format.clustering import COLUMNS_MAX, cluster_by
 from app.format.policies import ClusterOrder
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.jobs.tasks import ClusteringTask
 from app.maintenance.service.table_services import TableServiceRequests
+from app.tenants.values import KeyScope
 
 
 class CreateClustering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,6 +40,7 @@ _DEFAULTS: Final = CreateClustering()
     summary="Cluster a dataset",
     tags=["clusterings"],
     status_code=202,
+    opt=needs(KeyScope.MANAGE),
 )
 async def create_clustering(
     found: Provided[Dataset],

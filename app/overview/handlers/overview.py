@@ -9,6 +9,7 @@ from litestar import get
 from litestar.params import QueryParameter
 
 from app.catalog.values import Dataset
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.http.threads import Threads
@@ -21,6 +22,7 @@ from app.overview.schemas import (
 )
 from app.overview.service import ListingRequest, Overview
 from app.overview.values import FileQuery
+from app.tenants.values import KeyScope
 
 _TAGS: Final = ["overview"]
 
@@ -30,7 +32,7 @@ _TAGS: Final = ["overview"]
     operation_id="list_files",
     summary="List the data files of a version",
     tags=_TAGS,
-    opt=documented(problems=[410]),
+    opt=needs(KeyScope.READ) | documented(problems=[410]),
 )
 async def list_files(
     options: Provided[ListFilesOptions],
@@ -55,6 +57,7 @@ async def list_files(
     operation_id="read_statistics",
     summary="Read a table in numbers",
     tags=_TAGS,
+    opt=needs(KeyScope.READ),
 )
 async def read_statistics(
     found: Provided[Dataset],

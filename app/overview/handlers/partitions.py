@@ -6,12 +6,14 @@ import msgspec
 from litestar import get
 
 from app.catalog.values import Dataset
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.http.threads import Threads
 from app.overview.schemas import ListVersionOptions, PartitionPage, partition_response
 from app.overview.service import ListingRequest, Overview
 from app.partitions.service.partitions import Partitions
+from app.tenants.values import KeyScope
 
 
 @get(
@@ -19,7 +21,7 @@ from app.partitions.service.partitions import Partitions
     operation_id="list_partitions",
     summary="List the partitions of a version",
     tags=["partitions"],
-    opt=documented(problems=[410]),
+    opt=needs(KeyScope.READ) | documented(problems=[410]),
 )
 async def list_partitions(
     options: Provided[ListVersionOptions],

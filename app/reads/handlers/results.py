@@ -10,7 +10,7 @@ from litestar.params import PathParameter
 from litestar.response import Stream
 
 from app.format.file_format import FileFormat
-from app.http.auth import SCOPE
+from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
@@ -26,7 +26,7 @@ from app.jobs.service.jobs import Jobs
 from app.jobs.values import Job, JobState
 from app.reads.schemas import ReadFiles, ReadRows, read_files
 from app.reads.service.jobs import ReadJobs
-from app.tenants.values import Principal
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["reads"]
 
@@ -50,7 +50,8 @@ _RESULT: Final[Mapping[str, Any]] = {
     operation_id="get_result",
     summary="Get the result of a read job",
     tags=_TAGS,
-    opt=documented(
+    opt=needs(KeyScope.READ)
+    | documented(
         description="The rows, or links to the files that have them.",
         content=_RESULT,
         headers={
@@ -99,7 +100,8 @@ async def get_result(
     operation_id="download_result_file",
     summary="Download a file of a result",
     tags=_TAGS,
-    opt=documented(description="The file.", content=_FILE, statuses=FILE_STATUSES, problems=[409, 410, 416]),
+    opt=needs(KeyScope.READ)
+    | documented(description="The file.", content=_FILE, statuses=FILE_STATUSES, problems=[409, 410, 416]),
 )
 async def download_result_file(
     job: JobId,
@@ -121,10 +123,8 @@ async def download_result_file(
     operation_id="check_result_file",
     summary="Get the headers of a file of a result",
     tags=_TAGS,
-    opt={
-        SCOPE: "read",
-        **documented(description="The file exists.", headers=FILE_HEADERS, problems=[409, 410]),
-    },
+    opt=needs(KeyScope.READ)
+    | documented(description="The file exists.", headers=FILE_HEADERS, problems=[409, 410]),
 )
 async def check_result_file(
     job: JobId,

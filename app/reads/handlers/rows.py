@@ -10,6 +10,7 @@ from litestar import get
 
 from app.catalog.values import Dataset
 from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
+from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
@@ -18,6 +19,7 @@ from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.threads import Threads
 from app.reads.service.rows import ReadTable, RowQuery
 from app.reads.values import RowPage
+from app.tenants.values import KeyScope
 
 
 class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +40,8 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
     operation_id="read_rows",
     summary="Read rows of the table",
     tags=["rows"],
-    opt=documented(
+    opt=needs(KeyScope.READ)
+    | documented(
         description="A page of rows.",
         content={JSON: RowsPage, NDJSON: TEXT, ARROW_STREAM: BINARY},
         headers={

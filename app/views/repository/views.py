@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, and_, func, select, update
@@ -13,7 +13,7 @@ from app.catalog.values import Dataset
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
-from app.db.any_of import any_of
+from app.db.any_of import any_of, matches_any
 from app.db.session import Database
 from app.format.errors import HeadwaterError, NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
@@ -112,9 +112,21 @@ class ViewStore:
         with self._database.tenant(tenant_id) as connection:
             return _find(connection, reference)
 
-    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Views by name. Raises InvalidRequest for a token that is not valid."""
+    def list(
+        self,
+        tenant_id: str,
+        *,
+        page_size: int,
+        page_token: str | None,
+        patterns: Collection[str] | None = None,
+    ) -> Page:
+        """Views by name, those whose names match a pattern, unless None.
+
+        Raises InvalidRequest for a token that is not valid.
+        """
         query = _VIEWS.order_by(datasets.c.name).limit(page_size + 1)
+        if patterns is not None:
+            query = query.where(matches_any(datasets.c.name, patterns))
         if page_token is not None:
             query = query.where(datasets.c.name > decode_token(page_token))
         with self._database.tenant(tenant_id) as connection:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from app.catalog.ports import DatasetLookup
 from app.catalog.repository.catalog import CatalogStore
 from app.catalog.values import Dataset
 from app.codecs.faults import shown
@@ -18,6 +19,7 @@ from app.jobs.values import Accepted
 from app.paging import Page
 from app.sql.queries.bind import bind_view
 from app.sql.queries.parse import parse_view
+from app.tenants.values import KeyScope, Principal
 from app.views.new_view import CreateView, define_view
 from app.views.refresh_plan import follows_changes
 from app.views.repository.views import ViewStore
@@ -32,13 +34,15 @@ class DerivedViews:
     views: ViewStore
     wake: Callable[[], None]
 
-    def register(self, tenant_id: str, new: CreateView, *, actor: str | None = None) -> View:
-        """Registers a view; its first refresh is queued with it.
+    def register(
+        self, tenant_id: str, new: CreateView, catalog: DatasetLookup, *, actor: str | None = None
+    ) -> View:
+        """Registers a view; its first refresh is queued with it. `catalog`: where its inputs are looked up.
 
         Raises InvalidView, InvalidDataset, DatasetExists, NotFound if an input is deleted meanwhile.
         """
         parsed = parse_view(new.sql)
-        inputs = {name: self._input(tenant_id, new, name) for name in parsed.inputs}
+        inputs = {name: _input(catalog, tenant_id, new, name) for name in parsed.inputs}
         _check_distinct(inputs)
         definitions = {name: dataset.definition for name, dataset in inputs.items()}
         plan = bind_view(parsed, definitions)
@@ -64,9 +68,14 @@ class DerivedViews:
         """`reference` is an id or a name. Raises NotFound."""
         return self.views.get(tenant_id, reference)
 
-    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """ViewStore by name."""
-        return self.views.list(tenant_id, page_size=page_size, page_token=page_token)
+    def list(self, principal: Principal, *, page_size: int, page_token: str | None) -> Page:
+        """The views that the principal may read, by name."""
+        return self.views.list(
+            principal.tenant_id,
+            page_size=page_size,
+            page_token=page_token,
+            patterns=principal.patterns(KeyScope.READ),
+        )
 
     def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
         """Pauses or resumes the refreshes of a view. Raises NotFound, PreconditionFailed."""
@@ -93,21 +102,22 @@ class DerivedViews:
         self.wake()
         return accepted
 
-    def _input(self, tenant_id: str, new: CreateView, name: str) -> Dataset:
-        """A dataset that the SQL names. Raises InvalidView."""
-        try:
-            dataset = self.catalog.get(tenant_id, name)
-        except NotFound:
-            reason = "a view cannot read itself" if name == new.name else "there is no such dataset"
-            raise _refused(name, reason, "the name of a dataset that is registered") from None
-        producer = dataset.definition.changelog.producer
-        if producer is not ChangelogProducer.FULL:
-            raise _refused(
-                name,
-                f"its changelog.producer is {producer.value!r}, so its feed does not have every change of its rows",
-                f"a dataset whose producer is {ChangelogProducer.FULL.value!r}",
-            )
-        return dataset
+
+def _input(catalog: DatasetLookup, tenant_id: str, new: CreateView, name: str) -> Dataset:
+    """A dataset that the SQL names. Raises InvalidView, Forbidden."""
+    try:
+        dataset = catalog.get(tenant_id, name)
+    except NotFound:
+        reason = "a view cannot read itself" if name == new.name else "there is no such dataset"
+        raise _refused(name, reason, "the name of a dataset that is registered") from None
+    producer = dataset.definition.changelog.producer
+    if producer is not ChangelogProducer.FULL:
+        raise _refused(
+            name,
+            f"its changelog.producer is {producer.value!r}, so its feed does not have every change of its rows",
+            f"a dataset whose producer is {ChangelogProducer.FULL.value!r}",
+        )
+    return dataset
 
 
 def _check_distinct(inputs: dict[str, Dataset]) -> None:

@@ -8,14 +8,15 @@ from typing import Final
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody
 
-from app.catalog.service import Datasets
+from app.catalog.service import GrantedDatasets
+from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.json_body import require_member
 from app.http.openapi.operation_docs import documented
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
-from app.tenants.values import Principal
+from app.tenants.values import KeyScope, Principal
 from app.webhooks.schemas import (
     CreateWebhook,
     ListWebhooksOptions,
@@ -45,12 +46,12 @@ _TAGS: Final = ["webhooks"]
     summary="Register a webhook",
     tags=_TAGS,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=documented(problems=[404, 409, 410, 422]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[404, 409, 410, 422]),
 )
 async def create_webhook(
     data: JSONBody[CreateWebhook],
     webhooks: Provided[Webhooks],
-    datasets: Provided[Datasets],
+    granted: Provided[GrantedDatasets],
     principal: Provided[Principal],
     idempotency: Provided[Idempotency],
     outbound: Provided[Threads],
@@ -62,7 +63,7 @@ async def create_webhook(
     new = registration(data)
 
     def create() -> Created[WebhookWithSecret]:
-        dataset = datasets.get(principal.tenant_id, data.dataset)
+        dataset = granted.get(principal.tenant_id, data.dataset)
         made, secret = webhooks.create(dataset, new)
         return Created(webhook_with_secret(made, secret), path=webhook_path(made.id), revision=made.revision)
 
@@ -75,18 +76,18 @@ async def create_webhook(
     operation_id="list_webhooks",
     summary="List webhooks",
     tags=_TAGS,
-    opt=documented(problems=[404]),
+    opt=needs(KeyScope.READ) | documented(problems=[404]),
 )
 async def list_webhooks(
     options: Provided[ListWebhooksOptions],
     webhooks: Provided[Webhooks],
-    principal: Provided[Principal],
+    granted: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> WebhookPage:
     """Lists the tenant's webhooks."""
     page = await threads.run(
         webhooks.list,
-        principal.tenant_id,
+        granted,
         options.dataset,
         page_size=options.page_size,
         page_token=options.page_token,
@@ -94,7 +95,13 @@ async def list_webhooks(
     return WebhookPage(items=[webhook_response(each) for each in page.items], next_page_token=page.next_token)
 
 
-@get("/webhooks/{webhook:str}", operation_id="get_webhook", summary="Get a webhook", tags=_TAGS)
+@get(
+    "/webhooks/{webhook:str}",
+    operation_id="get_webhook",
+    summary="Get a webhook",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ),
+)
 async def get_webhook(
     webhook: WebhookId,
     webhooks: Provided[Webhooks],
@@ -112,7 +119,7 @@ async def get_webhook(
     summary="Change, pause or resume a webhook",
     tags=_TAGS,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409, 410, 422]),
 )
 async def change_webhook(
     webhook: WebhookId,
@@ -138,7 +145,13 @@ async def change_webhook(
     return Tagged(webhook_response(changed), revision=changed.revision)
 
 
-@delete("/webhooks/{webhook:str}", operation_id="delete_webhook", summary="Delete a webhook", tags=_TAGS)
+@delete(
+    "/webhooks/{webhook:str}",
+    operation_id="delete_webhook",
+    summary="Delete a webhook",
+    tags=_TAGS,
+    opt=needs(KeyScope.MANAGE),
+)
 async def delete_webhook(
     webhook: WebhookId,
     expected_revision: Provided[int | None],
@@ -156,6 +169,7 @@ async def delete_webhook(
     summary="Rotate the secret of a webhook",
     tags=_TAGS,
     status_code=200,
+    opt=needs(KeyScope.MANAGE),
 )
 async def rotate_webhook_secret(
     webhook: WebhookId,
@@ -174,6 +188,7 @@ async def rotate_webhook_secret(
     summary="Send a test message",
     tags=_TAGS,
     status_code=200,
+    opt=needs(KeyScope.MANAGE),
 )
 async def try_webhook(
     webhook: WebhookId,

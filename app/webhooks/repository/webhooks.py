@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from app.catalog.repository.live_datasets import share_datasets
+from app.catalog.tables import datasets
 from app.changes.positions import FeedBounds, FeedStart, resolve_position
 from app.changes.repository.changelog import lock_feed, offset_of
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
 from app.consumers.values import MaxLag
+from app.db.any_of import matches_any
 from app.db.lease_end import lease_end
 from app.db.session import Database
 from app.format.errors import NotFound, PreconditionFailed
@@ -102,9 +105,19 @@ class WebhookStore:
             find_webhook(connection, webhook_id)
             return live_secrets(connection, webhook_id)
 
-    def list(self, tenant_id: str, dataset_id: str | None, *, page_size: int, page_token: str | None) -> Page:
-        """Webhook items, the newest first."""
+    def list(
+        self,
+        tenant_id: str,
+        dataset_id: str | None,
+        *,
+        page_size: int,
+        page_token: str | None,
+        patterns: Collection[str] | None = None,
+    ) -> Page:
+        """Webhook items, the newest first; of datasets whose names match a pattern, unless None."""
         query = select_webhooks().order_by(webhooks.c.id.desc()).limit(page_size + 1)
+        if patterns is not None:
+            query = query.where(matches_any(datasets.c.name, patterns))
         if dataset_id is not None:
             query = query.where(webhooks.c.dataset_id == dataset_id)
         if page_token is not None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from app.catalog.ports import DatasetLookup
+from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
 from app.changes.positions import FeedStart, FromTime, FromVersion
@@ -76,10 +77,18 @@ class Webhooks:
         """Raises NotFound."""
         return self.index.get(tenant_id, webhook_id)
 
-    def list(self, tenant_id: str, reference: str | None, *, page_size: int, page_token: str | None) -> Page:
-        """Webhook items, the newest first; of one dataset, unless None. Raises NotFound."""
-        dataset_id = None if reference is None else self.catalog.get(tenant_id, reference).id
-        return self.index.list(tenant_id, dataset_id, page_size=page_size, page_token=page_token)
+    def list(
+        self, granted: GrantedDatasets, reference: str | None, *, page_size: int, page_token: str | None
+    ) -> Page:
+        """Webhook items of granted datasets, the newest first; of one dataset, unless None. Raises NotFound."""
+        tenant_id = granted.principal.tenant_id
+        return self.index.list(
+            tenant_id,
+            None if reference is None else granted.get(tenant_id, reference).id,
+            page_size=page_size,
+            page_token=page_token,
+            patterns=granted.principal.patterns(granted.scope),
+        )
 
     def change(
         self,

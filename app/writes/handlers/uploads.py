@@ -10,6 +10,7 @@ from app.catalog.schemas import UploadResponse, upload_response
 from app.catalog.values import Dataset, Upload
 from app.files.received_body import StoredBody
 from app.format.identifiers import new_id
+from app.http.auth import needs
 from app.http.body_stream import (
     OCTET_STREAM,
     refuse_announced,
@@ -24,6 +25,7 @@ from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
+from app.tenants.values import KeyScope
 from app.writes.service.accept import AcceptWrite
 
 
@@ -32,7 +34,7 @@ from app.writes.service.accept import AcceptWrite
     operation_id="create_upload",
     summary="Upload a large input",
     tags=["writes"],
-    opt=documented(body={OCTET_STREAM: BINARY}, problems=[507]),
+    opt=needs(KeyScope.WRITE) | documented(body={OCTET_STREAM: BINARY}, problems=[507]),
 )
 async def create_upload(
     request: ApiRequest,

@@ -13,6 +13,7 @@ from app.files.received_body import StoredBody
 from app.format.errors import FieldError, InvalidRequest
 from app.format.operation import Operation
 from app.format.rows.formats import MEDIA_TYPES, Format
+from app.http.auth import needs
 from app.http.body_stream import (
     JSON,
     is_gzip,
@@ -29,6 +30,7 @@ from app.http.request import ApiRequest
 from app.http.table_response import ARROW_STREAM
 from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance, JobReply
+from app.tenants.values import KeyScope
 from app.writes.schemas import (
     CreateWrite,
     WriteQueryOptions,
@@ -49,7 +51,8 @@ _RAW_DOCUMENTED: Final = ("application/x-ndjson", "text/csv", ARROW_STREAM, "app
     summary="Write rows",
     tags=["writes"],
     status_code=202,
-    opt=documented(body={JSON: CreateWrite, **dict.fromkeys(_RAW_DOCUMENTED, BINARY)}, problems=[507]),
+    opt=needs(KeyScope.WRITE)
+    | documented(body={JSON: CreateWrite, **dict.fromkeys(_RAW_DOCUMENTED, BINARY)}, problems=[507]),
 )
 async def create_write(
     request: ApiRequest,

@@ -139,7 +139,7 @@ class TestLongpoll:
 def test_long_poll_and_job_wait_work_without_redis(postgres, tmp_path):
     with postgres.fresh_database() as name:
         nowhere = f"redis://{LOOPBACK}:1/0"
-        settings = settings_for(postgres.application_url(name), nowhere, tmp_path)
+        settings = settings_for(postgres.application_url(name), postgres.admin_url(name), nowhere, tmp_path)
         with running_service(settings) as service, service.client(service.new_key("alone")) as client:
             fields = [{"name": "id", "type": "int64"}]
             orders = client.post(

@@ -290,9 +290,9 @@ class World:
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(keep=st.integers(1, 4), steps=st.lists(_STEPS, min_size=12, max_size=30))
 def test_consumers_leases_and_expiry_equal_the_model(
-    database: Database, keep: int, steps: list[tuple[str, object]]
+    database: Database, administration: Database, keep: int, steps: list[tuple[str, object]]
 ) -> None:
-    world = World.new(Stores.on(database), keep)
+    world = World.new(Stores.on(database, administration), keep)
     world.run_step("put", ("c", 0, False, None, 0))
     for step, argument in steps:
         world.run_step(step, argument)

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.tenants.repository import TenantStore
+from app.tenants.repository.credentials import CredentialStore
 from tests.support.derived_views import LONG, long
 from tests.support.exports import EVERY_MINUTE, pass_time
 from tests.support.http import EVENTS, upsert
@@ -90,11 +90,10 @@ def test_timeline_names_the_actor_of_a_schema_change(
 def test_each_key_of_a_tenant_is_its_own_actor(
     client: Client, orders: str, actor: str, service: Service
 ) -> None:
-    tenants = TenantStore(service.database)
-    principal = tenants.authenticate(client.headers["authorization"].split()[1])
+    principal = CredentialStore(service.database).authenticate(client.headers["authorization"].split()[1])
     assert principal is not None
     assert principal.key_id == actor
-    other = tenants.add_key(principal.tenant_id, SCOPES, name="nightly")
+    other = service.tenants.make_key(principal.tenant_id, SCOPES, name="nightly")
     with service.client(other.api_key) as nightly:
         nightly.post(f"{orders}/writes", json=upsert({"id": 2}))
     [latest, first] = client.get(f"{orders}/timeline").json()["items"]

@@ -15,7 +15,7 @@ from app.format.identifiers import new_id
 from app.maintenance.tables import table_maintenance
 from app.maintenance.values import ReconcilerRecord
 from app.metastore.values import METASTORE_RECONCILER, MetastoreState
-from app.tenants.repository import TenantStore
+from app.tenants.repository.credentials import CredentialStore
 from tests.support.http import ORDERS, problem
 from tests.support.service import Service
 
@@ -51,7 +51,7 @@ def test_metastore_names_must_be_valid_in_hive(policy: dict[str, str], pointer: 
 
 def test_metastore_report_state_is_returned(service: Service) -> None:
     key = service.new_key(f"reported-{new_id()}")
-    principal = TenantStore(service.database).authenticate(key)
+    principal = CredentialStore(service.database).authenticate(key)
     assert principal is not None
     definition = define_dataset(msgspec.convert(REPORTED, CreateDataset))
     dataset = service.platform.stores.catalog.create(principal.tenant_id, new_id(), definition)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from app.tenants.repository import TenantStore
+from app.tenants.repository.credentials import CredentialStore
 from tests.support.http import ORDERS, problem
 from tests.support.service import Service
 
@@ -154,7 +154,7 @@ def test_listing_keeps_its_version_and_earlier_versions_are_listed(
 
 def test_expired_versions_are_not_listed(client: Client, visits: str, service: Service) -> None:
     first = client.get(f"{visits}/files", params={"version": 1, "page_size": 1}).json()
-    principal = TenantStore(service.database).authenticate(client.headers["authorization"].split()[1])
+    principal = CredentialStore(service.database).authenticate(client.headers["authorization"].split()[1])
     assert principal is not None
     with service.database.tenant(principal.tenant_id) as connection:
         connection.execute(text("UPDATE heads SET earliest_version = 2"))

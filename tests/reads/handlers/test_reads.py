@@ -19,7 +19,6 @@ from app.files.storage import open_storage
 from app.jobs.tables import jobs
 from app.retention.repository.references import ReferenceStore
 from app.retention.service.reaper import Reap
-from app.tenants.repository import TenantStore
 from tests.support.exports import keyed_history, reap, table_rows
 from tests.support.http import problem, upsert
 from tests.support.service import Service
@@ -273,10 +272,10 @@ def test_result_expires_after_its_retention(
 
 def test_read_scope_may_start_a_read(client: httpx.Client, orders: str, service: Service) -> None:
     job = client.post(f"{orders}/reads").headers["location"]
-    key = TenantStore(service.database).add_key(tenant_of(service, job), ("read",)).api_key
+    key = service.tenants.make_key(tenant_of(service, job), ("read",)).api_key
     with service.client(key) as reader:
         assert reader.post(f"{orders}/reads").status_code == 202
-        problem(reader.post(f"{orders}/verifications"), 403, "forbidden")
+        problem(reader.post(f"{orders}/compactions"), 403, "forbidden")
 
 
 def tenant_of(service: Service, job: str) -> str:

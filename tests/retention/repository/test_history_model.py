@@ -142,9 +142,9 @@ class World:
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(_STEPS, min_size=8, max_size=20))
 def test_retained_versions_have_all_their_files_and_no_other_file_stays(
-    database: Database, steps: list[tuple[str, int, str]]
+    database: Database, administration: Database, steps: list[tuple[str, int, str]]
 ) -> None:
-    world = World.new(Stores.on(database))
+    world = World.new(Stores.on(database, administration))
     for step in steps:
         world.run_step(*step)
         if step[0] == "clean":

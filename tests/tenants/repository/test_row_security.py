@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Connection, Table, text
+from sqlalchemy import Column, Connection, Table, select, text
 from sqlalchemy.exc import DBAPIError
 
 from app.catalog.values import Upload
-from app.db.session import APPLICATION_ROLE, RELAY_ROLE, Database
+from app.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
 from app.format.identifiers import new_id
 from app.jobs.tables import jobs
 from app.maintenance.tables import table_maintenance
 from app.tables import metadata
-from app.tenants.repository import key_digest, new_api_key
 from app.tenants.tables import api_keys, tenants
+from app.tenants.values import KeyScope, NewKey, key_digest, new_api_key
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
@@ -39,7 +39,7 @@ def victim(populated: Callable[[], str]) -> str:
 
 def populate(stores: Stores) -> str:
     tenant_id = stores.tenants.add_tenant(f"victim-{new_id()}")
-    stores.tenants.add_key(tenant_id, {"read"})
+    stores.tenants.make_key(tenant_id, {"read"})
     dataset = stores.catalog.create(tenant_id, new_id(), definition())
     stores.catalog.add_upload(
         tenant_id,
@@ -210,11 +210,53 @@ def test_application_role_cannot_widen_its_rights(stores: Stores, tenant_id: str
 
 def test_credential_session_reads_only_its_own_key(stores: Stores, victim: str) -> None:
     key, other = new_api_key(), new_api_key()
-    stores.tenants.add_key(victim, {"read"}, api_key=key)
-    stores.tenants.add_key(victim, {"read"}, api_key=other)
+    for each in (key, other):
+        stores.tenants.add_key(victim, NewKey(name="", scopes=frozenset({KeyScope.READ})), api_key=each)
     with stores.database.credential(key_digest(key)) as connection:
         assert connection.execute(api_keys.select()).one().digest == key_digest(key)
-        assert connection.execute(text("UPDATE api_keys SET revoked_at = now()")).rowcount == 0
+        assert connection.execute(tenants.select()).one().tenant_id == victim
+        assert connection.execute(text("UPDATE api_keys SET last_used_at = now()")).rowcount == 0
+
+
+ADMINISTERING = [
+    "INSERT INTO tenants (name) VALUES ('mine')",
+    "UPDATE tenants SET state = 'active'",
+    "UPDATE tenants SET quotas = '{}'",
+    "DELETE FROM tenants",
+    "INSERT INTO api_keys (id, digest, scopes, name) SELECT gen_random_uuid(), sha256('x'), scopes, '' FROM api_keys",
+    "UPDATE api_keys SET scopes = '{operate}'",
+    "UPDATE api_keys SET grants = NULL",
+    "UPDATE api_keys SET expires_at = NULL",
+    "UPDATE api_keys SET revoked_at = NULL",
+    "UPDATE api_keys SET digest = sha256('x')",
+    "DELETE FROM api_keys",
+    "SET LOCAL ROLE headwater_admin",
+    "SET SESSION AUTHORIZATION headwater_admin",
+    "GRANT headwater_admin TO headwater_app",
+]
+
+
+@pytest.mark.parametrize("statement", ADMINISTERING)
+def test_login_of_the_service_cannot_administer(stores: Stores, victim: str, statement: str) -> None:
+    with stores.database.tenant(victim) as connection:
+        assert refused(connection, statement) == INSUFFICIENT_PRIVILEGE
+    with pytest.raises(DBAPIError), stores.database.administration():
+        pass
+
+
+def test_administration_sees_tenants_and_keys_and_none_of_their_data(
+    administration: Database, victim: str
+) -> None:
+    with administration.administration() as connection:
+        for table in (tenants, api_keys):
+            found = select(table.c.tenant_id).where(table.c.tenant_id == victim)
+            assert connection.execute(found).scalars().all() == [victim]
+        for table in READABLE:
+            if table not in (tenants, api_keys):
+                assert refused(connection, f"SELECT * FROM {table.name}") == INSUFFICIENT_PRIVILEGE
+    for session in (administration.tenant(victim), administration.relay()):
+        with pytest.raises(DBAPIError), session as connection:
+            connection.execute(text("SELECT * FROM datasets"))
 
 
 # Who has work, and since when; never what the work is.
@@ -323,7 +365,7 @@ def test_every_table_forces_row_security_and_its_keys_start_with_the_tenant(
 
 def test_roles_have_no_attributes_and_no_login_inherits_them(postgres: TestServer) -> None:
     with postgres.administration() as connection:
-        for role in (APPLICATION_ROLE, RELAY_ROLE):
+        for role in (APPLICATION_ROLE, RELAY_ROLE, ADMINISTRATOR_ROLE):
             attributes = connection.execute(
                 "SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication FROM pg_roles "
                 "WHERE rolname = %s",

@@ -2,28 +2,67 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from app.format.errors import NotFound
 from app.format.identifiers import new_id
-from app.tenants.repository import TenantExists, key_digest, new_api_key
 from app.tenants.tables import api_keys
+from app.tenants.values import KeyScope, NewKey, TenantExists, TooManyKeys, key_digest, new_api_key
 from tests.support.store_fixtures import Stores
+
+READ = NewKey(name="", scopes=frozenset({KeyScope.READ}))
 
 
 def test_key_authenticates_as_its_tenant_with_its_scopes(stores: Stores, tenant_id: str) -> None:
-    made = stores.tenants.add_key(tenant_id, {"read", "write"}, name="ingest")
-    principal = stores.tenants.authenticate(made.api_key)
+    made = stores.tenants.make_key(tenant_id, {"read", "write"}, name="ingest")
+    principal = stores.keys.authenticate(made.api_key)
     assert principal is not None
     assert (principal.tenant_id, principal.key_id) == (tenant_id, made.key_id)
     assert principal.scopes == {"read", "write"}
 
 
 def test_two_keys_of_a_tenant_are_valid_until_one_is_revoked(stores: Stores, tenant_id: str) -> None:
-    first, second = (stores.tenants.add_key(tenant_id, {"read"}) for _ in range(2))
+    first, second = (stores.tenants.make_key(tenant_id, {"read"}) for _ in range(2))
     stores.tenants.revoke_key(tenant_id, first.key_id)
-    assert stores.tenants.authenticate(first.api_key) is None
-    assert stores.tenants.authenticate(second.api_key) is not None
+    assert stores.keys.authenticate(first.api_key) is None
+    assert stores.keys.authenticate(second.api_key) is not None
+
+
+def test_expired_key_does_not_authenticate(stores: Stores, tenant_id: str) -> None:
+    now = datetime.now(UTC)
+    made = [
+        stores.tenants.make_key(tenant_id, {"read"}, expires_at=now + timedelta(seconds=seconds))
+        for seconds in (-1, 3600)
+    ]
+    expired, live = (stores.keys.authenticate(each.api_key) for each in made)
+    assert expired is None
+    assert live is not None
+    assert 3500 < (live.expires_in_seconds or 0) <= 3600
+
+
+def test_use_of_a_key_is_recorded_once_a_minute(stores: Stores, tenant_id: str) -> None:
+    made, unused = (stores.tenants.make_key(tenant_id, {"read"}) for _ in range(2))
+    stores.keys.note_use(tenant_id, [made.key_id])
+    first = stores.tenants.key(tenant_id, made.key_id).last_used_at
+    stores.keys.note_use(tenant_id, [made.key_id])
+    assert first is not None
+    assert stores.tenants.key(tenant_id, made.key_id).last_used_at == first
+    assert stores.tenants.key(tenant_id, unused.key_id).last_used_at is None
+
+
+def test_live_keys_of_a_tenant_are_limited(
+    stores: Stores, tenant_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.tenants.repository.administration.KEYS_MAX", 2)
+    ended = datetime.now(UTC) - timedelta(seconds=1)
+    stores.tenants.make_key(tenant_id, {"read"}, expires_at=ended)
+    first, _ = (stores.tenants.make_key(tenant_id, {"read"}) for _ in range(2))
+    with pytest.raises(TooManyKeys):
+        stores.tenants.make_key(tenant_id, {"read"})
+    stores.tenants.revoke_key(tenant_id, first.key_id)
+    stores.tenants.make_key(tenant_id, {"read"})
 
 
 @pytest.mark.parametrize(
@@ -39,11 +78,11 @@ def test_two_keys_of_a_tenant_are_valid_until_one_is_revoked(stores: Stores, ten
     ],
 )
 def test_unknown_key_does_not_authenticate(stores: Stores, text: str) -> None:
-    assert stores.tenants.authenticate(text) is None
+    assert stores.keys.authenticate(text) is None
 
 
 def test_only_the_digest_of_a_key_is_stored(stores: Stores, tenant_id: str) -> None:
-    made = stores.tenants.add_key(tenant_id, {"read"})
+    made = stores.tenants.make_key(tenant_id, {"read"})
     with stores.database.tenant(tenant_id) as connection:
         [row] = connection.execute(api_keys.select()).all()
     assert row.digest == key_digest(made.api_key)
@@ -52,12 +91,12 @@ def test_only_the_digest_of_a_key_is_stored(stores: Stores, tenant_id: str) -> N
 
 
 def test_tenant_revokes_only_its_own_keys(stores: Stores, tenant_id: str) -> None:
-    made = stores.tenants.add_key(tenant_id, {"read"})
+    made = stores.tenants.make_key(tenant_id, {"read"})
     other = stores.tenants.add_tenant(f"other-{tenant_id}")
     for key_id in (made.key_id, "no uuid"):
         with pytest.raises(NotFound):
             stores.tenants.revoke_key(other, key_id)
-    assert stores.tenants.authenticate(made.api_key) is not None
+    assert stores.keys.authenticate(made.api_key) is not None
 
 
 def test_tenant_names_are_unique(stores: Stores) -> None:
@@ -68,11 +107,11 @@ def test_tenant_names_are_unique(stores: Stores) -> None:
 
 def test_provided_key_must_be_well_formed(stores: Stores, tenant_id: str) -> None:
     with pytest.raises(ValueError, match="hw_"):
-        stores.tenants.add_key(tenant_id, {"read"}, api_key="secret")
+        stores.tenants.add_key(tenant_id, READ, api_key="secret")
     provided_key = new_api_key()
-    assert stores.tenants.add_key(tenant_id, {"read"}, api_key=provided_key).api_key == provided_key
+    assert stores.tenants.add_key(tenant_id, READ, api_key=provided_key).api_key == provided_key
 
 
 def test_unknown_tenant_gets_no_key(stores: Stores) -> None:
     with pytest.raises(NotFound):
-        stores.tenants.add_key(new_id(), {"read"})
+        stores.tenants.make_key(new_id(), {"read"})

@@ -32,7 +32,7 @@ def timeline(stores: Stores, dataset: Dataset, wanted: InstantFilter = EVERY_INS
 
 
 def test_instant_names_its_actor_and_parameters(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
-    key = stores.tenants.add_key(tenant_id, ["write"], name="loader")
+    key = stores.tenants.make_key(tenant_id, ["write"], name="loader")
     options = WriteOptions(on_error=OnError.QUARANTINE, writer_id="stream", batch_id=7)
     write = WriteRequest(operation=Operation.UPSERT, options=options)
     accepted = stores.jobs.accept(
@@ -57,7 +57,7 @@ def test_instant_started_by_the_service_has_no_actor(
 
 
 def test_schema_change_instant_names_its_actor(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
-    key = stores.tenants.add_key(tenant_id, ["write"], name="designer")
+    key = stores.tenants.make_key(tenant_id, ["write"], name="designer")
     stores.catalog.evolve(
         tenant_id, dataset.id, dataset.definition, version=0, instant_id=new_instant_id(), actor=key.key_id
     )
@@ -137,7 +137,7 @@ def test_filter_selects_timeline_entries(
 def test_timeline_of_another_tenant_is_empty(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     """Nor the name of its keys, were a key of another tenant ever an actor."""
     stranger = stores.tenants.add_tenant(f"tenant-{new_id()}")
-    key = stores.tenants.add_key(stranger, ["write"], name="theirs")
+    key = stores.tenants.make_key(stranger, ["write"], name="theirs")
     stores.jobs.accept(tenant_id, msgspec.structs.replace(new_job(dataset.id), actor=key.key_id))
     [entry] = timeline(stores, dataset)
     assert (entry.actor, entry.actor_name) == (key.key_id, None)

@@ -163,9 +163,9 @@ class World:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(schedule=st.lists(_STEPS, min_size=5, max_size=30))
 def test_transaction_is_atomic_under_every_interleaving(
-    database: Database, schedule: list[tuple[str, object]]
+    database: Database, administration: Database, schedule: list[tuple[str, object]]
 ) -> None:
-    world = World.new(Stores.on(database), SEVERAL)
+    world = World.new(Stores.on(database, administration), SEVERAL)
     for step, argument in schedule:
         world.run_step(step, argument)
     world.finish()
@@ -175,9 +175,11 @@ def test_transaction_is_atomic_under_every_interleaving(
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(schedule=st.lists(_STEPS, min_size=5, max_size=30))
 def test_writes_of_one_writer_per_dataset_take_effect_in_order_of_acceptance(
-    database: Database, schedule: list[tuple[str, object]]
+    database: Database, administration: Database, schedule: list[tuple[str, object]]
 ) -> None:
-    world = World.new(Stores.on(database), msgspec.structs.replace(SEVERAL, dataset_writers_max=1))
+    world = World.new(
+        Stores.on(database, administration), msgspec.structs.replace(SEVERAL, dataset_writers_max=1)
+    )
     for step, argument in schedule:
         world.run_step(step, argument)
     world.finish()

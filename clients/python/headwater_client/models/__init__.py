@@ -81,6 +81,7 @@ from headwater_client.models.exports import (
     Versions,
 )
 from headwater_client.models.jobs import JobPage
+from headwater_client.models.keys import CreatedKey, Grant, Identity, Key, KeyPage, NamedResource
 from headwater_client.models.maintenance import CreateClean, CreateClustering, CreateCompaction
 from headwater_client.models.overview import (
     ByteSums,
@@ -122,6 +123,7 @@ from headwater_client.models.reads import (
     ResultLinks,
     RowsPage,
 )
+from headwater_client.models.tenants import CreatedTenant, Tenant, TenantPage
 from headwater_client.models.timeline import Instant, InstantPage
 from headwater_client.models.transactions import Transaction, TransactionLinks
 from headwater_client.models.verifications import CreateVerification
@@ -212,6 +214,8 @@ __all__ = [
     "CreateView",
     "CreateVocabulary",
     "CreateWebhook",
+    "CreatedKey",
+    "CreatedTenant",
     "Dataset",
     "DatasetIdentity",
     "DatasetLinks",
@@ -241,7 +245,9 @@ __all__ = [
     "FilePage",
     "FileSums",
     "Format",
+    "Grant",
     "HistoryPolicy",
+    "Identity",
     "Index",
     "IndexType",
     "Instant",
@@ -250,6 +256,8 @@ __all__ = [
     "JobLinks",
     "JobPage",
     "JobSums",
+    "Key",
+    "KeyPage",
     "Lag",
     "Lease",
     "LeaseHolder",
@@ -259,6 +267,7 @@ __all__ = [
     "MergeMode",
     "MetastorePolicy",
     "MetastoreReport",
+    "NamedResource",
     "NamedVersion",
     "NamedVersionLinks",
     "NamedVersionPage",
@@ -308,6 +317,8 @@ __all__ = [
     "TableServices",
     "TableType",
     "TagPolicy",
+    "Tenant",
+    "TenantPage",
     "TimelinePolicy",
     "Transaction",
     "TransactionLinks",

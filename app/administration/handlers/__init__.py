@@ -1,0 +1,1 @@
+"""HTTP: tenants, keys, and the identity of a key."""

@@ -1,0 +1,22 @@
+"""`/me`: the tenant, the key, and what the key may do."""
+
+from __future__ import annotations
+
+from litestar import get
+
+from app.administration.schemas import IdentityResponse, identity_response
+from app.administration.service import Identities
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.threads import Threads
+from app.tenants.values import Principal
+
+
+@get(
+    "/me", operation_id="get_identity", summary="Get the identity of the key", tags=["keys"], opt=needs(None)
+)
+async def get_identity(
+    identities: Provided[Identities], principal: Provided[Principal], threads: Provided[Threads]
+) -> IdentityResponse:
+    """Returns the tenant and the key of the request, and what the key may do. Any valid key may ask."""
+    return identity_response(*await threads.run(identities.get, principal))

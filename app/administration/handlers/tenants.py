@@ -1,0 +1,101 @@
+"""Tenants: make, list, get, suspend and resume."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from litestar import get, patch, post
+from litestar.params import JSONBody
+
+from app.administration.schemas import (
+    CreatedTenant,
+    CreateTenant,
+    ListTenantsOptions,
+    TenantPage,
+    TenantReference,
+    TenantResponse,
+    UpdateTenant,
+    created_tenant,
+    tenant_response,
+)
+from app.administration.service import Administration
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.openapi.operation_docs import documented
+from app.http.response import Secret
+from app.http.threads import Threads
+from app.tenants.values import KeyScope, Principal
+
+_TAGS: Final = ["tenants"]
+_OPERATE: Final = needs(KeyScope.OPERATE, whole_tenant=True)
+
+
+@post(
+    "/tenants",
+    operation_id="create_tenant",
+    summary="Make a tenant",
+    tags=_TAGS,
+    opt=_OPERATE | documented(problems=[409, 501]),
+)
+async def create_tenant(
+    data: JSONBody[CreateTenant],
+    administration: Provided[Administration],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> Secret[CreatedTenant]:
+    """Makes a tenant with its first key, which is in this response only."""
+    tenant, made = await threads.run(administration.create_tenant, principal, data.name)
+    return Secret(created_tenant(tenant, made), path=f"/tenants/{tenant.id}")
+
+
+@get(
+    "/tenants",
+    operation_id="list_tenants",
+    summary="List tenants",
+    tags=_TAGS,
+    opt=_OPERATE | documented(problems=[501]),
+)
+async def list_tenants(
+    options: Provided[ListTenantsOptions],
+    administration: Provided[Administration],
+    threads: Provided[Threads],
+) -> TenantPage:
+    """Lists the tenants of the installation by name."""
+    page = await threads.run(
+        administration.tenants, page_size=options.page_size, page_token=options.page_token
+    )
+    return TenantPage(items=[tenant_response(each) for each in page.items], next_page_token=page.next_token)
+
+
+@get(
+    "/tenants/{tenant:str}",
+    operation_id="get_tenant",
+    summary="Get a tenant",
+    tags=_TAGS,
+    opt=_OPERATE | documented(problems=[501]),
+)
+async def get_tenant(
+    tenant: TenantReference, administration: Provided[Administration], threads: Provided[Threads]
+) -> TenantResponse:
+    """Returns a tenant by its id or its name."""
+    return tenant_response(await threads.run(administration.tenant, tenant))
+
+
+@patch(
+    "/tenants/{tenant:str}",
+    operation_id="change_tenant",
+    summary="Suspend or resume a tenant",
+    tags=_TAGS,
+    opt=_OPERATE | documented(problems=[501]),
+)
+async def change_tenant(
+    tenant: TenantReference,
+    data: JSONBody[UpdateTenant],
+    administration: Provided[Administration],
+    threads: Provided[Threads],
+) -> TenantResponse:
+    """Suspends a tenant, so that its requests that write are refused, or lets it write again. Both take effect at once.
+
+    Reading goes on. Jobs that were accepted before run to their end.
+    """
+    return tenant_response(await threads.run(administration.set_state, tenant, data.state, data.reason))

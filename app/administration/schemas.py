@@ -1,0 +1,213 @@
+"""The JSON of tenants, keys and identities, and the options of their lists."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from litestar.params import PathParameter
+
+from app.http.parameters.page_options import PageOptions
+from app.tenants.values import (
+    GRANTS_MAX,
+    ApiKey,
+    Grant,
+    KeyScope,
+    MadeKey,
+    NewKey,
+    Principal,
+    Tenant,
+    TenantState,
+)
+
+TenantReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a tenant.")]
+KeyId: TypeAlias = Annotated[str, PathParameter(description="The id of an API key.")]
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+_Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1_000, pattern=r"^[^\x00]*$")]
+
+
+class ListTenantsOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_tenants`."""
+
+
+class ListKeysOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_keys`."""
+
+
+class CreateTenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tenant to make."""
+
+    name: Annotated[_Name, msgspec.Meta(examples=["acme"])]
+    """Its name, which no other tenant has: letters, digits, `.`, `_` and `-`."""
+
+
+class UpdateTenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change of a tenant."""
+
+    state: TenantState
+    """`suspended`: it can read, but not write. `active`: it can write again."""
+    reason: _Text | None = None
+    """Why it is suspended: its requests that write are refused with this text."""
+
+
+class TenantResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant."""
+
+    id: str
+    """Its id."""
+    name: Annotated[str, msgspec.Meta(examples=["acme"])]
+    """Its name."""
+    state: TenantState
+    """Whether it may write."""
+    quotas: dict[str, Any]
+    """Its quotas. None are enforced yet."""
+    suspended_reason: str | None
+    """Why it is suspended; null unless it is."""
+    suspended_at: datetime | None
+    """When it was suspended; null unless it is."""
+    created_at: datetime
+    """When it was made."""
+
+
+class CreatedTenant(TenantResponse, frozen=True, kw_only=True):
+    """A new tenant with its first key."""
+
+    api_key: Annotated[str, msgspec.Meta(examples=["hw_…"])]
+    """Its first key, with the scopes `read`, `write` and `manage`. It is only in this response."""
+
+
+class TenantPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tenants by name."""
+
+    items: list[TenantResponse]
+    """The tenants of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+class CreateKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An API key to make."""
+
+    name: Annotated[_Text, msgspec.Meta(examples=["loader"])]
+    """What it is for. Names need not differ."""
+    scopes: Annotated[list[KeyScope], msgspec.Meta(min_length=1, max_length=len(KeyScope))]
+    """What it may do. No scope implies another."""
+    grants: Annotated[list[Grant], msgspec.Meta(min_length=1, max_length=GRANTS_MAX)] | None = None
+    """The datasets that it reaches; absent for all of the tenant. Others do not exist for it."""
+    expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """When it expires; absent for never."""
+
+
+class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key, without its text."""
+
+    id: str
+    """Its id, which jobs and timelines name as the actor."""
+    name: Annotated[str, msgspec.Meta(examples=["loader"])]
+    """What it is for."""
+    scopes: list[KeyScope]
+    """What it may do."""
+    grants: list[Grant] | None
+    """The datasets that it reaches; null for all of the tenant."""
+    created_at: datetime
+    """When it was made."""
+    created_by: str | None
+    """The id of the key that made it; null for the first of an installation."""
+    expires_at: datetime | None
+    """When it expires; null for never."""
+    revoked_at: datetime | None
+    """When it was revoked; null if it was not."""
+    last_used_at: datetime | None
+    """About when it was last used, to a minute; null if it was not."""
+
+
+class CreatedKey(KeyResponse, frozen=True, kw_only=True):
+    """A new API key with its text."""
+
+    api_key: Annotated[str, msgspec.Meta(examples=["hw_…"])]
+    """The key. It is only in this response."""
+
+
+class KeyPage(msgspec.Struct, frozen=True, kw_only=True):
+    """API keys, the newest first."""
+
+    items: list[KeyResponse]
+    """The keys of this page, those that are revoked or expired included."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+class NamedResource(msgspec.Struct, frozen=True, kw_only=True):
+    """Something by its id and its name."""
+
+    id: str
+    """The id."""
+    name: str
+    """The name."""
+
+
+class IdentityResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The key of a request."""
+
+    tenant: NamedResource
+    """Its tenant."""
+    key: NamedResource
+    """The key."""
+    scopes: list[KeyScope]
+    """What it may do."""
+    grants: list[Grant] | None
+    """The datasets that it reaches; null for all of the tenant."""
+    expires_at: datetime | None
+    """When it expires; null for never."""
+
+
+def tenant_response(tenant: Tenant) -> TenantResponse:
+    """The response for a tenant."""
+    return TenantResponse(**msgspec.structs.asdict(tenant))
+
+
+def created_tenant(tenant: Tenant, made: MadeKey) -> CreatedTenant:
+    """The response for a new tenant."""
+    return CreatedTenant(**msgspec.structs.asdict(tenant), api_key=made.api_key)
+
+
+def key_response(key: ApiKey) -> KeyResponse:
+    """The response for a key."""
+    return KeyResponse(**_members(key))
+
+
+def created_key(made: MadeKey) -> CreatedKey:
+    """The response for a new key."""
+    return CreatedKey(**_members(made.key), api_key=made.api_key)
+
+
+def identity_response(tenant: Tenant, key: ApiKey) -> IdentityResponse:
+    """The response for the key of a request."""
+    members = _members(key)
+    return IdentityResponse(
+        tenant=NamedResource(id=tenant.id, name=tenant.name),
+        key=NamedResource(id=key.id, name=key.name),
+        scopes=members["scopes"],
+        grants=members["grants"],
+        expires_at=key.expires_at,
+    )
+
+
+def new_key(data: CreateKey, principal: Principal) -> NewKey:
+    """The key that a request describes."""
+    return NewKey(
+        name=data.name,
+        scopes=frozenset(data.scopes),
+        grants=None if data.grants is None else tuple(data.grants),
+        expires_at=data.expires_at,
+        created_by=principal.key_id,
+    )
+
+
+def _members(key: ApiKey) -> dict[str, Any]:
+    members = msgspec.structs.asdict(key)
+    del members["tenant_id"]
+    grants = None if key.grants is None else list(key.grants)
+    return {**members, "scopes": list(key.scopes), "grants": grants}

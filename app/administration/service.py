@@ -1,0 +1,118 @@
+"""Tenants and API keys: make, list, suspend, resume, revoke."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from app.format.errors import FieldError, Forbidden, InvalidRequest
+from app.format.identifiers import is_uuid
+from app.paging import Page
+from app.tenants.repository.administration import AdministrationStore
+from app.tenants.repository.credentials import CredentialStore
+from app.tenants.values import (
+    FIRST_KEY_SCOPES,
+    AdministrationUnavailable,
+    ApiKey,
+    KeyScope,
+    MadeKey,
+    NewKey,
+    Principal,
+    Tenant,
+    TenantState,
+)
+
+_SETTING = "HEADWATER_ADMIN_DATABASE_URL"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identities:
+    """Who a credential is."""
+
+    keys: CredentialStore
+
+    def get(self, principal: Principal) -> tuple[Tenant, ApiKey]:
+        """The tenant and the key of a principal."""
+        return self.keys.identity(principal)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Administration:
+    """The tenants of the installation and their keys. Everything raises AdministrationUnavailable without a store."""
+
+    store: AdministrationStore | None
+
+    def create_tenant(self, principal: Principal, name: str) -> tuple[Tenant, MadeKey]:
+        """A tenant and its first key, with FIRST_KEY_SCOPES. Raises InvalidRequest, TenantExists."""
+        if is_uuid(name):
+            detail = "expected a name that does not have the form of an id"
+            raise InvalidRequest(f"/name: {detail}", [FieldError(pointer="/name", detail=detail)])
+        first = NewKey(name="first", scopes=FIRST_KEY_SCOPES, created_by=principal.key_id)
+        return self._store().add_tenant_with_key(name, first)
+
+    def tenant(self, reference: str) -> Tenant:
+        """`reference` is an id or a name. Raises NotFound."""
+        return self._store().tenant(reference)
+
+    def tenants(self, *, page_size: int, page_token: str | None) -> Page:
+        """Tenant items by name."""
+        return self._store().tenants(page_size=page_size, page_token=page_token)
+
+    def set_state(self, reference: str, state: TenantState, reason: str | None) -> Tenant:
+        """Suspends a tenant or lets it write again, at once. Raises NotFound."""
+        return self._store().set_state(reference, state, reason)
+
+    def create_key(self, principal: Principal, tenant: str | None, new: NewKey) -> MadeKey:
+        """A key of a tenant; None: of the principal's own, which gives no scope that it does not have itself.
+
+        Raises InvalidRequest, Forbidden, NotFound, TooManyKeys.
+        """
+        store = self._store()
+        _check(new)
+        if tenant is None and (missing := sorted(scope.value for scope in new.scopes - principal.scopes)):
+            raise Forbidden(
+                f"a key cannot give a scope that it does not have: {', '.join(missing)}",
+                required_scope=missing[0],
+            )
+        return store.add_key(self._id(principal, tenant), new)
+
+    def key(self, principal: Principal, tenant: str | None, key_id: str) -> ApiKey:
+        """A key of a tenant; None: of the principal's own. Raises NotFound."""
+        return self._store().key(self._id(principal, tenant), key_id)
+
+    def keys(
+        self, principal: Principal, tenant: str | None, *, page_size: int, page_token: str | None
+    ) -> Page:
+        """ApiKey items of a tenant, the newest first; None: of the principal's own. Raises NotFound."""
+        return self._store().keys(self._id(principal, tenant), page_size=page_size, page_token=page_token)
+
+    def revoke_key(self, principal: Principal, tenant: str | None, key_id: str) -> None:
+        """Revokes a key at once; one that is revoked already stays so. Raises NotFound."""
+        self._store().revoke_key(self._id(principal, tenant), key_id)
+
+    def _id(self, principal: Principal, tenant: str | None) -> str:
+        return principal.tenant_id if tenant is None else self.tenant(tenant).id
+
+    def _store(self) -> AdministrationStore:
+        if self.store is None:
+            raise AdministrationUnavailable(
+                f"this deployment does not administer tenants and keys over HTTP: its operator has to set {_SETTING}",
+                setting=_SETTING,
+            )
+        return self.store
+
+
+def _check(new: NewKey) -> None:
+    """Raises InvalidRequest."""
+    errors = []
+    for number, grant in enumerate(new.grants or ()):
+        if beyond := sorted(scope.value for scope in set(grant.scopes) - new.scopes):
+            detail = f"expected scopes of the key, got {', '.join(beyond)}"
+            errors.append(FieldError(pointer=f"/grants/{number}/scopes", detail=detail))
+    if new.grants is not None and KeyScope.OPERATE in new.scopes:
+        detail = "expected no grants: the scope operate is not about datasets"
+        errors.append(FieldError(pointer="/grants", detail=detail))
+    if new.expires_at is not None and new.expires_at <= datetime.now(UTC):
+        errors.append(FieldError(pointer="/expires_at", detail="expected a time in the future"))
+    if errors:
+        raise InvalidRequest("; ".join(f"{error.pointer}: {error.detail}" for error in errors), errors)

@@ -1,0 +1,173 @@
+"""Tenants and API keys as they are administered. The database stores only the digest of a key.
+
+Every change that may take a right away notifies the processes that cache principals.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+
+from app.db.session import Database
+from app.format.errors import NotFound
+from app.format.identifiers import is_uuid, new_id
+from app.paging import Page, decode_id, decode_token, page_of
+from app.tenants.repository.credentials import LIVE
+from app.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_of, tenant_of
+from app.tenants.tables import api_keys, tenants
+from app.tenants.values import (
+    API_KEY,
+    KEYS_MAX,
+    ApiKey,
+    MadeKey,
+    NewKey,
+    Tenant,
+    TenantExists,
+    TenantState,
+    TooManyKeys,
+    key_digest,
+    new_api_key,
+)
+
+CREDENTIALS_CHANNEL: Final = "headwater_credentials"
+"""The channel of notifications. The payload is the id of the tenant whose keys or state changed."""
+_NOTIFY: Final = text(f"SELECT pg_notify('{CREDENTIALS_CHANNEL}', :tenant)")
+
+
+class AdministrationStore:
+    """The tenants of an installation and their keys. `database`: with the administration's login."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_tenant(self, name: str, *, tenant_id: str | None = None) -> str:
+        """Creates a tenant and returns its id. Raises TenantExists."""
+        with self._database.administration() as connection:
+            return _add_tenant(connection, name, tenant_id or new_id())
+
+    def add_tenant_with_key(self, name: str, first: NewKey) -> tuple[Tenant, MadeKey]:
+        """Creates a tenant and its first key, both or none. Raises TenantExists."""
+        with self._database.administration() as connection:
+            tenant_id = _add_tenant(connection, name, new_id())
+            return _tenant(connection, tenant_id), _add_key(connection, tenant_id, first, new_api_key())
+
+    def tenant(self, reference: str) -> Tenant:
+        """The tenant with this id or name. Raises NotFound."""
+        with self._database.administration() as connection:
+            return _tenant(connection, reference)
+
+    def tenants(self, *, page_size: int, page_token: str | None) -> Page:
+        """Tenant items by name. Raises InvalidRequest for a token that is not valid."""
+        query = select(*TENANT_COLUMNS).order_by(tenants.c.name).limit(page_size + 1)
+        if page_token is not None:
+            query = query.where(tenants.c.name > decode_token(page_token))
+        with self._database.administration() as connection:
+            rows = connection.execute(query).all()
+        return page_of(rows, page_size, lambda row: row.name, tenant_of)
+
+    def set_state(self, reference: str, state: TenantState, reason: str | None) -> Tenant:
+        """Suspends a tenant, or lets it write again. `reason` is stored with a suspension. Raises NotFound."""
+        suspended = state is TenantState.SUSPENDED
+        values = {
+            "state": state.value,
+            "suspended_reason": reason if suspended else None,
+            "suspended_at": func.clock_timestamp() if suspended else None,
+        }
+        with self._database.administration() as connection:
+            tenant_id = _tenant(connection, reference).id
+            connection.execute(update(tenants).where(tenants.c.tenant_id == tenant_id).values(values))
+            connection.execute(_NOTIFY, {"tenant": tenant_id})
+            return _tenant(connection, tenant_id)
+
+    def add_key(self, tenant_id: str, new: NewKey, *, api_key: str | None = None) -> MadeKey:
+        """Creates a key. `api_key`: its text, if the operator specifies it (`hw_` and 43 characters).
+
+        Raises ValueError for a text of another form, NotFound if there is no such tenant, TooManyKeys.
+        """
+        api_key = api_key or new_api_key()
+        if not API_KEY.fullmatch(api_key):
+            raise ValueError("expected an API key of 'hw_' and 43 characters of A-Z, a-z, 0-9, '_', '-'")
+        with self._database.administration() as connection:
+            return _add_key(connection, tenant_id, new, api_key)
+
+    def key(self, tenant_id: str, key_id: str) -> ApiKey:
+        """A key of the tenant. Raises NotFound."""
+        with self._database.administration() as connection:
+            return _key(connection, tenant_id, key_id)
+
+    def keys(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """ApiKey items of a tenant, the newest first. Raises InvalidRequest for a token that is not valid."""
+        query = select(*KEY_COLUMNS).where(api_keys.c.tenant_id == tenant_id)
+        query = query.order_by(api_keys.c.id.desc()).limit(page_size + 1)
+        if page_token is not None:
+            query = query.where(api_keys.c.id < decode_id(page_token))
+        with self._database.administration() as connection:
+            rows = connection.execute(query).all()
+        return page_of(rows, page_size, lambda row: row.id, key_of)
+
+    def revoke_key(self, tenant_id: str, key_id: str) -> None:
+        """Revokes a key, at once and for good. Raises NotFound if the tenant has no such key."""
+        with self._database.administration() as connection:
+            _key(connection, tenant_id, key_id)
+            this_key = api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id
+            connection.execute(
+                update(api_keys)
+                .where(*this_key, api_keys.c.revoked_at.is_(None))
+                .values(revoked_at=func.clock_timestamp())
+            )
+            connection.execute(_NOTIFY, {"tenant": tenant_id})
+
+
+def _add_tenant(connection: Connection, name: str, tenant_id: str) -> str:
+    new = insert(tenants).values(tenant_id=tenant_id, name=name).on_conflict_do_nothing()
+    if connection.execute(new.returning(tenants.c.tenant_id)).one_or_none() is None:
+        raise TenantExists(f"there is already a tenant named {name!r}", name=name)
+    return tenant_id
+
+
+def _add_key(connection: Connection, tenant_id: str, new: NewKey, api_key: str) -> MadeKey:
+    # The lock serializes requests that make keys of the tenant, so that they are counted.
+    locked = select(tenants.c.tenant_id).where(tenants.c.tenant_id == tenant_id).with_for_update()
+    if connection.execute(locked).one_or_none() is None:
+        raise NotFound(f"there is no tenant {tenant_id}")
+    live = select(func.count()).select_from(api_keys).where(api_keys.c.tenant_id == tenant_id, *LIVE)
+    if connection.execute(live).scalar_one() >= KEYS_MAX:
+        detail = (
+            f"the tenant has {KEYS_MAX} keys that are neither revoked nor expired; revoke those not in use"
+        )
+        raise TooManyKeys(detail, keys_max=KEYS_MAX)
+    values = {
+        "tenant_id": tenant_id,
+        "id": new_id(),
+        "digest": key_digest(api_key),
+        "scopes": sorted(scope.value for scope in new.scopes),
+        "name": new.name,
+        "grants": new.grants,
+        "expires_at": new.expires_at,
+        "created_by": new.created_by,
+    }
+    row = connection.execute(insert(api_keys).values(values).returning(*KEY_COLUMNS)).one()
+    return MadeKey(key=key_of(row), api_key=api_key)
+
+
+def _tenant(connection: Connection, reference: str) -> Tenant:
+    row: Row[Any] | None = None
+    if "\0" not in reference:
+        # A name never has the form of an id.
+        wanted = tenants.c.tenant_id == reference if is_uuid(reference) else tenants.c.name == reference
+        row = connection.execute(select(*TENANT_COLUMNS).where(wanted)).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no tenant {reference!r}")
+    return tenant_of(row)
+
+
+def _key(connection: Connection, tenant_id: str, key_id: str) -> ApiKey:
+    row: Row[Any] | None = None
+    if is_uuid(key_id):
+        query = select(*KEY_COLUMNS).where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id)
+        row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no API key {key_id}")
+    return key_of(row)

@@ -1,0 +1,104 @@
+"""Keeps what a process knows of credentials current: hears of changes, and records when keys were used."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from app.format.errors import HeadwaterError
+from app.tenants.repository.credentials import USED_SECONDS, CredentialStore
+
+_log = logging.getLogger(__name__)
+
+# Between two questions whether the connection lives; a stop waits this long.
+_POLL_SECONDS: Final = 0.25
+_RETRY_SECONDS: Final = 1.0
+
+
+class CredentialCache(Protocol):
+    """Principals by credential, as a process has cached them."""
+
+    def confirm(self, moment: float) -> None:
+        """All changes until this moment (of the monotonic clock) have been reported to `drop`."""
+        ...
+
+    def drop(self, tenant_id: str) -> None:
+        """The keys or the state of a tenant have changed."""
+        ...
+
+    def drop_all(self) -> None:
+        """Changes may have been missed."""
+        ...
+
+    def take_used(self) -> Mapping[str, set[str]]:
+        """The ids of the keys that were used since the last call, by tenant."""
+        ...
+
+
+class Notifications(Protocol):
+    """An open connection that receives notifications."""
+
+    def received(self, seconds: float) -> list[str]:
+        """The payloads of all notifications before the answer of the server. Raises if the connection is lost."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FollowCredentials:
+    """Reports changes of keys and tenants to the cache. `listening` opens a connection."""
+
+    cache: CredentialCache
+    listening: Callable[[], AbstractContextManager[Notifications]]
+
+    def run(self, stop: threading.Event) -> None:
+        """Listens until `stop` is set. While no connection is open, the cache confirms nothing."""
+        while not stop.is_set():
+            try:
+                with self.listening() as notifications:
+                    self._follow(notifications, stop)
+            except HeadwaterError as error:
+                _log.warning(
+                    "changes of credentials are not received, so each request reads its key: %s", error
+                )
+            self.cache.drop_all()
+            stop.wait(_RETRY_SECONDS)
+
+    def _follow(self, notifications: Notifications, stop: threading.Event) -> None:
+        # What was cached before this connection listened may have changed unheard.
+        self.cache.drop_all()
+        while not stop.is_set():
+            moment = time.monotonic()
+            for tenant_id in notifications.received(0):
+                self.cache.drop(tenant_id)
+            self.cache.confirm(moment)
+            for tenant_id in notifications.received(_POLL_SECONDS):
+                self.cache.drop(tenant_id)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordUses:
+    """Records once a minute which keys were used."""
+
+    cache: CredentialCache
+    store: CredentialStore
+    interval_seconds: float = USED_SECONDS
+
+    def run(self, stop: threading.Event) -> None:
+        """Records until `stop` is set, and then once more."""
+        while not stop.wait(self.interval_seconds):
+            self.record()
+        self.record()
+
+    def record(self) -> None:
+        """Records the uses since the last call. Those that cannot be recorded are lost."""
+        for tenant_id, key_ids in self.cache.take_used().items():
+            try:
+                self.store.note_use(tenant_id, sorted(key_ids))
+            except HeadwaterError as error:
+                _log.warning("the last use of keys is not recorded: %s", error)
+                return

@@ -1,0 +1,344 @@
+"""Every operation of the OpenAPI document under every credential that must not get through."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.format.identifiers import new_id
+from app.tenants.values import Grant, KeyScope, new_api_key
+from tests.support.exports import EVERY_MINUTE, ONCE
+from tests.support.http import ORDERS, upsert
+from tests.support.service import SCOPES, Service
+
+DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text(encoding="utf-8"))
+OPERATIONS = {
+    operation["operationId"]: (method.upper(), path, operation)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+    if operation.get("security") != []
+}
+OF_DATA = {
+    name: each
+    for name, each in OPERATIONS.items()
+    if "{" in each[1] and not each[1].startswith(("/tenants", "/keys"))
+}
+# What belongs to no dataset: keys with grants are refused.
+OF_TENANTS = [name for name, each in OPERATIONS.items() if each[1].startswith(("/tenants", "/keys"))]
+NOT_SENT = {"instance", "request_id"}
+
+
+class World:
+    """A tenant with one of each resource, and the keys that must not reach them."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        tenants = service.tenants
+        self.name = f"matrix-{new_id()}"
+        self.tenant = tenants.add_tenant(self.name)
+        self.key = tenants.make_key(self.tenant, SCOPES).api_key
+        self.other_tenant = tenants.add_tenant(f"other-{new_id()}")
+        self.foreign = tenants.make_key(self.other_tenant, SCOPES).api_key
+        revoked = tenants.make_key(self.tenant, SCOPES)
+        tenants.revoke_key(self.tenant, revoked.key_id)
+        ended = datetime.now(UTC) - timedelta(seconds=1)
+        self.invalid = {
+            "none": {},
+            "malformed": {"Authorization": "Bearer hw_no"},
+            "another scheme": {"Authorization": f"Basic {self.key}"},
+            **{
+                name: {"Authorization": f"Bearer {key}"}
+                for name, key in {
+                    "unknown": new_api_key(),
+                    "revoked": revoked.api_key,
+                    "expired": tenants.make_key(self.tenant, SCOPES, expires_at=ended).api_key,
+                }.items()
+            },
+        }
+        self.elsewhere = self.granted("elsewhere_*")
+        self.scopeless = {
+            scope: self.granted("*", *(each for each in self._of_data if each is not scope))
+            for scope in self._of_data
+        }
+        self.lacking = {
+            scope: tenants.make_key(self.tenant, set(KeyScope) - {scope}).api_key for scope in KeyScope
+        }
+        self.values = self._resources()
+
+    _of_data = (KeyScope.READ, KeyScope.WRITE, KeyScope.MANAGE)
+
+    def granted(self, pattern: str, *scopes: KeyScope) -> str:
+        """A key with one grant: the scopes of the key, or those named."""
+        grants = (Grant(datasets=pattern, scopes=scopes),)
+        return self.service.tenants.make_key(self.tenant, self._of_data, grants=grants).api_key
+
+    def _resources(self) -> dict[str, str]:
+        """The values of path parameters."""
+        with self.service.client(self.key) as client:
+
+            def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
+                answer = client.post(path, json=body)
+                assert answer.is_success, answer.text
+                members: dict[str, Any] = answer.json()
+                return members
+
+            dataset = post("/datasets", ORDERS)
+            job = post("/datasets/orders/writes", upsert({"id": 1}))
+            self.service.work()
+            webhook = post("/webhooks", {"dataset": "orders", "url": "http://127.0.0.1:9/"})
+            view = post("/views", {"name": "orders_view", "sql": VIEW})
+            post("/datasets", ORDERS | {"name": "elsewhere_1"})
+            writes = [
+                {"dataset": each, "operation": "upsert", "source": {"kind": "rows", "rows": [{"id": 2}]}}
+                for each in ("orders", "elsewhere_1")
+            ]
+            return {
+                "dataset": dataset["id"],
+                "job": job["id"],
+                "webhook": webhook["id"],
+                "view": view["id"],
+                "export": post("/datasets/orders/exports", ONCE)["id"],
+                "transaction": post("/transactions", {"writes": writes})["id"],
+                "tenant": self.tenant,
+                "key": self.service.tenants.keys(self.tenant, page_size=1, page_token=None).items[0].id,
+                "name": "name",
+                "number": "1",
+                "delivery": new_id(),
+            }
+
+    def send(self, name: str, headers: dict[str, str], values: dict[str, str]) -> httpx.Response:
+        """A valid request for the operation, with these values in its path."""
+        method, path, operation = OPERATIONS[name]
+        sent = {"If-Match": '"1"'} if method in ("PATCH", "PUT") else {}
+        content = None
+        for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
+            examples = body.get("examples", {})
+            content = json.dumps(_example(examples)) if examples else "x"
+            sent["Content-Type"] = media_type
+            break
+        parameters = [_resolved(each) for each in operation.get("parameters", ())]
+        query = {each["name"]: "1" for each in parameters if each["in"] == "query" and each["required"]}
+        if name == "change_export":
+            content = json.dumps({"state": "paused"})
+        url = self.service.url + path.format_map(values)
+        return self.client.request(method, url, headers={**sent, **headers}, content=content, params=query)
+
+    client: httpx.Client
+
+
+VIEW = "SELECT id, note FROM orders"
+
+
+def _resolved(parameter: dict[str, Any]) -> dict[str, Any]:
+    name = parameter.get("$ref", "").rsplit("/", 1)[-1]
+    resolved: dict[str, Any] = DOCUMENT["components"]["parameters"][name] if name else parameter
+    return resolved
+
+
+def _example(examples: dict[str, Any]) -> Any:
+    [example, *_] = examples.values()
+    if "$ref" in example:
+        example = DOCUMENT["components"]["examples"][example["$ref"].rsplit("/", 1)[-1]]
+    return example["value"]
+
+
+@pytest.fixture(scope="module")
+def world(service: Service) -> Iterator[World]:
+    world = World(service)
+    with httpx.Client(trust_env=False, timeout=30) as world.client:
+        yield world
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def body_of(answer: httpx.Response, values: dict[str, str]) -> Any:
+    """The problem without the path and the ids of the request."""
+    if not answer.content:
+        return None
+    text = json.dumps({name: fact for name, fact in answer.json().items() if name not in NOT_SENT})
+    for value in sorted(values.values(), key=len, reverse=True):
+        if len(value) > len("orders"):
+            text = text.replace(value, "…")
+    return text
+
+
+def scope_of(name: str) -> KeyScope | None:
+    security = OPERATIONS[name][2].get("security")
+    return KeyScope(security[0]["api_key"][0]) if security else None
+
+
+def test_every_operation_states_its_scope_and_one_needs_none() -> None:
+    assert [name for name in OPERATIONS if scope_of(name) is None] == ["get_identity"]
+    for name, (_, _, operation) in OPERATIONS.items():
+        if scope := scope_of(name):
+            assert f"Needs the scope `{scope.value}`." in operation["description"]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_invalid_credential_gets_401_whatever_is_wrong_with_it(world: World, name: str) -> None:
+    for kind, headers in world.invalid.items():
+        answer = world.send(name, headers, world.values)
+        assert answer.status_code == 401, kind
+        if answer.content:
+            assert answer.json()["type"] == "/problems/unauthorized"
+    bodies = {
+        body_of(world.send(name, world.invalid[kind], world.values), {})
+        for kind in ("malformed", "unknown", "revoked", "expired")
+    }
+    assert len(bodies) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if scope_of(name)])
+def test_key_without_the_scope_gets_403(world: World, name: str) -> None:
+    scope = scope_of(name)
+    assert scope is not None
+    for values in (world.values, missing(world)):
+        answer = world.send(name, bearer(world.lacking[scope]), values)
+        assert answer.status_code == 403, answer.text
+        if answer.content:
+            assert answer.json()["required_scope"] == scope.value
+
+
+def missing(world: World) -> dict[str, str]:
+    """Values of the same form that name nothing."""
+    return world.values | {name: new_id() for name, value in world.values.items() if len(value) == 36}
+
+
+@pytest.mark.parametrize("name", [*OF_DATA, "get_key", "revoke_key"])
+def test_resource_of_another_tenant_is_as_if_missing(world: World, name: str) -> None:
+    absent = missing(world)
+    hidden = world.send(name, bearer(world.foreign), world.values)
+    answer = world.send(name, bearer(world.foreign), absent)
+    assert (hidden.status_code, answer.status_code) == (404, 404), hidden.text
+    assert body_of(hidden, world.values) == body_of(answer, absent)
+
+
+@pytest.mark.parametrize("name", OF_DATA)
+def test_dataset_that_is_not_granted_is_as_if_missing(world: World, name: str) -> None:
+    absent = missing(world)
+    hidden = world.send(name, bearer(world.elsewhere), world.values)
+    answer = world.send(name, bearer(world.elsewhere), absent)
+    assert (hidden.status_code, answer.status_code) == (404, 404), hidden.text
+    assert body_of(hidden, world.values) == body_of(answer, absent)
+    if "{dataset}" in OPERATIONS[name][1]:
+        by_name = [
+            world.send(name, bearer(world.elsewhere), world.values | {"dataset": each})
+            for each in ("orders", "absent")
+        ]
+        assert [each.status_code for each in by_name] == [404, 404]
+
+
+@pytest.mark.parametrize("name", OF_DATA)
+def test_dataset_that_is_granted_without_the_scope_gets_403(world: World, name: str) -> None:
+    scope = scope_of(name)
+    assert scope is not None
+    answer = world.send(name, bearer(world.scopeless[scope]), world.values)
+    assert answer.status_code == 403, answer.text
+    if answer.content:
+        assert answer.json()["required_scope"] == scope.value
+
+
+@pytest.mark.parametrize("name", OF_TENANTS)
+def test_key_with_grants_administers_nothing(world: World, name: str) -> None:
+    grants = (Grant(datasets="*"),)
+    key = world.service.tenants.make_key(world.tenant, KeyScope, grants=grants).api_key
+    answer = world.send(name, bearer(key), world.values)
+    assert (answer.status_code, answer.json()["type"]) == (403, "/problems/forbidden")
+
+
+def test_lists_contain_granted_resources_only(world: World) -> None:
+    with world.service.client(world.elsewhere) as client:
+        for path in ("/webhooks", "/views"):
+            assert client.get(path).json() == {"items": [], "next_page_token": None}
+        assert [each["name"] for each in client.get("/datasets").json()["items"]] == ["elsewhere_1"]
+        [job] = client.get("/jobs").json()["items"]
+        # The other write of its transaction is to a dataset that is not granted.
+        assert client.get(f"/jobs/{job['id']}").status_code == 200
+        assert client.post(f"/jobs/{job['id']}/cancel").status_code == 404
+        assert client.get("/jobs", params={"dataset": "orders"}).status_code == 404
+        assert client.get("/webhooks", params={"dataset": "orders"}).status_code == 404
+    with world.service.client(world.granted("orders_*")) as client:
+        assert [each["name"] for each in client.get("/datasets").json()["items"]] == ["orders_view"]
+        assert [each["name"] for each in client.get("/views").json()["items"]] == ["orders_view"]
+        assert {each["kind"] for each in client.get("/jobs").json()["items"]} == {"refresh"}
+        assert client.get("/webhooks").json()["items"] == []
+    with world.service.client(world.granted("orders")) as client:
+        assert [each["name"] for each in client.get("/datasets").json()["items"]] == ["orders"]
+        assert client.get("/views").json()["items"] == []
+        assert {each["dataset"]["name"] for each in client.get("/webhooks").json()["items"]} == {"orders"}
+        kinds = {each["kind"] for each in client.get("/jobs").json()["items"]}
+        assert kinds == {"write", "export"}
+
+
+def test_lists_of_granted_resources_are_paged_without_gaps(world: World) -> None:
+    with world.service.client(world.granted("*_*")) as client:
+        names, token = [], None
+        while True:
+            query = {"page_size": 1} | ({} if token is None else {"page_token": token})
+            page = client.get("/datasets", params=query).json()
+            names += [each["name"] for each in page["items"]]
+            token = page["next_page_token"]
+            if token is None:
+                break
+    assert names == ["elsewhere_1", "orders_view"]
+
+
+def test_datasets_named_in_a_body_have_to_be_granted(world: World) -> None:
+    rows = {"operation": "upsert", "source": {"kind": "rows", "rows": [{"id": 3}]}}
+
+    def writes(*names: str) -> dict[str, Any]:
+        return {"writes": [{"dataset": name, **rows} for name in names]}
+
+    def post(key: str, path: str, body: dict[str, Any]) -> httpx.Response:
+        return world.client.post(world.service.url + path, json=body, headers=bearer(key))
+
+    hook = {"url": "http://127.0.0.1:9/"}
+    for dataset in ("orders", "absent", world.values["dataset"]):
+        assert post(world.elsewhere, "/webhooks", {"dataset": dataset, **hook}).status_code == 404
+        assert post(world.elsewhere, "/transactions", writes("elsewhere_1", dataset)).status_code == 404
+    texts = {
+        post(
+            world.elsewhere, "/views", {"name": "elsewhere_2", "sql": f"SELECT id FROM {name}"}
+        ).text.replace(name, "…")
+        for name in ("orders", "absent")
+    }
+    assert len(texts) == 1
+    assert '"/problems/invalid-view"' in texts.pop()
+    for path, body in (
+        ("/datasets", ORDERS),
+        ("/views", {"name": "mine", "sql": "SELECT id FROM elsewhere_1"}),
+    ):
+        assert post(world.elsewhere, path, body).status_code == 403
+    renamed = world.client.patch(
+        f"{world.service.url}/datasets/elsewhere_1",
+        json={"name": "mine"},
+        headers=bearer(world.elsewhere) | {"If-Match": '"0"'},
+    )
+    assert renamed.status_code == 403, renamed.text
+    reader = world.granted("*", KeyScope.READ)
+    assert post(reader, "/webhooks", {"dataset": "orders", **hook}).status_code == 403
+    assert post(reader, "/transactions", writes("orders", "elsewhere_1")).status_code == 403
+    assert post(reader, "/datasets/orders/exports", ONCE).status_code == 202
+    assert post(reader, "/datasets/orders/exports", EVERY_MINUTE).status_code == 403
+    writer = world.granted("*", KeyScope.WRITE)
+    answer = post(writer, "/views", {"name": "unread", "sql": "SELECT id FROM orders"})
+    assert (answer.status_code, answer.json()["required_scope"]) == (403, "read")
+
+
+def test_reply_to_another_key_is_not_repeated_to_a_key_with_grants(world: World) -> None:
+    body = {"dataset": "orders", "url": "http://127.0.0.1:9/"}
+    answers = [
+        world.client.post(
+            f"{world.service.url}/webhooks", json=body, headers=bearer(key) | {"Idempotency-Key": "same"}
+        )
+        for key in (world.key, world.elsewhere)
+    ]
+    assert [answer.status_code for answer in answers] == [201, 404]

@@ -1,0 +1,16 @@
+"""Tenants and keys as tests make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from app.tenants.repository.administration import AdministrationStore
+from app.tenants.values import KeyScope, MadeKey, NewKey
+
+
+class Administration(AdministrationStore):
+    """Makes keys of what a test names."""
+
+    def make_key(self, tenant_id: str, scopes: Iterable[str], *, name: str = "", **more: Any) -> MadeKey:
+        return self.add_key(tenant_id, NewKey(name=name, scopes=frozenset(map(KeyScope, scopes)), **more))

@@ -1,0 +1,163 @@
+"""What a process knows of credentials: current at once, or not used."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.http.credentials import Credentials
+from app.http.threads import Threads
+from app.tenants.repository.administration import CREDENTIALS_CHANNEL
+from app.tenants.service import FollowCredentials, RecordUses
+from app.tenants.values import KeyScope, NewKey, Principal, TenantState, new_api_key
+from tests.support.postgres import TestServer
+from tests.support.store_fixtures import Stores
+
+
+class Process:
+    """The credentials of a process that listens, with the number of keys that it has read."""
+
+    def __init__(self, stores: Stores) -> None:
+        self.reads = 0
+        self._stores = stores
+        self.credentials = Credentials(self._authenticate, Threads())
+
+    def _authenticate(self, api_key: str) -> Principal | None:
+        self.reads += 1
+        return self._stores.keys.authenticate(api_key)
+
+    def principal(self, api_key: str) -> Principal | None:
+        return asyncio.run(self.credentials.principal(api_key))
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        stop = threading.Event()
+        follow = FollowCredentials(
+            cache=self.credentials, listening=lambda: self._stores.database.listening(CREDENTIALS_CHANNEL)
+        )
+        thread = threading.Thread(target=follow.run, args=(stop,))
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def cached(self, api_key: str) -> bool:
+        """Whether the key is served without reading it."""
+        before = self.reads
+        return self.principal(api_key) is not None and self.reads == before
+
+
+@pytest.fixture
+def process(stores: Stores) -> Process:
+    return Process(stores)
+
+
+def until(done: Callable[[], bool], seconds_max: float = 10) -> None:
+    deadline = time.monotonic() + seconds_max
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_changes_take_effect_in_a_process_that_serves_from_its_cache(
+    stores: Stores, tenant_id: str, process: Process
+) -> None:
+    other = stores.tenants.make_key(stores.tenants.add_tenant(f"other-{tenant_id}"), {"read"})
+    made = stores.tenants.make_key(tenant_id, {"read"})
+    with process.listening():
+        for key in (made, other):
+            until(lambda key=key: process.cached(key.api_key))
+        stores.tenants.set_state(tenant_id, TenantState.SUSPENDED, "unpaid")
+        until(lambda: getattr(process.principal(made.api_key), "suspended", None) == "unpaid")
+        stores.tenants.set_state(tenant_id, TenantState.ACTIVE, None)
+        until(lambda: getattr(process.principal(made.api_key), "suspended", "") is None)
+        stores.tenants.revoke_key(tenant_id, made.key_id)
+        until(lambda: process.principal(made.api_key) is None)
+        # The keys of other tenants are still served without a query.
+        assert process.cached(other.api_key)
+
+
+def test_nothing_is_served_from_the_cache_while_nothing_is_heard(
+    stores: Stores, tenant_id: str, process: Process, postgres: TestServer, database_url: str
+) -> None:
+    made = stores.tenants.make_key(tenant_id, {"read"})
+    assert not process.cached(made.api_key)
+    assert not process.cached(made.api_key)
+    with process.listening():
+        until(lambda: process.cached(made.api_key))
+        with postgres.administration() as connection:
+            name = database_url.rsplit("/", 1)[1]
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND query = 'SELECT 1'",
+                (name,),
+            )
+        until(lambda: not process.cached(made.api_key))
+        # It listens again by itself.
+        until(lambda: process.cached(made.api_key))
+    assert not process.cached(made.api_key)
+
+
+def test_connection_that_is_silent_is_not_trusted(
+    stores: Stores, tenant_id: str, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = stores.tenants.make_key(tenant_id, {"read"})
+    process.credentials.confirm(time.monotonic())
+    assert not process.cached(made.api_key)
+    assert process.cached(made.api_key)
+    process.credentials.confirm(time.monotonic() - 10)
+    assert not process.cached(made.api_key)
+
+
+def test_key_expires_also_in_the_cache(stores: Stores, tenant_id: str, process: Process) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=0.5)
+    made = stores.tenants.add_key(
+        tenant_id, NewKey(name="", scopes=frozenset({KeyScope.READ}), expires_at=soon)
+    )
+    with process.listening():
+        assert process.principal(made.api_key) is not None
+        until(lambda: process.principal(made.api_key) is None)
+    assert datetime.now(UTC) >= soon
+
+
+def test_key_that_is_revoked_while_it_is_read_is_not_cached(
+    stores: Stores, tenant_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = stores.tenants.make_key(tenant_id, {"read"})
+
+    def revoked_after(api_key: str) -> Principal | None:
+        principal = stores.keys.authenticate(api_key)
+        stores.tenants.revoke_key(tenant_id, made.key_id)
+        credentials.drop(tenant_id)
+        return principal
+
+    credentials = Credentials(revoked_after, Threads())
+    credentials.confirm(time.monotonic())
+    assert asyncio.run(credentials.principal(made.api_key)) is not None
+    monkeypatch.setattr(credentials, "_authenticate", stores.keys.authenticate)
+    assert asyncio.run(credentials.principal(made.api_key)) is None
+
+
+def test_unknown_key_is_read_once_in_a_while(process: Process) -> None:
+    unknown = new_api_key()
+    assert [process.principal(unknown) for _ in range(5)] == [None] * 5
+    assert process.reads == 1
+
+
+def test_used_keys_are_recorded_without_a_query_of_the_request(
+    stores: Stores, tenant_id: str, process: Process
+) -> None:
+    made = stores.tenants.make_key(tenant_id, {"read"})
+    uses = RecordUses(cache=process.credentials, store=stores.keys)
+    process.principal(made.api_key)
+    assert stores.tenants.key(tenant_id, made.key_id).last_used_at is None
+    uses.record()
+    assert stores.tenants.key(tenant_id, made.key_id).last_used_at is not None
+    assert not process.credentials.take_used()
