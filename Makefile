@@ -8,7 +8,7 @@ PORT ?= 8080
 HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up init test histories mutants figures conformance conformance-long check lint format types contracts openapi typescript lock clean \
+.PHONY: help setup demo up init test histories mutants figures conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
 	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-write
 
 help: ## list the targets
@@ -121,6 +121,10 @@ lock: setup ## resolve the packages in pyproject.toml and requirements/*.in agai
 	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) $(UPGRADE) requirements/bench.in -o requirements/bench.txt
+	$(COMPILE) $(UPGRADE) requirements/audit.in -o requirements/audit.txt
+
+audit: ## check the pinned packages for known vulnerabilities (needs the network; not part of `make test`)
+	@$(PYTHON) requirements/audit.py
 
 clean: ## remove the environment and caches; data directories stay
-	rm -rf $(VENV) build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-audit build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import Final
 
 from litestar import Litestar
+from litestar.config.cors import CORSConfig
 from litestar.exceptions import HTTPException
 from litestar.middleware import DefineMiddleware
 from litestar.types import ASGIApp, Guard
@@ -27,15 +29,54 @@ from app.routes import ROUTES
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 
+# Headers of requests and responses beside those that every page may send and read.
+_CORS_REQUEST_HEADERS: Final = (
+    "Authorization",
+    "Content-Encoding",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "Last-Event-ID",
+    "Prefer",
+    "Range",
+    "X-Request-Id",
+)
+_CORS_RESPONSE_HEADERS: Final = (
+    "Allow",
+    "Content-Range",
+    "ETag",
+    "Headwater-Disposition",
+    "Headwater-Earliest",
+    "Headwater-Next-Page-Token",
+    "Headwater-Next-Since",
+    "Headwater-Pending",
+    "Headwater-Schema-Id",
+    "Headwater-Version",
+    "Idempotency-Replayed",
+    "Link",
+    "Location",
+    "Preference-Applied",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Retry-After",
+    "WWW-Authenticate",
+    "X-Request-Id",
+)
+
+
 def application(
     dependencies: Mapping[str, object],
     credentials: Credentials,
     grants: Guard,
     lifespan: Sequence[Lifespan] = (),
+    *,
+    cors_origins: Sequence[str] = (),
 ) -> ASGIApp:
     """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
 
     `grants`: the guard of `require_grant`. `lifespan`: context managers that run from its start to its stop.
+    `cors_origins`: the origins whose pages may call it.
     """
     handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
     litestar = Litestar(
@@ -52,6 +93,7 @@ def application(
             Exception: on_unexpected,
         },
         lifespan=list(lifespan),
+        cors_config=_cors(cors_origins) if cors_origins else None,
         logging_config=None,
         # `openapi` creates the document; the framework's own pages load scripts from other hosts.
         openapi_config=None,
@@ -60,3 +102,13 @@ def application(
     )
     resolve_in_sequence(litestar)
     return edge(litestar)
+
+
+def _cors(origins: Sequence[str]) -> CORSConfig:
+    # Credentials are headers, which a page sets by itself, and never cookies.
+    return CORSConfig(
+        allow_origins=list(origins),
+        allow_methods=["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"],
+        allow_headers=list(_CORS_REQUEST_HEADERS),
+        expose_headers=list(_CORS_RESPONSE_HEADERS),
+    )

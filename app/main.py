@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from ipaddress import ip_network
+from typing import Any, Final
 
 import uvicorn
 from litestar import Litestar
@@ -27,6 +30,9 @@ from app.db.session import ADMINISTRATOR_ROLE, Database
 from app.http.auth import require_grant
 from app.http.credentials import Credentials
 from app.http.dependencies import merged
+from app.http.server.connections import Connections
+from app.http.server.limits import Limits
+from app.http.server.protocol import BoundedHttp
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.repository.outbox import OutboxStore
@@ -46,12 +52,17 @@ from app.tenants.service import FollowCredentials, RecordUses
 
 _STOP_SECONDS_MAX: Final = 10
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
+# A tick of the server is a tenth of a second.
+_TICKS_PER_CHECK: Final = 10
+# Open files beside connections: of storage, of the database, of libraries.
+_OTHER_FILES: Final = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Api:
-    """The application, the requests that a stop must wake, and the dependencies of the handlers."""
+    """The application, the requests that a stop must wake, the dependencies of the handlers, and the settings."""
 
+    settings: Settings
     app: ASGIApp
     subscriptions: Subscriptions
     dependencies: Mapping[str, object]
@@ -96,8 +107,8 @@ def compose(settings: Settings) -> Api:
             administration.close()
 
     grants = require_grant(datasets_of(platform), threads)
-    served = application(provided, credentials, grants, [beside])
-    return Api(app=served, subscriptions=subscriptions, dependencies=provided)
+    served = application(provided, credentials, grants, [beside], cors_origins=settings.cors_origins)
+    return Api(settings=settings, app=served, subscriptions=subscriptions, dependencies=provided)
 
 
 def _administration(settings: Settings) -> Database | None:
@@ -139,11 +150,19 @@ async def _announcement_listener(redis_url: str, subscriptions: Subscriptions) -
 
 
 class Server(uvicorn.Server):
-    """Makes waiting requests return before it waits for them to end."""
+    """Ends connections whose clients make no progress, and makes waiting requests return before it waits for them."""
 
     def __init__(self, config: uvicorn.Config, subscriptions: Subscriptions) -> None:
         super().__init__(config)
         self._wakeups = subscriptions
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_PER_CHECK == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in tuple(self.server_state.connections):
+                if isinstance(connection, BoundedHttp):
+                    connection.check(now)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._wakeups.close()
@@ -152,23 +171,52 @@ class Server(uvicorn.Server):
 
 def server(api: Api, host: str, port: int) -> Server:
     """The server that serves the API; `run()` blocks until a signal."""
+    settings = api.settings
+    limits = _limits(settings)
+    protocol: Any = partial(BoundedHttp, limits=limits, admitted=Connections(limits))
     config = uvicorn.Config(
         api.app,
         host=host,
         port=port,
         loop="uvloop",
-        http="httptools",
+        http=protocol,
         ws="none",
         lifespan="on",
         log_config=None,
         # The application writes its own line for each request.
         access_log=False,
         server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
         # Longer than most clients keep a connection, so that the client closes it.
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_STOP_SECONDS_MAX,
     )
     return Server(config, api.subscriptions)
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        header_bytes_max=settings.header_bytes_max,
+        header_seconds=settings.header_seconds,
+        request_stall_seconds=settings.request_stall_seconds,
+        response_stall_seconds=settings.response_stall_seconds,
+        connections_max=settings.connections_max,
+        address_connections_max=settings.address_connections_max,
+        proxies=tuple(ip_network(each) for each in settings.trusted_proxies),
+    )
+
+
+def _allow_open_files(connections: int) -> None:
+    """Raises the soft limit of open files, as far as the hard limit permits."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+        )
 
 
 def configure_logging() -> None:
@@ -191,6 +239,7 @@ def main() -> None:
     # Threads decode and write while the event loop answers: it must not wait 5 ms, the default, for the lock each time.
     sys.setswitchinterval(0.001)
     keep_freed_memory()
+    _allow_open_files(settings.connections_max)
     server(compose(settings), settings.host, settings.port).run()
 
 

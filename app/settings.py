@@ -62,6 +62,26 @@ def _networks_and_hosts(value: str) -> tuple[str, ...]:
     return parts
 
 
+def _networks(value: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in value.split(",") if part.strip())
+    for part in parts:
+        try:
+            ip_network(part)
+        except ValueError as fault:
+            raise ValueError(f"must be addresses and networks such as 10.20.0.0/16: {fault}") from None
+    return parts
+
+
+def _origins(value: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in value.split(",") if part.strip())
+    for part in parts:
+        url = urlsplit(part)
+        origin = f"{url.scheme}://{url.netloc}"
+        if part != "*" and (url.scheme not in {"http", "https"} or part != origin or "*" in part):
+            raise ValueError(f"must be origins such as https://app.example.com, or *, not {part!r}")
+    return parts
+
+
 def _flag(value: str) -> bool:
     if value not in {"true", "false"}:
         raise ValueError(f"must be true or false, not {value!r}")
@@ -143,6 +163,38 @@ class Settings:
     spark_master: str = field(default="local[*]", metadata=_env("HEADWATER_SPARK_MASTER", _spark_master))
     host: str = field(default="127.0.0.1", metadata=_env("HEADWATER_HOST", _text))
     port: int = field(default=8080, metadata=_env("HEADWATER_PORT", _whole_number(1, 65535)))
+    tls_certificate: Path | None = field(default=None, metadata=_env("HEADWATER_TLS_CERTIFICATE", _path))
+    """The certificate of the API with its chain, as PEM. With it, the API serves HTTPS only."""
+    tls_key: Path | None = field(default=None, metadata=_env("HEADWATER_TLS_KEY", _path))
+    """The private key of the certificate, as PEM."""
+    trusted_proxies: tuple[str, ...] = field(
+        default=("127.0.0.1", "::1"), metadata=_env("HEADWATER_TRUSTED_PROXIES", _networks)
+    )
+    """Addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
+    cors_origins: tuple[str, ...] = field(default=(), metadata=_env("HEADWATER_CORS_ORIGINS", _origins))
+    """Origins whose pages may call the API from a browser; `*` for all."""
+    connections_max: int = field(
+        default=5_000, metadata=_env("HEADWATER_CONNECTIONS_MAX", _whole_number(1, 1_000_000))
+    )
+    """The connections that one API process serves at a time."""
+    address_connections_max: int = field(
+        default=1_000, metadata=_env("HEADWATER_ADDRESS_CONNECTIONS_MAX", _whole_number(1, 1_000_000))
+    )
+    """The connections from one address, unless it is a trusted proxy."""
+    header_bytes_max: int = field(
+        default=64 * 1024, metadata=_env("HEADWATER_HEADER_BYTES_MAX", _whole_number(1024, 16 * MEBIBYTE))
+    )
+    """The request line and headers of a request."""
+    header_seconds: float = field(default=10.0, metadata=_env("HEADWATER_HEADER_SECONDS", _seconds))
+    """The time in which a client sends the request line and the headers."""
+    request_stall_seconds: float = field(
+        default=30.0, metadata=_env("HEADWATER_REQUEST_STALL_SECONDS", _seconds)
+    )
+    """The time in which a client sends at least 4 KiB of a body."""
+    response_stall_seconds: float = field(
+        default=60.0, metadata=_env("HEADWATER_RESPONSE_STALL_SECONDS", _seconds)
+    )
+    """The time in which a client reads at least 4 KiB of a response."""
 
     worker_threads: int = field(default=4, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
     """The number of jobs that one worker process runs at a time."""
@@ -253,6 +305,10 @@ class Settings:
             object.__setattr__(self, "migration_database_url", self.database_url)
         if not self.storage_uri:
             object.__setattr__(self, "storage_uri", (self.data_dir / "storage").as_uri())
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise SettingsError(
+                "HEADWATER_TLS_CERTIFICATE and HEADWATER_TLS_KEY belong together: set both, or neither"
+            )
         if self.heartbeat_seconds * 2 > self.lease_seconds:
             raise SettingsError(
                 f"HEADWATER_HEARTBEAT_SECONDS is {self.heartbeat_seconds:g} and HEADWATER_LEASE_SECONDS "

@@ -205,11 +205,9 @@ class IdempotencyMismatch(HeadwaterError):
     code = "idempotency-mismatch"
     title = "The Idempotency-Key belongs to another request"
 
-    def __init__(self, **facts: Any) -> None:
-        detail = (
-            "this Idempotency-Key was sent with another request before; send a new key with a new request"
-        )
-        super().__init__(detail, **facts)
+    def __init__(self, detail: str | None = None, **facts: Any) -> None:
+        used = "this Idempotency-Key was sent with another request before; send a new key with a new request"
+        super().__init__(detail or used, **facts)
 
 
 class IdempotencyInFlight(HeadwaterError):

@@ -1,7 +1,8 @@
 """What the HTTP handlers of all features share.
 
+    server                     bounds of connections, below the application
     auth, credentials          the principal of a request, and the scope that its handler requires
-    middleware, options        request ids, HEAD, OPTIONS, the access log
+    middleware, options        request ids, security headers, HEAD, OPTIONS, the access log
     request, json_body         request bodies: bounded, and decoded into one type
     body_stream, parameters    raw bodies; headers and query options, of which unknown ones are errors
     dependencies, in_flight    what handlers get by name; idempotency keys of running requests

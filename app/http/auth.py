@@ -44,15 +44,20 @@ class Authentication(AbstractAuthenticationMiddleware):
 
     async def authenticate_request(self, connection: ASGIConnection) -> AuthenticationResult:
         """Raises Unauthorized."""
-        scheme, _, api_key = connection.headers.get("authorization", "").partition(" ")
+        scheme = connection.headers.get("authorization", "").partition(" ")[0]
         if not scheme:
             raise Unauthorized("send the header `Authorization: Bearer hw_…`")
         principal = None
         if scheme.lower() == "bearer":
-            principal = await self._credentials.principal(api_key.strip())
+            principal = await self._credentials.principal(api_key_of(connection))
         if principal is None:
             raise Unauthorized("the credential is not a valid API key")
         return AuthenticationResult(user=principal, auth=None)
+
+
+def api_key_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    """The API key in the header Authorization, as it was sent."""
+    return connection.headers.get("authorization", "").partition(" ")[2].strip()
 
 
 async def require_scope(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:

@@ -1,4 +1,7 @@
-"""What happens to every request before and after its handler: request id, HEAD, access log, unread bodies."""
+"""What happens to every request before and after its handler.
+
+Request id, security headers, HEAD, access log, unread bodies.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,16 @@ from app.http.problems import REQUEST_ID
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
 _HEADER: Final = b"x-request-id"
 _OF_RANGES: Final = (b"range", b"if-range")
+
+SECURITY_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+"""Headers of every response. A handler may set its own instead."""
+# A year. A client that has once used TLS for the host does not use plain HTTP for it again.
+_TLS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 
 _log = logging.getLogger("headwater.access")
 
@@ -48,6 +61,8 @@ class _Exchange:
         request_id = headers.get(_HEADER, b"")
         self._id = request_id if _REQUEST_ID.fullmatch(request_id) else new_id().encode()
         self._unread = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+        tls_only = (_TLS_ONLY,) if scope["scheme"] == "https" else ()
+        self._security_headers = (*SECURITY_HEADERS, *tls_only)
         self._status = 0
         self._sent_bytes = 0
         # HEAD is GET without the body, for every resource alike. A range is defined for GET only.
@@ -70,6 +85,8 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self._status = message["status"]
             headers = [*message.get("headers", ()), (_HEADER, self._id)]
+            names = {name.lower() for name, _ in headers}
+            headers += [header for header in self._security_headers if header[0] not in names]
             if self._unread:
                 # A request that is refused before its body was read need not send the rest.
                 headers.append((b"connection", b"close"))

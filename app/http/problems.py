@@ -37,6 +37,7 @@ STATUS: Final[Mapping[str, int]] = {
     "duplicate-key": 422,
     "export-ended": 409,
     "forbidden": 403,
+    "headers-too-large": 431,
     "idempotency-in-flight": 409,
     "idempotency-mismatch": 422,
     "internal": 500,
@@ -50,6 +51,7 @@ STATUS: Final[Mapping[str, int]] = {
     "job-not-finished": 409,
     "lease-lost": 409,
     "malformed-body": 400,
+    "malformed-request": 400,
     "method-not-allowed": 405,
     "no-commits": 409,
     "no-feed": 422,
@@ -65,6 +67,7 @@ STATUS: Final[Mapping[str, int]] = {
     "precondition-failed": 412,
     "precondition-required": 428,
     "range-not-satisfiable": 416,
+    "request-timeout": 408,
     "result-expired": 410,
     "schema-change-refused": 422,
     "schema-mismatch": 422,
@@ -76,6 +79,7 @@ STATUS: Final[Mapping[str, int]] = {
     "unauthorized": 401,
     "unavailable": 503,
     "unsupported-media-type": 415,
+    "url-too-long": 414,
     "webhook-given-up": 502,
 }
 _RETRY_AFTER_SECONDS: Final = {
@@ -88,8 +92,8 @@ _RETRY_AFTER_SECONDS: Final = {
 _TEXT_CHARACTERS_MAX: Final = 2_000
 _ERRORS_MAX: Final = 100
 
-# Request Timeout, Too Early, Too Many Requests.
-_PASSING: Final = frozenset({408, 425, 429})
+# Not Found, Request Timeout, Too Early, Too Many Requests.
+_PASSING: Final = frozenset({404, 408, 425, 429})
 
 _log = logging.getLogger(__name__)
 
@@ -136,8 +140,16 @@ def status_of(code: str) -> int:
     return STATUS.get(code, 500)
 
 
+def retry_after(code: str) -> int | None:
+    """The seconds after which a request may be sent again; None for a code that does not depend on time."""
+    return _RETRY_AFTER_SECONDS.get(code)
+
+
 def is_final(error: HeadwaterError) -> bool:
-    """Whether the same request would be refused again: neither a failure of the service, nor a limit on its rate."""
+    """Whether the same request would be refused again.
+
+    It may succeed after a failure of the service, after a limit on the rate, or once what it needs exists.
+    """
     return status_of(error.code) < 500 and status_of(error.code) not in _PASSING
 
 
@@ -185,8 +197,8 @@ def respond(
     sent = dict(headers or {})
     if "retry_after_seconds" in members:
         sent["Retry-After"] = str(members["retry_after_seconds"])
-    elif code in _RETRY_AFTER_SECONDS:
-        sent["Retry-After"] = str(_RETRY_AFTER_SECONDS[code])
+    elif seconds := retry_after(code):
+        sent["Retry-After"] = str(seconds)
     return Response(
         msgspec.json.encode({**members, "instance": request.url.path}, enc_hook=str) + b"\n",
         status_code=members["status"],

@@ -7,6 +7,7 @@ and the path of the request, and expires a day later. Jobs keep the keys of thei
 - values.py: the request of a key, and its reply
 - service.py: runs a request once
 - repository.py, tables.py: the keys and replies in Postgres
+- sealing.py: encrypts replies that contain a secret
 - providers.py: what handlers use: `return await idempotency.run(create)`
 
     POST /datasets

@@ -9,15 +9,20 @@ from typing import Any, ClassVar, Final, TypeVar, cast
 
 import msgspec
 
-from app.format.errors import HeadwaterError
+from app.format.errors import HeadwaterError, IdempotencyMismatch
+from app.http.auth import api_key_of
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided, Provider
 from app.http.problems import is_final, on_headwater_error
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.http.threads import Threads
+from app.idempotency.sealing import seal, unseal
 from app.idempotency.service import RunOnce
-from app.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
+from app.idempotency.values import KeyedRequest, RefusedRequest, StoredReply
+
+# Marks a stored reply whose body is encrypted.
+_SEALED: Final = "Headwater-Sealed"
 
 _Reply = TypeVar("_Reply", bound=ApiResponse[Any])
 
@@ -44,14 +49,16 @@ class Idempotency:
         dataset_id: str | None = None,
         content: str = "",
         threads: Threads | None = None,
+        secret: bool = False,
     ) -> _Reply:
         """The reply of `create`, or the reply that an earlier request with the key got.
 
         `create` runs in a thread, in one transaction with the key: what it changes in the database is kept with the
-        reply, or not at all. It returns a response with its status, and may raise. Errors below 500 are replies, too;
-        others leave the key free. `dataset_id`: of the dataset in the path, which has another name after a rename.
-        `content` is the checksum of a body that is not JSON; `threads` are used instead of the usual ones. Raises
-        IdempotencyMismatch, IdempotencyInFlight, and what `create` raises.
+        reply, or not at all. It returns a response with its status, and may raise. Errors that are final are replies,
+        too. Others, such as a missing resource, leave the key free. `dataset_id`: of the dataset in the path, which has
+        another name after a rename. `content` is the checksum of a body that is not JSON; `threads` are used instead of
+        the usual ones. `secret`: the response contains a secret, so it is stored encrypted, and replayed to the same
+        API key only. Raises IdempotencyMismatch, IdempotencyInFlight, and what `create` raises.
         """
         threads = threads or self.threads
         if self.key is None:
@@ -67,9 +74,9 @@ class Idempotency:
             # By its name, another dataset may be meant at the next request.
             scope = f"/datasets/{dataset_id}/{scope.split('/', 3)[3]}"
         keyed = KeyedRequest(scope=scope, key=self.key, request_hash=self._request_hash(content))
-        return await threads.run(self._run, keyed, create)
+        return await threads.run(self._run, keyed, create, secret)
 
-    def _run(self, keyed: KeyedRequest, create: Callable[[], _Reply]) -> _Reply:
+    def _run(self, keyed: KeyedRequest, create: Callable[[], _Reply], secret: bool) -> _Reply:
         results: list[_Reply | HeadwaterError] = []
 
         def act() -> StoredReply:
@@ -81,21 +88,40 @@ class Idempotency:
                 results.append(error)
                 raise RefusedRequest(_problem(self.request, error)) from error
             results.append(reply)
-            return _stored(reply)
+            return self._sealed(keyed, _stored(reply)) if secret else _stored(reply)
 
         outcome = self.run_once.run(self.request.user.tenant_id, keyed, act)
         if outcome.replayed:
-            return cast("_Reply", _replay(outcome))
+            return cast("_Reply", _replay(self._unsealed(keyed, outcome.reply)))
         result = results[-1]
         if isinstance(result, HeadwaterError):
             raise result
         return result
+
+    def _sealed(self, keyed: KeyedRequest, reply: StoredReply) -> StoredReply:
+        body = seal(reply.body, api_key_of(self.request), _context(keyed))
+        return msgspec.structs.replace(reply, headers={**reply.headers, _SEALED: "true"}, body=body)
+
+    def _unsealed(self, keyed: KeyedRequest, reply: StoredReply) -> StoredReply:
+        if _SEALED not in reply.headers:
+            return reply
+        body = unseal(reply.body, api_key_of(self.request), _context(keyed))
+        if body is None:
+            raise IdempotencyMismatch(
+                "the first response contains a secret, and only the API key of that request may read it again"
+            )
+        headers = {name: value for name, value in reply.headers.items() if name != _SEALED}
+        return msgspec.structs.replace(reply, headers=headers, body=body)
 
     def _request_hash(self, content: str) -> str:
         # Sorted: the same members in another order, or with other spaces, are the same request.
         value = msgspec.json.decode(self.body) if self.body else None
         parts = [self.request.method, self.request.url.query, content, value]
         return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
+
+
+def _context(keyed: KeyedRequest) -> bytes:
+    return msgspec.json.encode((keyed.scope, keyed.key))
 
 
 def _stored(reply: ApiResponse[Any]) -> StoredReply:
@@ -117,12 +143,12 @@ def _problem(request: ApiRequest, error: HeadwaterError) -> StoredReply:
     )
 
 
-def _replay(outcome: Outcome) -> ApiResponse[bytes]:
-    headers = {name: value for name, value in outcome.reply.headers.items() if name != "Content-Type"}
+def _replay(reply: StoredReply) -> ApiResponse[bytes]:
+    headers = {name: value for name, value in reply.headers.items() if name != "Content-Type"}
     return ApiResponse(
-        outcome.reply.body,
-        status_code=outcome.reply.status,
-        media_type=outcome.reply.headers["Content-Type"],
+        reply.body,
+        status_code=reply.status,
+        media_type=reply.headers["Content-Type"],
         headers={**headers, "Idempotency-Replayed": "true"},
     )
 

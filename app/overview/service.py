@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,12 +19,11 @@ from app.format.rows.projection import projection
 from app.format.schema.schema import Schema
 from app.overview.repository import OverviewStore
 from app.overview.values import FileQuery, PartitionRecord, TableTotals
-from app.paging import decode_token, encode_token
+from app.paging import PageTokens, unknown_token
 from app.timeline.ports import VersionReader
 from app.versions.service.versions import VersionOf
 
-_DIGEST_DIGITS: Final = 8
-_POSITION: Final = re.compile(r"(?P<version>\d{1,18})-(?P<skip>\d{1,18})-(?P<subject>[0-9a-f]+)", re.ASCII)
+_POSITION: Final = re.compile(r"(?P<version>\d{1,18})-(?P<skip>\d{1,18})", re.ASCII)
 
 
 class ListingRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,21 +98,21 @@ class Overview:
         read: Callable[[int, int, int], list[Any]],
     ) -> Listing:
         """A page. The items of a version never change, so its token contains the number of items before it."""
-        subject = _digest(query)
-        position = None if at.page_token is None else _decode(at.page_token, subject)
+        tokens = PageTokens("files" if query else "partitions", dataset.id, query)
+        position = None if at.page_token is None else _position(tokens.position(at.page_token))
         requested_version = at.version
         if position is not None and at.version is None and at.as_of is None and at.tag is None:
             requested_version = position.version
         version = self.versions.find(dataset, version=requested_version, as_of=at.as_of, tag=at.tag)
         if position is not None and position.version != version:
-            raise _bad_token()
+            raise _other_version()
         skip = 0 if position is None else position.skip
         items = read(version, skip, at.page_size + 1)
         more = len(items) > at.page_size
         return Listing(
             items=items[: at.page_size],
             version=version,
-            next_token=encode_token(f"{version}-{skip + at.page_size}-{subject}") if more else None,
+            next_token=tokens.encode(f"{version}-{skip + at.page_size}") if more else None,
         )
 
 
@@ -123,20 +121,15 @@ class _Position(NamedTuple):
     skip: int
 
 
-def _digest(query: FileQuery | None) -> str:
-    """Identifies a list by its filters, since a position in a list with other filters is another item."""
-    return hashlib.sha256(msgspec.json.encode(query)).hexdigest()[:_DIGEST_DIGITS]
-
-
-def _decode(token: str, subject: str) -> _Position:
-    found = _POSITION.fullmatch(decode_token(token))
-    if found is None or found["subject"] != subject:
-        raise _bad_token()
+def _position(text: str) -> _Position:
+    found = _POSITION.fullmatch(text)
+    if found is None:
+        raise unknown_token()
     return _Position(int(found["version"]), int(found["skip"]))
 
 
-def _bad_token() -> InvalidRequest:
-    detail = "expected next_page_token of the page before, with the same version and filters"
+def _other_version() -> InvalidRequest:
+    detail = "expected next_page_token of the page before, with the same version"
     return InvalidRequest(
-        "page_token is not a token of this list", [FieldError(pointer="/page_token", detail=detail)]
+        "page_token belongs to another version", [FieldError(pointer="/page_token", detail=detail)]
     )

@@ -26,7 +26,7 @@ from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput
 from app.jobs.repository.jobs import JobStore
 from app.jobs.values import Accepted, NewJob, RequestKey, WriteRequest
-from app.paging import Page, decode_token, encode_token
+from app.paging import Page, PageTokens
 from app.quarantine.repository import QuarantineStore
 from app.quarantine.values import QuarantinePart, RecordRange
 
@@ -69,7 +69,8 @@ class Quarantine:
 
         Raises InvalidRequest, CorruptFile.
         """
-        after = None if page_token is None else _position(decode_token(page_token), "/page_token")
+        tokens = PageTokens("quarantine", dataset.id, job_id)
+        after = None if page_token is None else _position(tokens.position(page_token), "/page_token")
         parts = self.index.parts(dataset.tenant_id, dataset.id, job_id, after, page_size + 1)
         items: list[QuarantinedRecord] = []
         size = 0
@@ -77,7 +78,7 @@ class Quarantine:
             with closing(self.files.read(part.file, part.first, part.count)) as records:
                 for number, record in enumerate(records, part.first):
                     if len(items) == page_size or size > _PAGE_BYTES:
-                        return Page(items=items, next_token=encode_token(items[-1].id))
+                        return Page(items=items, next_token=tokens.encode(items[-1].id))
                     items.append(_quarantined(part, number, record))
                     size += len(record.payload)
         return Page(items=items, next_token=None)

@@ -3,10 +3,11 @@
 import contextlib
 import os
 import signal
+import ssl
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 
 import app
@@ -88,13 +89,14 @@ def _start(
     # The owner's URL is not passed on: the processes that serve requests use the role with row level security.
     serving = {**variables, "HEADWATER_MIGRATION_DATABASE_URL": variables["HEADWATER_DATABASE_URL"]}
     # The worker cannot change tenants and keys: it has no login for that.
-    supervisor.start(_server("api", programs.api, serving | administration, port), wait=False)
+    certificate = environment.get("HEADWATER_TLS_CERTIFICATE")
+    supervisor.start(_server("api", programs.api, serving | administration, port, certificate), wait=False)
     without = dict.fromkeys(administration, variables["HEADWATER_DATABASE_URL"])
-    supervisor.start(_server("worker", programs.worker, serving | without, port), wait=False)
+    supervisor.start(_server("worker", programs.worker, serving | without, port, certificate), wait=False)
     # The API is ready once the worker has registered, so one check covers both.
     supervisor.wait_ready("api")
     supervisor.wait_ready("worker")
-    url = f"http://{LOOPBACK}:{port}"
+    url = f"{'https' if certificate else 'http'}://{LOOPBACK}:{port}"
     directory.announce(url, api_key)
     to_standard_error(f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops all processes")
 
@@ -152,28 +154,43 @@ def _operator_key(directory: DataDirectory) -> str:
         ) from None
 
 
-def _server(name: str, arguments: tuple[str, ...], variables: Mapping[str, str], port: int) -> ChildSpec:
+def _server(
+    name: str, arguments: tuple[str, ...], variables: Mapping[str, str], port: int, certificate: str | None
+) -> ChildSpec:
     return ChildSpec(
         name=name,
         command=(sys.executable, "-P", *arguments),
         environment=variables,
-        ready=lambda: answers_ready(port),
+        ready=lambda: answers_ready(port, certificate),
         ready_seconds_max=READY_SECONDS_MAX,
         # A worker ends its running step or releases the job, and the API its open requests.
         stop_seconds_max=20.0,
     )
 
 
-def answers_ready(port: int) -> bool:
-    """Whether the API reports that all its dependencies, a worker included, are available."""
+def answers_ready(port: int, certificate: str | None = None) -> bool:
+    """Whether the API reports that all its dependencies, a worker included, are available.
+
+    `certificate`: the file with the certificate of an API that serves HTTPS. Its names are those of clients' URLs, so
+    they are not compared with the loopback address.
+    """
     connection = HTTPConnection(LOOPBACK, port, timeout=2)
     try:
+        if certificate is not None:
+            connection = HTTPSConnection(LOOPBACK, port, timeout=2, context=_trusting(certificate))
         connection.request("GET", "/health/ready")
         return connection.getresponse().status == 200
     except (OSError, HTTPException):
         return False
     finally:
         connection.close()
+
+
+def _trusting(certificate: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=certificate)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 def _python_path(environment: Mapping[str, str]) -> str:

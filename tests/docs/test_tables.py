@@ -88,7 +88,7 @@ def test_every_setting_is_documented_with_its_default():
     assert set(table) == set(VARIABLES)
     for setting in fields(Settings):
         shown = table[setting.metadata["variable"]]
-        if setting.default in (MISSING, "", ()):
+        if setting.default in (MISSING, None, "", ()):
             continue
         assert shown.strip("`").replace(",", "") == default_of(setting).replace(",", ""), setting.name
 
@@ -97,7 +97,7 @@ def default_of(setting):
     """The default as one would set it."""
     match setting.default:
         case tuple(items):
-            return ",".join(f"{item:.15g}" for item in items)
+            return ",".join(item if isinstance(item, str) else f"{item:.15g}" for item in items)
         case bool(flag):
             return str(flag).lower()
         case float(number):

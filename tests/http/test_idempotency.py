@@ -3,10 +3,14 @@
 import json
 
 import pytest
+from sqlalchemy import select
 
 from app.format.errors import InvalidRequest, Unavailable
 from app.http.problems import is_final
+from app.idempotency.tables import idempotency_keys
+from app.tenants.repository import TenantStore
 from tests.support.http import ORDERS, problem
+from tests.support.service import SCOPES
 
 KEY = {"Idempotency-Key": "k-1"}
 
@@ -80,6 +84,36 @@ def test_a_body_that_does_not_fit_leaves_the_key_free(client):
 def test_malformed_idempotency_key_is_refused(client, key):
     answer = client.post("/datasets", json=ORDERS, headers={"Idempotency-Key": key.encode()})
     problem(answer, 400, "invalid-request")
+
+
+def test_missing_resource_leaves_the_key_free(client, service, receiver):
+    webhook = {"dataset": "orders", "url": receiver.url}
+    problem(client.post("/webhooks", json=webhook, headers=KEY), 404, "not-found")
+    client.post("/datasets", json=ORDERS)
+    assert client.post("/webhooks", json=webhook, headers=KEY).status_code == 201
+
+
+def test_secret_is_replayed_to_its_client_and_stored_encrypted(service, receiver):
+    tenants = TenantStore(service.database)
+    tenant_id = tenants.add_tenant("secretive")
+    client, colleague = (service.client(tenants.add_key(tenant_id, SCOPES).api_key) for _ in range(2))
+    client.post("/datasets", json=ORDERS)
+    webhook = {"dataset": "orders", "url": receiver.url}
+    first = client.post("/webhooks", json=webhook, headers=KEY)
+    secret = first.json()["secret"]
+    retry = client.post("/webhooks", json=webhook, headers=KEY)
+    assert (retry.status_code, retry.content) == (201, first.content)
+    assert retry.headers["idempotency-replayed"] == "true"
+    assert "headwater-sealed" not in retry.headers
+    with service.database.tenant(tenant_id) as connection:
+        stored = connection.execute(select(idempotency_keys)).all()
+    assert b"webhook" not in stored[0].body
+    assert secret not in repr(stored)
+    other = colleague.post("/webhooks", json=webhook, headers=KEY)
+    assert "only the API key of that request" in problem(other, 422, "idempotency-mismatch")["detail"]
+    assert secret not in other.text
+    client.close()
+    colleague.close()
 
 
 def test_failures_of_the_service_are_not_final():

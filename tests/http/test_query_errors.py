@@ -49,3 +49,12 @@ def test_parameter_of_another_resource_is_translated(
 def test_unknown_column_is_named_with_a_similar_one(client: Any, orders: str) -> None:
     refused = problem(client.get(f"{orders}/rows", params={"columns": "id,ide"}), 400, "invalid-request")
     assert refused["detail"] == "columns: there is no column 'ide'; did you mean 'id'?"
+
+
+@pytest.mark.parametrize("time", ["1763683200", "1763683200.5", "1e9", "null", "now"])
+def test_time_that_is_not_rfc_3339_is_refused(client, orders, time):
+    for path, name in (("changes", "since_time"), ("rows", "as_of"), ("timeline", "until_time")):
+        members = problem(client.get(f"{orders}/{path}", params={name: time}), 400, "invalid-request")
+        [error] = members["errors"]
+        assert error["pointer"] == f"/{name}"
+        assert "RFC 3339" in error["detail"]

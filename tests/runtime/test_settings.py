@@ -38,6 +38,10 @@ def test_postgres_url_spellings_are_normalised(spelling):
         ("HEADWATER_WEBHOOK_ALLOW", "hooks.internal, 10.20.0.5/16", "10.20.0.5/16 has host bits set"),
         ("HEADWATER_WEBHOOK_HTTP", "yes", "must be true or false"),
         ("HEADWATER_HEARTBEAT_SECONDS", "40", "a lease must outlast"),
+        ("HEADWATER_TRUSTED_PROXIES", "10.0.0.0/8, proxy", "must be addresses and networks"),
+        ("HEADWATER_CORS_ORIGINS", "https://app.example.com/", "must be origins"),
+        ("HEADWATER_CORS_ORIGINS", "https://*.example.com", "must be origins"),
+        ("HEADWATER_TLS_CERTIFICATE", "/etc/tls/api.pem", "belong together"),
     ],
 )
 def test_invalid_value_is_refused_by_name(variable, value, reason):

@@ -17,7 +17,7 @@ from app.db.session import Database
 from app.format.dataset import DatasetDefinition
 from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
-from app.paging import Page, decode_number, decode_token, page_of
+from app.paging import Page, PageTokens
 
 _SCHEMA_ID_MAX: Final = 2**31 - 1
 
@@ -58,14 +58,15 @@ class CatalogStore:
 
         Raises InvalidRequest for a token that is not valid.
         """
+        tokens = PageTokens("datasets", tenant_id)
         query = self.live.query().order_by(datasets.c.name).limit(page_size + 1)
         if patterns is not None:
             query = query.where(matches_any(datasets.c.name, patterns))
         if page_token is not None:
-            query = query.where(datasets.c.name > decode_token(page_token))
+            query = query.where(datasets.c.name > tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query).all()
-        return page_of(rows, page_size, lambda row: row.definition.name, dataset_of)
+        return tokens.page(rows, page_size, lambda row: row.definition.name, dataset_of)
 
     def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
         """Ends the dataset and cancels its jobs; its name is free at once.
@@ -136,12 +137,13 @@ class CatalogStore:
 
     def schemas(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
         """SchemaVersion items, the latest first. Raises InvalidRequest for a token that is not valid."""
+        tokens = PageTokens("schemas", dataset_id)
         wanted = [schema_versions.c.dataset_id == dataset_id]
         if page_token is not None:
-            wanted.append(schema_versions.c.schema_id < decode_number(page_token, _SCHEMA_ID_MAX))
+            wanted.append(schema_versions.c.schema_id < tokens.number(page_token, _SCHEMA_ID_MAX))
         with self._database.tenant(tenant_id) as connection:
             found = schemas_of(connection, *wanted, limit=page_size + 1)
-        return page_of(found, page_size, lambda item: str(item.schema.id), lambda item: item)
+        return tokens.page(found, page_size, lambda item: str(item.schema.id), lambda item: item)
 
     def add_upload(self, tenant_id: str, upload: Upload) -> None:
         """Records an upload. Raises NotFound if its dataset is gone."""

@@ -40,7 +40,7 @@ from app.consumers.values import (
 from app.db.lease_end import lease_end
 from app.db.session import Database
 from app.format.errors import LeaseLost, NotFound, PreconditionFailed, PreconditionRequired
-from app.paging import Page, decode_token, page_of
+from app.paging import Page, PageTokens
 from app.timeline.tables import commits
 
 _NO_LEASE: Final[dict[str, Any]] = {"member": None, "lease_until": None}
@@ -59,12 +59,13 @@ class ConsumerStore:
 
     def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
         """ConsumerStatus items of every kind, by name. Raises InvalidRequest for a token that is not valid."""
+        tokens = PageTokens("consumers", dataset_id)
         query = _statuses().where(consumers.c.dataset_id == dataset_id)
         if page_token is not None:
-            query = query.where(consumers.c.name > decode_token(page_token))
+            query = query.where(consumers.c.name > tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query.order_by(consumers.c.name).limit(page_size + 1)).all()
-        return page_of(rows, page_size, lambda row: row.name, _status)
+        return tokens.page(rows, page_size, lambda row: row.name, _status)
 
     def put(
         self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, expected: ExpectedRevision

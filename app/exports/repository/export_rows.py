@@ -16,7 +16,7 @@ from app.format.errors import NotFound
 from app.format.identifiers import is_uuid
 from app.jobs.repository.job_row import JOB_COLUMNS, job_from
 from app.jobs.tables import jobs
-from app.paging import Page, decode_id, decode_number, page_of
+from app.paging import Page, PageTokens
 
 _NUMBER_MAX: Final = 2**63 - 1
 _RUN_COLUMNS: Final = (
@@ -46,22 +46,24 @@ def find_export(connection: Connection, export_id: str) -> Export:
 
 def list_exports(connection: Connection, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
     """Export items, the latest first. Raises InvalidRequest for a token that is not valid."""
+    tokens = PageTokens("exports", dataset_id)
     query = _exports().where(exports.c.dataset_id == dataset_id)
     if page_token is not None:
-        query = query.where(exports.c.id < decode_id(page_token))
+        query = query.where(exports.c.id < tokens.id(page_token))
     rows = connection.execute(query.order_by(exports.c.id.desc()).limit(page_size + 1)).all()
     runs = _latest_runs(connection, [row.id for row in rows])
-    return page_of(rows, page_size, lambda row: row.id, lambda row: _export(row, runs.get(row.id, ())))
+    return tokens.page(rows, page_size, lambda row: row.id, lambda row: _export(row, runs.get(row.id, ())))
 
 
 def list_runs(connection: Connection, export_id: str, *, page_size: int, page_token: str | None) -> Page:
     """ExportRun items, the latest first, without their manifests. Raises NotFound, InvalidRequest."""
     find_export(connection, export_id)
+    tokens = PageTokens("export runs", export_id)
     query = _runs().where(export_runs.c.export_id == export_id)
     if page_token is not None:
-        query = query.where(export_runs.c.number < decode_number(page_token, _NUMBER_MAX))
+        query = query.where(export_runs.c.number < tokens.number(page_token, _NUMBER_MAX))
     rows = connection.execute(query.order_by(export_runs.c.number.desc()).limit(page_size + 1)).all()
-    return page_of(rows, page_size, lambda row: str(row.number), _run)
+    return tokens.page(rows, page_size, lambda row: str(row.number), _run)
 
 
 def find_run(connection: Connection, export_id: str, number: int) -> ExportRun:

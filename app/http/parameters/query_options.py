@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from litestar.datastructures import MultiDict
@@ -14,6 +15,10 @@ from app.http.json_body import field_error
 
 OPTIONS = "options"
 """The name of the parameter by which a handler declares its options: `options: Provided[RowOptions]`."""
+
+
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_EXPECTED_TIME: Final = "expected an RFC 3339 time with its zone, such as 2026-11-21T00:00:00Z"
 
 
 def options_type(handler: BaseRouteHandler) -> type[msgspec.Struct] | None:
@@ -39,13 +44,21 @@ def decode_options(query: MultiDict[Any], type_: type[msgspec.Struct]) -> Any:
         for name, texts in sent.items()
         if any("\0" in text for text in texts)
     ]
+    times = _time_options(type_)
+    errors += [
+        FieldError(pointer=f"/{name}", detail=_EXPECTED_TIME)
+        for name, texts in sent.items()
+        # A number would be read as seconds since 1970.
+        if name in times and not all(_DATE.match(text) for text in texts)
+    ]
     values: dict[str, Any] = {name: texts if name in lists else texts[-1] for name, texts in sent.items()}
     try:
         options = msgspec.convert(values, type_, strict=False)
         if not errors:
             return options
     except msgspec.ValidationError:
-        errors += _errors(values, type_)
+        known = {error.pointer for error in errors}
+        errors += [error for error in _errors(values, type_) if error.pointer not in known]
     raise InvalidRequest("; ".join(f"{error.pointer[1:]}: {error.detail}" for error in errors), errors)
 
 
@@ -59,10 +72,25 @@ def list_options(type_: type[msgspec.Struct]) -> frozenset[str]:
     )
 
 
+@cache
+def _time_options(type_: type[msgspec.Struct]) -> frozenset[str]:
+    return frozenset(
+        field.encode_name
+        for field in msgspec.structs.fields(type_)
+        if _has_time(msgspec.inspect.type_info(field.type))
+    )
+
+
 def _has_list(type_: msgspec.inspect.Type) -> bool:
     if isinstance(type_, msgspec.inspect.UnionType):
         return any(_has_list(each) for each in type_.types)
     return isinstance(type_, msgspec.inspect.ListType | msgspec.inspect.VarTupleType)
+
+
+def _has_time(type_: msgspec.inspect.Type) -> bool:
+    if isinstance(type_, msgspec.inspect.UnionType):
+        return any(_has_time(each) for each in type_.types)
+    return isinstance(type_, msgspec.inspect.DateTimeType)
 
 
 def _errors(values: dict[str, Any], type_: type[msgspec.Struct]) -> list[FieldError]:

@@ -11,7 +11,7 @@ from app.db.any_of import matches_any
 from app.jobs.repository.job_row import JOB_COLUMNS, job_from
 from app.jobs.tables import UNFINISHED, jobs
 from app.jobs.values import JobFilter
-from app.paging import Page, decode_id, encode_token, page_of, unknown_token
+from app.paging import Page, PageTokens, unknown_token
 
 SCANNED_MAX: Final = 10_000
 """The most jobs that a page scans. A page that finds too few of them ends there, with a token for the rest."""
@@ -19,6 +19,7 @@ SCANNED_MAX: Final = 10_000
 
 def list_jobs(
     connection: Connection,
+    tenant_id: str,
     wanted: JobFilter,
     *,
     page_size: int,
@@ -26,6 +27,7 @@ def list_jobs(
     scanned_max: int = SCANNED_MAX,
 ) -> Page:
     """Raises InvalidRequest for a token that is not valid."""
+    tokens = job_tokens(tenant_id, wanted)
     conditions: list[ColumnElement[bool] | TextClause] = []
     if wanted.dataset_id is not None:
         conditions.append(jobs.c.dataset_id == wanted.dataset_id)
@@ -33,7 +35,7 @@ def list_jobs(
         # Of these there are few, and they have an index of their own.
         conditions.append(UNFINISHED)
     if page_token is not None:
-        conditions.append(jobs.c.seq < _sequence_number(connection, page_token))
+        conditions.append(jobs.c.seq < _sequence_number(connection, tokens.id(page_token)))
     newest = select(*JOB_COLUMNS, jobs.c.seq).where(*conditions).order_by(jobs.c.seq.desc())
     scanned = newest.limit(scanned_max).subquery()
     found = select(scanned).order_by(scanned.c.seq.desc()).limit(page_size + 1)
@@ -45,21 +47,24 @@ def list_jobs(
         granted = select(datasets.c.id).where(matches_any(datasets.c.name, wanted.datasets))
         found = found.where(scanned.c.dataset_id.in_(granted))
     rows = connection.execute(found).all()
-    page = page_of(rows, page_size, lambda row: row.id, _job)
+    page = tokens.page(rows, page_size, lambda row: row.id, _job)
     unfiltered = wanted.kinds is None and wanted.states is None and wanted.datasets is None
     if page.next_token is not None or unfiltered:
         return page
     last = connection.execute(
         select(jobs.c.id).where(*conditions).order_by(jobs.c.seq.desc()).offset(scanned_max - 1).limit(1)
     ).scalar_one_or_none()
-    return Page(items=page.items, next_token=None if last is None else encode_token(last))
+    return Page(items=page.items, next_token=None if last is None else tokens.encode(last))
 
 
-def _sequence_number(connection: Connection, page_token: str) -> int:
+def job_tokens(tenant_id: str, wanted: JobFilter) -> PageTokens:
+    """The tokens of a list of jobs."""
+    return PageTokens("jobs", tenant_id, wanted)
+
+
+def _sequence_number(connection: Connection, job_id: str) -> int:
     """Where the job of a token stands. The token has its id: the number counts the jobs of all tenants."""
-    number = connection.execute(
-        select(jobs.c.seq).where(jobs.c.id == decode_id(page_token))
-    ).scalar_one_or_none()
+    number = connection.execute(select(jobs.c.seq).where(jobs.c.id == job_id)).scalar_one_or_none()
     if number is None:
         raise unknown_token()
     return number

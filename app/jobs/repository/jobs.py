@@ -95,7 +95,7 @@ class JobStore:
     def page(self, tenant_id: str, wanted: JobFilter, *, page_size: int, page_token: str | None) -> Page:
         """Jobs, the newest first. Raises InvalidRequest for a token that is not valid."""
         with self._database.tenant(tenant_id) as connection:
-            return list_jobs(connection, wanted, page_size=page_size, page_token=page_token)
+            return list_jobs(connection, tenant_id, wanted, page_size=page_size, page_token=page_token)
 
     def find_by_key(
         self, tenant_id: str, dataset_id: str, idempotency_key: str, request_hash: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -34,6 +32,7 @@ from app.format.file_group import FileKind
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
 from app.format.rows.projection import check_partitions, projection
 from app.format.schema.schema import Schema
+from app.paging import PageTokens, unknown_token
 from app.reads.ports import TableReaderPort
 from app.reads.values import RowPage
 from app.sql.conditions.evaluate import matches
@@ -148,7 +147,7 @@ class ReadTable:
             rows=self._shown(dataset, selection, position.version, rows),
             version=position.version,
             schema_id=selection.shown.id,
-            next_page_token=None if following is None else _encode(following),
+            next_page_token=None if following is None else _encode(dataset, query, following),
         )
 
     def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
@@ -160,9 +159,9 @@ class ReadTable:
 
     def _start(self, dataset: Dataset, query: RowQuery) -> _RowPosition:
         if query.page_token is not None:
-            position = _decode(query.page_token)
+            position = _decode(dataset, query, query.page_token)
             if position.version > dataset.version or query.version not in (None, position.version):
-                raise _bad_token()
+                raise _other_version()
             self.versions.check(dataset, position.version)
             return position
         version = self.versions.find(dataset, version=query.version, as_of=query.as_of, tag=query.tag)
@@ -330,17 +329,24 @@ def _taken(rows: pa.Table, chosen: npt.NDArray[np.int64]) -> pa.Table:
     return rows.filter(pa.array(mask))
 
 
-def _encode(position: _RowPosition) -> str:
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode(position)).decode()
+def _tokens(dataset: Dataset, query: RowQuery) -> PageTokens:
+    """The tokens of the rows that a query selects. It may return other columns of them on each page."""
+    return PageTokens("rows", dataset.id, query.query_type, query.where, query.partitions)
 
 
-def _decode(token: str) -> _RowPosition:
+def _encode(dataset: Dataset, query: RowQuery, position: _RowPosition) -> str:
+    return _tokens(dataset, query).encode(msgspec.json.encode(position).decode())
+
+
+def _decode(dataset: Dataset, query: RowQuery, token: str) -> _RowPosition:
     try:
-        return msgspec.msgpack.decode(base64.urlsafe_b64decode(token), type=_RowPosition)
-    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
-        raise _bad_token() from error
+        return msgspec.json.decode(_tokens(dataset, query).position(token), type=_RowPosition)
+    except msgspec.MsgspecError:
+        raise unknown_token() from None
 
 
-def _bad_token() -> InvalidRequest:
-    detail = "expected the next_page_token of an earlier page of this dataset, with the same version"
-    return InvalidRequest("the page token is not valid", [FieldError(pointer="/page_token", detail=detail)])
+def _other_version() -> InvalidRequest:
+    detail = "expected next_page_token of the page before, with the same version"
+    return InvalidRequest(
+        "page_token belongs to another version", [FieldError(pointer="/page_token", detail=detail)]
+    )

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 from app.db.session import Database
 from app.format.errors import NotFound
 from app.format.identifiers import is_uuid, new_id
-from app.paging import Page, decode_id, decode_token, page_of
+from app.paging import Page, PageTokens
 from app.tenants.repository.credentials import LIVE
 from app.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_of, tenant_of
 from app.tenants.tables import api_keys, tenants
@@ -60,12 +60,13 @@ class AdministrationStore:
 
     def tenants(self, *, page_size: int, page_token: str | None) -> Page:
         """Tenant items by name. Raises InvalidRequest for a token that is not valid."""
+        tokens = PageTokens("tenants")
         query = select(*TENANT_COLUMNS).order_by(tenants.c.name).limit(page_size + 1)
         if page_token is not None:
-            query = query.where(tenants.c.name > decode_token(page_token))
+            query = query.where(tenants.c.name > tokens.position(page_token))
         with self._database.administration() as connection:
             rows = connection.execute(query).all()
-        return page_of(rows, page_size, lambda row: row.name, tenant_of)
+        return tokens.page(rows, page_size, lambda row: row.name, tenant_of)
 
     def set_state(self, reference: str, state: TenantState, reason: str | None) -> Tenant:
         """Suspends a tenant, or lets it write again. `reason` is stored with a suspension. Raises NotFound."""
@@ -99,13 +100,14 @@ class AdministrationStore:
 
     def keys(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
         """ApiKey items of a tenant, the newest first. Raises InvalidRequest for a token that is not valid."""
+        tokens = PageTokens("keys", tenant_id)
         query = select(*KEY_COLUMNS).where(api_keys.c.tenant_id == tenant_id)
         query = query.order_by(api_keys.c.id.desc()).limit(page_size + 1)
         if page_token is not None:
-            query = query.where(api_keys.c.id < decode_id(page_token))
+            query = query.where(api_keys.c.id < tokens.id(page_token))
         with self._database.administration() as connection:
             rows = connection.execute(query).all()
-        return page_of(rows, page_size, lambda row: row.id, key_of)
+        return tokens.page(rows, page_size, lambda row: row.id, key_of)
 
     def revoke_key(self, tenant_id: str, key_id: str) -> None:
         """Revokes a key, at once and for good. Raises NotFound if the tenant has no such key."""

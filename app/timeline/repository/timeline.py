@@ -18,7 +18,7 @@ from app.format.schema.schema import Schema
 from app.jobs.repository.commit_slots import release_slot
 from app.jobs.tables import instants, jobs
 from app.jobs.values import JobState
-from app.paging import Page, decode_token, page_of
+from app.paging import Page, PageTokens
 from app.timeline.instants import EVERY_INSTANT, InstantFilter
 from app.timeline.ports import OutcomeUnknown
 from app.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
@@ -127,12 +127,13 @@ class TimelineStore:
         wanted: InstantFilter = EVERY_INSTANT,
     ) -> Page:
         """InstantRecord items, latest request first. Raises InvalidRequest for a token that is not valid."""
+        tokens = instant_tokens(dataset_id, wanted)
         conditions = [instants.c.dataset_id == dataset_id, *chosen_instants(wanted)]
         if page_token is not None:
-            conditions.append(instants.c.id < decode_token(page_token))
+            conditions.append(instants.c.id < tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:
             found = latest_instants(connection, *conditions, limit=page_size + 1)
-        return page_of(found, page_size, lambda record: record.id, lambda record: record)
+        return tokens.page(found, page_size, lambda record: record.id, lambda record: record)
 
     def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
         """The latest version committed at or before `moment`; 0 if there is none."""
@@ -207,3 +208,8 @@ def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) 
     return Published(
         version=committed_version, first_offset=after if own_version is None else first, next_offset=after
     )
+
+
+def instant_tokens(dataset_id: str, wanted: InstantFilter) -> PageTokens:
+    """The tokens of the timeline, also of what is archived."""
+    return PageTokens("timeline", dataset_id, wanted)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.catalog.values import Dataset
-from app.paging import Page, decode_token, encode_token
+from app.paging import Page
 from app.timeline.files import TimelineFileStore
 from app.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
 from app.timeline.repository.archives import TimelineArchiveStore
-from app.timeline.repository.timeline import TimelineStore
+from app.timeline.repository.timeline import TimelineStore, instant_tokens
 
 # The most archives that one page reads. A page that they do not fill ends there, with a token for the rest.
 ARCHIVES_MAX: Final = 16
@@ -36,7 +36,8 @@ class ReadTimeline:
 
         Raises InvalidRequest for a token that is not valid, CorruptFile.
         """
-        before = None if page_token is None else decode_token(page_token)
+        tokens = instant_tokens(dataset.id, wanted)
+        before = None if page_token is None else tokens.position(page_token)
         # The catalogue first: entries that are archived meanwhile are then found in both, and listed once.
         page = self.timeline.instants(
             dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token, wanted=wanted
@@ -51,14 +52,14 @@ class ReadTimeline:
             if number == ARCHIVES_MAX:
                 # All later entries have been read.
                 kept = [found[each] for each in latest if each > archive.last_instant][:page_size]
-                return Page(items=kept, next_token=encode_token(_just_after(archive.last_instant)))
+                return Page(items=kept, next_token=tokens.encode(_just_after(archive.last_instant)))
             for record in self.files.read(archive, before, wanted, page_size + 1):
                 found.setdefault(record.id, record)
         latest = sorted(found, reverse=True)
         more = len(latest) > page_size or page.next_token is not None
         return Page(
             items=[found[each] for each in latest[:page_size]],
-            next_token=encode_token(latest[page_size - 1]) if more else None,
+            next_token=tokens.encode(latest[page_size - 1]) if more else None,
         )
 
 

@@ -20,7 +20,7 @@ from app.jobs.repository.job_locks import held_by
 from app.jobs.tables import instants, jobs
 from app.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.jobs.values import Claim
-from app.paging import Page, decode_token, page_of
+from app.paging import Page, PageTokens
 from app.timeline.repository.kept_versions import NAME_LIVES, check_kept, share_history_at_head
 from app.timeline.tables import commits, named_versions
 
@@ -72,15 +72,16 @@ class NamedVersionStore:
         page_token: str | None,
     ) -> Page:
         """NamedVersion items by name, of one kind or all. Raises InvalidRequest for an unknown page token."""
+        tokens = PageTokens("named versions", dataset_id, kind)
         wanted: list[ColumnElement[bool]] = [named_versions.c.dataset_id == dataset_id, NAME_LIVES]
         if kind is not None:
             wanted.append(named_versions.c.kind == kind.value)
         if page_token is not None:
-            wanted.append(named_versions.c.name > decode_token(page_token))
+            wanted.append(named_versions.c.name > tokens.position(page_token))
         query = select(*_COLUMNS).where(*wanted).order_by(named_versions.c.name).limit(page_size + 1)
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query).all()
-        return page_of(rows, page_size, lambda row: row.name, _named_version)
+        return tokens.page(rows, page_size, lambda row: row.name, _named_version)
 
     def add_automatic(self, tenant_id: str, dataset_id: str, name: str, before: datetime) -> int | None:
         """Tags the last version that was committed before the moment; returns it.

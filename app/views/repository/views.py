@@ -23,7 +23,7 @@ from app.jobs.repository.job_row import get_job
 from app.jobs.repository.replays import keep_key, replayed_job
 from app.jobs.tables import instants, jobs
 from app.jobs.values import Accepted, Claim, Job, JobKind, JobState, NewJob, WriteRequest
-from app.paging import Page, decode_token, page_of
+from app.paging import Page, PageTokens
 from app.timeline.tables import commits
 from app.views.repository.participant import ViewParticipant
 from app.views.tables import view_inputs, views
@@ -124,14 +124,15 @@ class ViewStore:
 
         Raises InvalidRequest for a token that is not valid.
         """
+        tokens = PageTokens("views", tenant_id)
         query = _VIEWS.order_by(datasets.c.name).limit(page_size + 1)
         if patterns is not None:
             query = query.where(matches_any(datasets.c.name, patterns))
         if page_token is not None:
-            query = query.where(datasets.c.name > decode_token(page_token))
+            query = query.where(datasets.c.name > tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:
             found = _views(connection, connection.execute(query).all())
-        return page_of(found, page_size, lambda view: view.dataset.definition.name, lambda view: view)
+        return tokens.page(found, page_size, lambda view: view.dataset.definition.name, lambda view: view)
 
     def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
         """Pauses or resumes the refreshes of a view, which must still be at `revision`.

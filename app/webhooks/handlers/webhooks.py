@@ -68,7 +68,7 @@ async def create_webhook(
         return Created(webhook_with_secret(made, secret), path=webhook_path(made.id), revision=made.revision)
 
     # The URL is resolved, which may take long.
-    return await idempotency.run(create, threads=outbound)
+    return await idempotency.run(create, threads=outbound, secret=True)
 
 
 @get(

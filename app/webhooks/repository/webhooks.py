@@ -20,7 +20,7 @@ from app.db.lease_end import lease_end
 from app.db.session import Database
 from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
-from app.paging import Page, decode_id, page_of
+from app.paging import Page, PageTokens
 from app.partitions.repository.marks import lock_events
 from app.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
@@ -115,16 +115,17 @@ class WebhookStore:
         patterns: Collection[str] | None = None,
     ) -> Page:
         """Webhook items, the newest first; of datasets whose names match a pattern, unless None."""
+        tokens = PageTokens("webhooks", tenant_id, dataset_id)
         query = select_webhooks().order_by(webhooks.c.id.desc()).limit(page_size + 1)
         if patterns is not None:
             query = query.where(matches_any(datasets.c.name, patterns))
         if dataset_id is not None:
             query = query.where(webhooks.c.dataset_id == dataset_id)
         if page_token is not None:
-            query = query.where(webhooks.c.id < decode_id(page_token))
+            query = query.where(webhooks.c.id < tokens.id(page_token))
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query).all()
-        return page_of(rows, page_size, lambda row: row.id, webhook_of)
+        return tokens.page(rows, page_size, lambda row: row.id, webhook_of)
 
     def change(
         self,
@@ -217,6 +218,7 @@ class WebhookStore:
         page_token: str | None,
     ) -> Page:
         """Delivery items, the newest first. Raises NotFound."""
+        tokens = PageTokens("deliveries", webhook_id, state)
         query = (
             select(*DELIVERY_COLUMNS)
             .where(webhook_deliveries.c.webhook_id == webhook_id)
@@ -226,11 +228,11 @@ class WebhookStore:
         if state is not None:
             query = query.where(webhook_deliveries.c.state == state.value)
         if page_token is not None:
-            query = query.where(webhook_deliveries.c.id < decode_id(page_token))
+            query = query.where(webhook_deliveries.c.id < tokens.id(page_token))
         with self._database.tenant(tenant_id) as connection:
             find_webhook(connection, webhook_id)
             rows = connection.execute(query).all()
-        return page_of(rows, page_size, lambda row: row.id, delivery_of)
+        return tokens.page(rows, page_size, lambda row: row.id, delivery_of)
 
     def delivery(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
         """Raises NotFound."""

@@ -10,10 +10,9 @@ import pytest
 from app.catalog.values import Dataset
 from app.format.errors import InvalidRequest
 from app.format.identifiers import new_id
-from app.jobs.repository.job_lists import list_jobs
+from app.jobs.repository.job_lists import job_tokens, list_jobs
 from app.jobs.tasks import CompactionTask
 from app.jobs.values import Job, JobFilter, JobKind, JobState
-from app.paging import encode_token
 from tests.support.lakehouse import definition, new_job
 from tests.support.store_fixtures import Stores
 
@@ -32,6 +31,7 @@ def ids(stores: Stores, tenant_id: str, *, scanned_max: int = 100, page_size: in
         with stores.database.tenant(tenant_id) as connection:
             page = list_jobs(
                 connection,
+                tenant_id,
                 JobFilter(**wanted),
                 page_size=page_size,
                 page_token=token,
@@ -76,7 +76,9 @@ def test_another_tenants_jobs_are_not_listed(stores: Stores, tenant_id: str, dat
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
     assert ids(stores, other) == [[]]
     with pytest.raises(InvalidRequest):
-        stores.jobs.page(other, JobFilter(), page_size=2, page_token=encode_token(job.id))
+        stores.jobs.page(
+            other, JobFilter(), page_size=2, page_token=job_tokens(other, JobFilter()).encode(job.id)
+        )
 
 
 def test_a_page_passes_over_a_bounded_number_of_jobs(
@@ -108,7 +110,10 @@ def test_a_job_that_is_accepted_meanwhile_shifts_no_page(
     assert second.next_token is None
 
 
-@pytest.mark.parametrize("token", ["nonsense", encode_token("7"), encode_token("0" * 32)])
-def test_malformed_page_token_of_jobs_is_refused(stores: Stores, tenant_id: str, token: str) -> None:
+@pytest.mark.parametrize("position", [None, "7", "0" * 32])
+def test_malformed_page_token_of_jobs_is_refused(
+    stores: Stores, tenant_id: str, position: str | None
+) -> None:
+    token = "nonsense" if position is None else job_tokens(tenant_id, JobFilter()).encode(position)
     with pytest.raises(InvalidRequest):
         stores.jobs.page(tenant_id, JobFilter(), page_size=2, page_token=token)

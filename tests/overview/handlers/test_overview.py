@@ -141,7 +141,7 @@ def test_listing_keeps_its_version_and_earlier_versions_are_listed(
     assert problem(client.get(f"{visits}/files", params=token), 400, "invalid-request")["errors"] == [
         {
             "pointer": "/page_token",
-            "detail": "expected next_page_token of the page before, with the same version and filters",
+            "detail": "expected next_page_token of the page before, with the same version",
         }
     ]
     other = {"kind": "base", "page_token": first["next_page_token"]}
