@@ -55,17 +55,20 @@ def new_datasets(tenant: Service, count: int) -> list[str]:
         return [answer.raise_for_status().json()["id"] for answer in made]
 
 
-async def write(connection: Connection, source: Iterator[bytes]) -> float:
+async def write(tenant: Service, source: Iterator[bytes]) -> float:
     """Seconds from a write's request to the answer that it is committed."""
+    connection = await Connection.open(tenant.url)
     sent = time.perf_counter()
     status, body = await connection.ask(next(source))
+    seconds = time.perf_counter() - sent
+    connection.writer.close()
     # 202: it was not committed within the longest wait.
     if status not in {200, 202}:
         raise SystemExit(f"a write was answered with {status}: {body.decode()}")
     job = msgspec.json.decode(body)
     if job["state"] not in {"succeeded", "queued", "running"}:
         raise SystemExit(f"a write has {job['state']}: {job['error']}")
-    return time.perf_counter() - sent
+    return seconds
 
 
 @asynccontextmanager
@@ -74,9 +77,8 @@ async def backlog(noisy: list[tuple[Service, str]], writers: int, rows: int) -> 
     done = Backlog()
 
     async def keep(tenant: Service, source: Iterator[bytes]) -> None:
-        connection = await Connection.open(tenant.url)
         while True:
-            await write(connection, source)
+            await write(tenant, source)
             done.committed += 1
 
     sources = [
@@ -101,10 +103,9 @@ async def measure(
     """One line of the table: the quiet tenant's writes beside these datasets of noisy tenants."""
     async with backlog(noisy, given["writers"], given["rows"]) as done:
         source = requests(quiet, dataset, rows=1, keys=_KEYS, wait=True)
-        connection = await Connection.open(quiet.url)
         began, before, waits = time.perf_counter(), done.committed, []
         for _ in range(given["writes"]):
-            waits.append(await write(connection, source))
+            waits.append(await write(quiet, source))
             await asyncio.sleep(given["pause"])
         seconds = time.perf_counter() - began
         return {

@@ -220,7 +220,16 @@ def test_credential_session_reads_only_its_own_key(stores: Stores, victim: str) 
 # Who has work, and since when; never what the work is.
 RELAY_COLUMNS = {
     "jobs": {"tenant_id", "dataset_id", "state", "kind", "lane", "lease_until", "created_at", "seq"},
-    "consumers": {"tenant_id", "dataset_id", "name", "kind", "position", "lease_until", "wake_at"},
+    "consumers": {
+        "tenant_id",
+        "dataset_id",
+        "name",
+        "kind",
+        "position",
+        "lease_until",
+        "wake_at",
+        "moved_at",
+    },
     "heads": {"tenant_id", "dataset_id", "next_offset", "unkept_since"},
     table_maintenance.name: {"tenant_id", "dataset_id", "wake_at", "lease_until"},
 }
