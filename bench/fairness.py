@@ -1,9 +1,9 @@
 """A quiet tenant beside noisy ones: its single small writes, each waited for, with 0, 1, 10 and 50 noisy tenants.
 
 Every noisy tenant keeps a backlog in each of its datasets: two writers by default, each of which sends its next write
-when the last one is committed, so that a group of writes waits whenever one runs. The quiet tenant sends one write, waits until
-it is committed, and pauses. All of it is on one machine: the API, the worker and this process share its cores, so the
-times beside many tenants also contain the load of these.
+when the last one is committed, so that a group of writes waits whenever one runs. The quiet tenant sends one write,
+waits until it is committed, and pauses. All of it is on one machine: the API, the worker and this process share its
+cores, so the times beside many tenants also contain the load of these.
 """
 
 from __future__ import annotations
