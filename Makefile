@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-write
+	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-fairness bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,7 +72,7 @@ typescript: ## build and test the TypeScript package from openapi/openapi.json (
 
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
 # and leaves bench/results/NAME.json. docs/performance.md explains them.
-BENCHES := latency upsert feed exports reads clustering compaction memory small-writes waiting planning
+BENCHES := latency upsert feed exports reads clustering compaction memory small-writes waiting fairness planning
 bench: ## measure the service by itself
 	@$(MAKE) --no-print-directory $(addprefix bench-,$(BENCHES))
 
@@ -105,6 +105,9 @@ bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 
 bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and their memory
 	@$(BIN)/python -m bench.waiting $(BENCH)
+
+bench-fairness: setup ## the small writes of a quiet tenant beside 1, 10 and 50 noisy tenants
+	@$(BIN)/python -m bench.fairness $(BENCH)
 
 bench-planning: setup ## planning and committing a write as files, versions and instants grow
 	@$(BIN)/python -m bench.planning $(BENCH)

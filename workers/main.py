@@ -17,13 +17,14 @@ import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.composition import stores_on
 from app.consumers.repository.followers import FollowerStore
 from app.consumers.service.run_followers import Follow
+from app.db.rotation import Rotation
 from app.db.session import Database
 from app.format.errors import Unavailable
 from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.service.relay import Relay
-from app.jobs.values import JobQueue
+from app.jobs.values import DERIVED_WRITES, PLAIN_WRITES, JobQueue
 from app.maintenance.compose import maintenance_store
 from app.maintenance.service.run_maintenance import RunMaintenance
 from app.messaging.announcements import Announcements
@@ -94,13 +95,7 @@ def _serve(
     )
     platform = Platform.on(settings, stores, relay.wake)
     worker = WorkerContext(platform=platform, engine=engine, id=worker_id)
-    writes = Runner(
-        run_writes(worker),
-        name="writes",
-        threads=settings.worker_threads,
-        per_dataset_max=settings.dataset_writers_max,
-        stopping=stopping,
-    )
+    writes, derived = _write_runners(worker, stopping)
     tasks = Runner(
         run_tasks(worker),
         name="tasks",
@@ -117,11 +112,11 @@ def _serve(
         stopping=stopping,
     )
     policy_runner, policy_poller = _maintenance(worker, stopping)
-    runners = (writes, tasks, follow, policy_runner)
+    runners = (writes, derived, tasks, follow, policy_runner)
     poller = Poller(
         [
-            PollSource(find=partial(_waiting, stores.jobs, JobQueue.WRITES), runner=writes),
-            PollSource(find=partial(_waiting, stores.jobs, JobQueue.TASKS), runner=tasks),
+            PollSource(find=partial(_waiting, stores.jobs, JobQueue.WRITES, Rotation()), runner=writes),
+            PollSource(find=partial(_waiting, stores.jobs, JobQueue.TASKS, Rotation()), runner=tasks),
             PollSource(find=followers.due, runner=follow),
         ],
         poll_seconds=settings.poll_seconds,
@@ -151,6 +146,33 @@ def _serve(
             _log.warning("some work did not end in time; another worker takes it over when its leases expire")
         relay.wake()
         _deregister(workers, worker_id)
+
+
+def _write_runners(worker: WorkerContext, stopping: threading.Event) -> tuple[Runner, Runner]:
+    """The runners of writes whose rows were sent, and of those whose rows are made by long Spark jobs.
+
+    All are notified to the first. Each hands a dataset over to the other when a write of the other is next in it.
+    """
+    settings = worker.platform.settings
+
+    def wake_plain(tenant_id: str, dataset_id: str) -> None:
+        plain.wake(tenant_id, dataset_id)
+
+    derived = Runner(
+        run_writes(worker, kinds=DERIVED_WRITES, hand_over=wake_plain),
+        name="derived",
+        threads=settings.derived_threads,
+        per_dataset_max=settings.dataset_writers_max,
+        stopping=stopping,
+    )
+    plain = Runner(
+        run_writes(worker, kinds=PLAIN_WRITES, hand_over=derived.wake),
+        name="writes",
+        threads=settings.worker_threads,
+        per_dataset_max=settings.dataset_writers_max,
+        stopping=stopping,
+    )
+    return plain, derived
 
 
 def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runner, Poller]:
@@ -191,8 +213,8 @@ def _housekeeping(platform: Platform, stop: threading.Event) -> list[threading.T
     ]
 
 
-def _waiting(jobs: JobStore, queue: JobQueue, limit: int) -> list[tuple[str, str]]:
-    return [(each.tenant_id, each.dataset_id) for each in jobs.runnable(limit, queue)]
+def _waiting(jobs: JobStore, queue: JobQueue, rotation: Rotation, limit: int) -> list[tuple[str, str]]:
+    return [(each.tenant_id, each.dataset_id) for each in jobs.runnable(limit, queue, rotation)]
 
 
 def _configure_logging() -> None:

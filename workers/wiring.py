@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.consumers.followers import ConsumerKind, Follower
@@ -37,14 +38,26 @@ class WorkerContext:
     id: str
 
 
-def run_writes(worker: WorkerContext) -> RunWrites:
-    """The queue of writes."""
+def _keep(_tenant_id: str, _dataset_id: str) -> None:
+    """Hands nothing over: a use case that runs writes of every kind has no other to leave one to."""
+
+
+def run_writes(
+    worker: WorkerContext,
+    *,
+    kinds: frozenset[JobKind] | None = None,
+    hand_over: Callable[[str, str], None] = _keep,
+) -> RunWrites:
+    """The queue of writes, as far as they are of these kinds (None: all).
+
+    `hand_over` is called with a tenant and a dataset whose next write is of another kind.
+    """
     platform, engine = worker.platform, worker.engine
     stagers: dict[JobKind, InputStager] = {
         **views.stagers(platform, engine),
         **versions.stagers(platform, engine),
     }
-    return writes.run_writes(platform, engine, worker.id, stagers)
+    return writes.run_writes(platform, engine, worker.id, stagers, kinds=kinds, hand_over=hand_over)
 
 
 def run_tasks(worker: WorkerContext) -> RunTasks:

@@ -1,8 +1,20 @@
-"""The interface of tasks to Spark."""
+"""The interface of jobs to Spark."""
 
 from __future__ import annotations
 
 from typing import Protocol
+
+from app.jobs.values import Job
+
+
+def engine_tag(job: Job) -> str:
+    """Identifies what an attempt at a job, or at the group that it leads, runs on Spark, and its tenant."""
+    return f"{job.tenant_id}/{job.id}-{job.epoch}"
+
+
+def tenant_of_tag(tag: str) -> str:
+    """The tenant of an `engine_tag`."""
+    return tag.partition("/")[0]
 
 
 class TaskProgress(Protocol):

@@ -116,6 +116,9 @@ jobs: Final = Table(
     of_transaction(),
     Index("jobs_accepted", "tenant_id", "seq"),
     Index("jobs_of_dataset", "tenant_id", "dataset_id", "seq"),
+    # What waits and what runs of each queue, for the polls.
+    Index("jobs_queued", "lane", "tenant_id", "dataset_id", postgresql_where=text("state = 'queued'")),
+    Index("jobs_running", "lane", "tenant_id", "dataset_id", postgresql_where=text("state = 'running'")),
     Index("jobs_unfinished", "tenant_id", "dataset_id", "seq", postgresql_where=UNFINISHED),
     Index(
         "jobs_transaction", "tenant_id", "transaction_id", postgresql_where=text("transaction_id IS NOT NULL")

@@ -40,6 +40,12 @@ class JobKind(str, Enum):
     ROLLBACK = "rollback"
 
 
+DERIVED_WRITES: Final = frozenset({JobKind.REFRESH, JobKind.RESTORE, JobKind.ROLLBACK})
+"""Writes whose rows are made when they run, by Spark jobs that may take long. Each has a commit of its own."""
+PLAIN_WRITES: Final = frozenset({JobKind.WRITE})
+"""Writes whose rows were sent."""
+
+
 class JobQueue(str, Enum):
     """The queue of a job: writes of a dataset run one group after another, tasks beside them."""
 
@@ -253,12 +259,16 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a claim; times in seconds."""
+    """The limits of a claim; times in seconds.
+
+    `kinds`: the writes that may be claimed; None for all. Those of other kinds keep their places in the queue.
+    """
 
     lease_seconds: float
     group_jobs_max: int
     dataset_writers_max: int
     attempts_max: int
+    kinds: frozenset[JobKind] | None = None
 
 
 class RunnableDataset(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from sqlalchemy.pool import NullPool
 
 import migrations
 from app.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
-from app.format.errors import NotFound
+from app.format.errors import NotFound, Unavailable
 from app.tenants.repository.administration import AdministrationStore
 from app.tenants.values import KeyScope, NewKey
 
@@ -25,6 +26,9 @@ DEFAULT_TENANT_ID: Final = "00000000-0000-7000-8000-000000000001"
 
 OPERATOR_SCOPES: Final = tuple(KeyScope)
 _LOCK: Final = 0x68656164776174  # "headwat": the advisory lock of a process that initialises a database
+# Longer than the migrations of a release take.
+_LOCK_SECONDS_MAX: Final = 1_800.0
+_LOCK_PAUSE_SECONDS: Final = 0.1
 
 
 class BootstrapResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,8 +52,8 @@ def initialise(
 
     May be called repeatedly and by several processes at once. `database_url`: the schema's owner. `application_url`:
     its login gets the roles of the service (default: the owner). `administration_url`: its login gets the role that
-    administers tenants and keys. `api_key`: the operator key to use instead of a new
-    one. Raises ValueError if it does not have the form of a key.
+    administers tenants and keys. `api_key`: the operator key to use instead of a new one. Raises ValueError if it does
+    not have the form of a key, Unavailable if another call does not end.
     """
     with _alone(database_url) as connection:
         migrate(connection)
@@ -80,7 +84,15 @@ def _alone(database_url: str) -> Iterator[Connection]:
     """A connection with the advisory lock, for which a second caller waits."""
     engine = create_engine(make_url(database_url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
     with engine.connect() as connection:
-        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
+        # A transaction that waits for the lock would be waited for by migrations that build an index concurrently.
+        deadline = time.monotonic() + _LOCK_SECONDS_MAX
+        while not connection.execute(
+            text("SELECT pg_try_advisory_lock(:lock)"), {"lock": _LOCK}
+        ).scalar_one():
+            connection.commit()
+            if time.monotonic() > deadline:
+                raise Unavailable("another initialisation has not ended; run this one again")
+            time.sleep(_LOCK_PAUSE_SECONDS)
         connection.commit()
         # Closing the connection releases the lock, also after a failure.
         yield connection

@@ -26,6 +26,7 @@ from app.format.errors import AggregateOverflow, CorruptFile, DuplicateKey, Head
 from app.format.instant import Action, RowCounts
 from app.format.paths import attempt_name
 from app.format.quarantine import QuarantineFile
+from app.jobs.engine import engine_tag
 from app.jobs.values import Claim, Job, JobKind, instant_action
 from app.timeline.values import Advance, Fenced, JobOutcome, NewCommit, Overtaken, Published
 from app.writes.ports import RestoredVersion, StagedInput
@@ -293,7 +294,7 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
             jobs.setdefault(job.dataset_id, []).append(job)
         return cls(
             tenant_id=leader.tenant_id,
-            tag=f"{leader.id}-{leader.epoch}",
+            tag=engine_tag(leader),
             together=leader.transaction_id is not None,
             parts=tuple(Claimed(dataset_id=dataset, jobs=tuple(each)) for dataset, each in jobs.items()),
         )

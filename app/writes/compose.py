@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+import msgspec
 
 from app.files.lookups.key_search import KeySearch
 from app.files.quarantine_file import QuarantineFileStore
@@ -48,9 +50,15 @@ def dependencies(platform: Platform, writes: AcceptWrite, memory: MemoryBudget) 
 
 
 def run_writes(
-    platform: Platform, engine: WriteEngine, owner: str, stagers: Mapping[JobKind, InputStager]
+    platform: Platform,
+    engine: WriteEngine,
+    owner: str,
+    stagers: Mapping[JobKind, InputStager],
+    *,
+    kinds: frozenset[JobKind] | None,
+    hand_over: Callable[[str, str], None],
 ) -> RunWrites:
-    """Runs writes in a worker, which `owner` names."""
+    """Runs writes of these kinds (None: all) in a worker, which `owner` names."""
     return RunWrites(
         catalog=platform.stores.catalog,
         jobs=platform.stores.jobs,
@@ -60,7 +68,8 @@ def run_writes(
         kept=platform.leases,
         announce=platform.wake,
         owner=owner,
-        rules=platform.claim_rules,
+        rules=msgspec.structs.replace(platform.claim_rules, kinds=kinds),
         heartbeat_seconds=platform.settings.heartbeat_seconds,
         replans_max=platform.settings.replans_max,
+        hand_over=hand_over,
     )

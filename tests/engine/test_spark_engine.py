@@ -33,7 +33,7 @@ from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN, with_ops
 from tests.support.process import spark_tasks
 from tests.support.waiting import until
 from workers.engine.decode.decode_handle import SPLIT_BYTES
-from workers.engine.spark_engine import TASKS_POOL, WRITES_POOL, SparkEngine
+from workers.engine.spark_engine import SparkEngine
 
 pytestmark = [
     pytest.mark.spark,
@@ -176,7 +176,7 @@ def test_writes_and_services_have_their_own_scheduling_pools(
     context = engine.jvm().org.apache.spark.SparkContext.getOrCreate()
     pools = context.getAllPools()
     assert context.getSchedulingMode().toString() == "FAIR"
-    assert {WRITES_POOL, TASKS_POOL} <= {pools.apply(number).name() for number in range(pools.size())}
+    assert {"writes-0", "tasks-0"} <= {pools.apply(number).name() for number in range(pools.size())}
 
 
 def test_insert_of_a_live_key_writes_nothing(engine: SparkEngine, storage: LocalStorage) -> None:

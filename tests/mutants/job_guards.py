@@ -41,6 +41,15 @@ JOB_GUARDS: Final = (
         tests=("tests.jobs.repository.test_claims::test_groups_with_live_leases_are_bounded",),
     ),
     Guard(
+        name="a refresh is left to its own threads",
+        module="app.jobs.repository.claim",
+        text="if rules.kinds is not None and next_kind(connection, dataset_id) not in rules.kinds:",
+        without="if False:",
+        tests=(
+            "tests.jobs.repository.test_claims::test_write_of_another_kind_is_not_claimed_and_not_overtaken",
+        ),
+    ),
+    Guard(
         name="a job that goes alone is not joined to others",
         module="app.jobs.repository.claim",
         text="""\

@@ -46,13 +46,19 @@ def definition(name: str = "orders") -> DatasetDefinition:
     return define_dataset(CreateDataset(name=name, schema=CreateSchema(fields=fields), record_key=["id"]))
 
 
-def new_job(dataset_id: str, *, key: str | None = None, request_hash: str = "hash") -> NewJob:
-    """An upsert to accept, with new ids."""
+def new_job(
+    dataset_id: str,
+    *,
+    key: str | None = None,
+    request_hash: str = "hash",
+    request: WriteRequest = WriteRequest(operation=Operation.UPSERT),  # noqa: B008
+) -> NewJob:
+    """A write to accept, an upsert by default, with new ids."""
     return NewJob(
         id=new_id(),
         instant_id=new_instant_id(),
         dataset_id=dataset_id,
-        request=WriteRequest(operation=Operation.UPSERT),
+        request=request,
         idempotency_key=key,
         request_hash=request_hash,
     )

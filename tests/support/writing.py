@@ -94,6 +94,7 @@ class Writing:
     dataset: Dataset
     replans_max: int = 3
     announced: list[bool] = field(default_factory=list)
+    handed_over: list[tuple[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.engine = Engine(self.storage)
@@ -128,6 +129,7 @@ class Writing:
             "rules": _RULES,
             "heartbeat_seconds": 60,
             "replans_max": self.replans_max,
+            "hand_over": lambda tenant_id, dataset_id: self.handed_over.append((tenant_id, dataset_id)),
         }
         return RunWrites(**parts | settings)
 

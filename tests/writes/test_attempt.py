@@ -350,7 +350,7 @@ def test_group_has_a_part_for_each_dataset_in_order_of_acceptance() -> None:
         ("b", (jobs[0], jobs[2])),
         ("a", (jobs[1],)),
     ]
-    assert group.tag == f"{jobs[0].id}-1"
+    assert group.tag == f"{jobs[0].tenant_id}/{jobs[0].id}-1"
     assert [claim.job_id for claim in group.claims] == [jobs[0].id, jobs[2].id, jobs[1].id]
     assert not group.together
 

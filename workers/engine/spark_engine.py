@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -21,19 +21,18 @@ from app.format.dataset import DatasetDefinition
 from app.format.errors import EngineStopped
 from app.format.operation import Operation
 from app.format.rows.staged import RawInput, StagedFile
+from app.jobs.engine import tenant_of_tag
 from app.reads.tasks import ReadPart, ReadPartResult
 from app.views.derivation import DeriveRequest
 from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
+from workers.engine.pools import FairPools, Work
 from workers.engine.task_setup import TaskSetup
 from workers.engine.tasks import Task, TaskResult, pack, run_partition, unpack_result
 
 # With fewer input bytes, the start of another Python task costs more than it saves.
 _BYTES_PER_TASK = 32 * 1024 * 1024
-# Pools of Spark's fair scheduler: each kind of work gets at least half of the cores, and the rest if they are idle.
-WRITES_POOL: Final = "writes"
-TASKS_POOL: Final = "tasks"
 
 
 class SparkEngine:
@@ -47,6 +46,7 @@ class SparkEngine:
         self._died = died
         self._setup = setup
         self._lock = threading.Lock()
+        self._pools = FairPools()
         self._session: SparkSession | None = None
         self._running: set[str] = set()
         self._stopped: set[str] = set()
@@ -85,24 +85,24 @@ class SparkEngine:
         """
 
         def run(tasks: Tasks) -> list[TaskResult]:
-            return self._run(tasks, tag, raw.size_bytes, WRITES_POOL)
+            return self._run(tasks, tag, raw.size_bytes, Work.WRITES)
 
         return decode_input(run, raw, dataset, operation, options, prefix=prefix, quarantine=quarantine)
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""
-        return self._merge(tasks, tag, WRITES_POOL)
+        return self._merge(tasks, tag, Work.WRITES)
 
     def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """`merge` for a table service, which runs beside writes and must not take from their share of the cores."""
-        return self._merge(tasks, tag, TASKS_POOL)
+        return self._merge(tasks, tag, Work.TASKS)
 
-    def _merge(self, tasks: Sequence[MergeTask], tag: str, pool: str) -> list[CommitMessage]:
+    def _merge(self, tasks: Sequence[MergeTask], tag: str, work: Work) -> list[CommitMessage]:
         size = sum(file.size_bytes for task in tasks for file in task.files)
         size += sum(
             file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values()
         )
-        answers = self._run(tasks, tag, size, pool)
+        answers = self._run(tasks, tag, size, work)
         return [answer for answer in answers if isinstance(answer, CommitMessage)]
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
@@ -111,7 +111,7 @@ class SparkEngine:
         size += sum(
             file.size_bytes for task in tasks for group in (*task.start, *task.files) for file in group
         )
-        answers = self._run(tasks, tag, size, TASKS_POOL)
+        answers = self._run(tasks, tag, size, Work.TASKS)
         return sum((answer for answer in answers if isinstance(answer, FoldVerdict)), FoldVerdict())
 
     def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
@@ -120,7 +120,7 @@ class SparkEngine:
         Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
         """
         size = sum(segment.file.size_bytes for part in parts for segment in part.segments)
-        answers = self._run(parts, tag, size, TASKS_POOL)
+        answers = self._run(parts, tag, size, Work.TASKS)
         return [answer for answer in answers if isinstance(answer, ExportedPart)]
 
     def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
@@ -131,7 +131,7 @@ class SparkEngine:
             for group in (*task.before, *task.after, *task.same)
             for file in group
         )
-        answers = self._run(tasks, tag, size, TASKS_POOL)
+        answers = self._run(tasks, tag, size, Work.TASKS)
         return sum((answer for answer in answers if isinstance(answer, Compared)), Compared())
 
     def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
@@ -140,7 +140,7 @@ class SparkEngine:
         Raises CorruptFile, StorageFull, EngineStopped.
         """
         size = sum(file.size_bytes for task in tasks for group in task.groups for file in group)
-        answers = self._run(tasks, tag, size, WRITES_POOL)
+        answers = self._run(tasks, tag, size, Work.DERIVED)
         staged = [answer.staged for answer in answers if isinstance(answer, Restaged)]
         return [file for file in staged if file is not None]
 
@@ -149,7 +149,7 @@ class SparkEngine:
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
         """
-        answers = self._run(parts, tag, sum(part.size_bytes for part in parts), TASKS_POOL)
+        answers = self._run(parts, tag, sum(part.size_bytes for part in parts), Work.TASKS)
         return [answer for answer in answers if isinstance(answer, ReadPartResult)]
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
@@ -157,25 +157,26 @@ class SparkEngine:
 
         Raises DerivationFailed, CorruptFile, StorageFull, EngineStopped.
         """
-        with self._under(tag, WRITES_POOL):
+        with self._under(tag, Work.DERIVED):
             return derive(self._spark(), self._setup, request, bytes_per_task=_BYTES_PER_TASK)
 
-    def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int, pool: str) -> list[TaskResult]:
+    def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int, work: Work) -> list[TaskResult]:
         if not tasks:
             return []
-        with self._under(tag, pool):
+        with self._under(tag, work):
             results = self._collect(tasks, size_bytes)
         return [unpack_result(answer) for answer in results]
 
     @contextmanager
-    def _under(self, tag: str, pool: str) -> Iterator[None]:
+    def _under(self, tag: str, work: Work) -> Iterator[None]:
         """Runs the Spark jobs of this thread under the tag. Raises EngineStopped if the tag is cancelled."""
         context = self._spark().sparkContext
         self._running.add(tag)
         try:
-            context.setJobGroup(tag, tag, interruptOnCancel=True)
-            context.setLocalProperty("spark.scheduler.pool", pool)
-            yield
+            with self._pools.pool(work, tenant_of_tag(tag)) as pool:
+                context.setJobGroup(tag, tag, interruptOnCancel=True)
+                context.setLocalProperty("spark.scheduler.pool", pool)
+                yield
         except Exception as error:
             if tag in self._stopped:
                 raise EngineStopped(tag) from error

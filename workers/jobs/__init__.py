@@ -2,8 +2,9 @@
 
     celery_worker    receives wake-ups from Redis and passes them to the runner of their kind
     poller           finds datasets with waiting work in Postgres, in case a wake-up was lost
-    runner           threads that call one use case for a dataset until it has no more work
+    fair_queue       whose dataset is next: fair between tenants, in turn within a tenant
+    runner           threads that take the next dataset from a fair queue and do one unit of its work
 
-There is a runner each for writes, tasks, followers and maintenance. A wake-up for a dataset that a runner works on is
-recorded once, and makes it run again afterwards.
+There is a runner each for writes, for refreshes and restores, tasks, followers and maintenance. A wake-up for a dataset
+that a runner works on is recorded once, and makes it run again afterwards.
 """

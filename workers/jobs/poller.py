@@ -11,7 +11,7 @@ from app.format.errors import Unavailable
 from workers.jobs.runner import Runner
 
 _log = logging.getLogger(__name__)
-_DATASETS_PER_POLL = 100
+_DATASETS_PER_POLL = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

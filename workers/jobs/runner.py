@@ -1,15 +1,17 @@
-"""Runs the work of datasets in this process. Notifications during a run are remembered once, not queued."""
+"""Runs the work of datasets in this process, one piece after another, in the order of a fair queue."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from workers.jobs.fair_queue import FairQueue, Turn
+
 _log = logging.getLogger(__name__)
-_Key = tuple[str, str]
 
 
 class RunsOne(Protocol):
@@ -20,11 +22,16 @@ class RunsOne(Protocol):
         ...
 
 
+def equal_weight(_tenant_id: str) -> float:
+    """The weight of a tenant where all have the same."""
+    return 1.0
+
+
 class Runner:
     """Runs a use case for the datasets that have work, on its own threads.
 
-    The claim in Postgres decides what may run. The runner only prevents that the threads of one process claim the same
-    dataset repeatedly.
+    A thread takes the next dataset from a fair queue, runs one unit of its work, and puts it back if there was some. So
+    no dataset keeps a thread, and no tenant's queue is before another's. The claim in Postgres decides what may run.
     """
 
     def __init__(
@@ -34,62 +41,71 @@ class Runner:
         name: str,
         threads: int,
         per_dataset_max: int,
+        weight: Callable[[str], float] = equal_weight,
         stopping: threading.Event | None = None,
     ) -> None:
-        """At most `per_dataset_max` threads work on one dataset. Once `stopping` is set, no work is started."""
+        """At most `per_dataset_max` threads work on one dataset. `weight`: the share of a tenant, above zero. Once
+        `stopping` is set, no work is started.
+        """
         self._use_case = use_case
-        self._per_dataset_max = per_dataset_max
+        self._threads = threads
+        self._queue = FairQueue(weight=weight, per_dataset_max=per_dataset_max)
         self._lock = threading.RLock()
-        self._running: Counter[_Key] = Counter()
-        self._woken: set[_Key] = set()
+        self._working = 0
         self._idle = threading.Condition(self._lock)
         self._stopping = stopping or threading.Event()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
 
     def wake(self, tenant_id: str, dataset_id: str) -> None:
-        """Notes that the dataset may have work. Callable from any thread; returns at once."""
-        key = (tenant_id, dataset_id)
-        with self._lock:
-            self._woken.add(key)
-            if self._stopping.is_set() or self._running[key] >= self._per_dataset_max:
-                return
-            self._running[key] += 1
-            self._pool.submit(self._work, key)
+        """Notes that the dataset may have work. Callable from any thread; returns at once.
 
-    def _work(self, key: _Key) -> None:
-        """Runs until the dataset has no more work."""
+        Without room in the queue nothing happens: the poll calls again.
+        """
+        with self._lock:
+            if self._stopping.is_set():
+                return
+            self._queue.push(tenant_id, dataset_id)
+            if self._working < self._threads and len(self._queue):
+                self._working += 1
+                self._pool.submit(self._work)
+
+    def _work(self) -> None:
+        """Takes turns until no dataset waits."""
         try:
-            while self._next(key):
-                while not self._stopping.is_set() and self._use_case.run(*key):
-                    pass
-        except Exception:
-            _log.exception("the work of dataset %s failed; it will be retried", key[1])
-            with self._lock:
-                self._leave(key)
+            while (turn := self._next()) is not None:
+                self._run(turn)
         except BaseException:
             with self._lock:
-                self._leave(key)
+                self._leave()
             raise
 
-    def _next(self, key: _Key) -> bool:
-        """Consumes the latest notification. Without one, the thread ends under the same lock, so that none is lost."""
+    def _next(self) -> Turn | None:
+        """The next turn. Without one the thread ends under the same lock, so that no notification is lost."""
         with self._lock:
-            if key in self._woken and not self._stopping.is_set():
-                self._woken.discard(key)
-                return True
-            self._leave(key)
-            return False
+            turn = None if self._stopping.is_set() else self._queue.pick(time.monotonic())
+            if turn is None:
+                self._leave()
+            return turn
 
-    def _leave(self, key: _Key) -> None:
-        self._running[key] -= 1
-        if not self._running[key]:
-            del self._running[key]
+    def _run(self, turn: Turn) -> None:
+        """Runs one unit of work."""
+        worked = False
+        try:
+            worked = self._use_case.run(turn.tenant_id, turn.dataset_id)
+        except Exception:
+            _log.exception("the work of dataset %s failed; it will be retried", turn.dataset_id)
+        finally:
+            with self._lock:
+                self._queue.settle(turn, time.monotonic(), again=worked)
+
+    def _leave(self) -> None:
+        self._working -= 1
         self._idle.notify_all()
 
     def stop(self, timeout_seconds: float) -> bool:
         """Finishes running work and starts no more. False if some work still runs after the timeout."""
         with self._lock:
             self._stopping.set()
-            ended = self._idle.wait_for(lambda: not any(self._running.values()), timeout_seconds)
+            ended = self._idle.wait_for(lambda: not self._working, timeout_seconds)
         self._pool.shutdown(wait=False, cancel_futures=True)
         return ended

@@ -50,10 +50,22 @@ class FollowerStore:
         self._database = database
 
     def due(self, limit: int) -> list[tuple[str, str]]:
-        """Tenants and datasets with followers that are due and not claimed."""
-        query = select(consumers.c.tenant_id, consumers.c.dataset_id).join(heads, _HEAD).where(_DUE, _FREE)
+        """Tenants and datasets with followers that are due and not claimed.
+
+        The first of every tenant come before the second of any; of a tenant, those come first that moved longest ago.
+        """
+        moved_at = func.min(consumers.c.moved_at)
+        number = func.row_number().over(partition_by=consumers.c.tenant_id, order_by=moved_at)
+        query = (
+            select(consumers.c.tenant_id, consumers.c.dataset_id)
+            .join(heads, _HEAD)
+            .where(_DUE, _FREE)
+            .group_by(consumers.c.tenant_id, consumers.c.dataset_id)
+            .order_by(number, moved_at)
+            .limit(limit)
+        )
         with self._database.relay() as connection:
-            return [(row[0], row[1]) for row in connection.execute(query.distinct().limit(limit))]
+            return [(row[0], row[1]) for row in connection.execute(query)]
 
     def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> Consumer | None:
         """A follower of the dataset that is due, now claimed by `owner`; None if no such follower is free."""

@@ -15,7 +15,7 @@ from app.jobs.repository.job_ends import fail_locked, move_instants
 from app.jobs.repository.job_locks import LEASE_LAPSED, RUNNING, lock_jobs, lock_with_transactions
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
-from app.jobs.values import ClaimRules, Job, JobQueue, JobState
+from app.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState
 
 _WRITES: Final = jobs.c.lane == JobQueue.WRITES.value
 _QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _WRITES)
@@ -44,6 +44,8 @@ def claim_group(
         # The end of the slot is announced; if its holder died, the poll finds the waiting writes.
         return []
     _give_up(connection, wanted, rules.attempts_max, participants)
+    if rules.kinds is not None and next_kind(connection, dataset_id) not in rules.kinds:
+        return []
     next_transaction = _next_transaction(connection, dataset_id, _QUEUED)
     ids: list[str] | None
     if next_transaction is None:
@@ -55,6 +57,13 @@ def claim_group(
     taken = take(connection, ids, owner, rules.lease_seconds)
     move_instants(connection, ids, InstantEvent.START)
     return taken
+
+
+def next_kind(connection: Connection, dataset_id: str) -> JobKind | None:
+    """The kind of the dataset's oldest waiting write; None if none waits."""
+    query = select(jobs.c.kind).where(jobs.c.dataset_id == dataset_id, _QUEUED)
+    kind = connection.execute(query.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
+    return None if kind is None else JobKind(kind)
 
 
 def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:

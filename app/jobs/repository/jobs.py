@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import and_, case, func, or_, select, update
+from sqlalchemy import select, update
 
 from app.db.any_of import any_of
 from app.db.lease_end import lease_end
+from app.db.rotation import Rotation
 from app.db.session import Database
 from app.format.errors import Fault, HeadwaterError, JobNotCancellable
 from app.format.identifiers import is_uuid
 from app.jobs.repository.accept import accept_jobs
-from app.jobs.repository.claim import claim_group
+from app.jobs.repository.claim import claim_group, next_kind
 from app.jobs.repository.claim_task import claim_task
 from app.jobs.repository.job_ends import cancel_locked, fail_jobs, succeed_task
 from app.jobs.repository.job_lists import list_jobs
 from app.jobs.repository.job_locks import (
-    LEASE_LAPSED,
     NO_LEASE,
     UNFINISHED,
     held_by,
@@ -28,6 +28,7 @@ from app.jobs.repository.job_locks import (
 from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.repository.replays import replayed_job
+from app.jobs.repository.waiting_datasets import waiting_datasets
 from app.jobs.repository.writer_batches import find_batch
 from app.jobs.tables import jobs
 from app.jobs.values import (
@@ -127,10 +128,10 @@ class JobStore:
         """Takes the dataset's waiting writes, oldest first, as one group: epoch + 1, lease, instants
         INFLIGHT.
 
-        Empty if none waits or `dataset_writers_max` groups hold live leases. A job whose attempt died before
-        (its lease ran out) is claimed alone, so that it cannot take others down; one out of attempts is
-        failed with `attempts-exhausted` instead. Writes of a transaction are claimed together, once they are next in
-        all their datasets and nothing runs in any.
+        Empty if none waits, the oldest is not of `rules.kinds`, or `dataset_writers_max` groups hold live leases. A
+        job whose attempt died before (its lease ran out) is claimed alone, so that it cannot take others down; one out
+        of attempts is failed with `attempts-exhausted` instead. Writes of a transaction are claimed together, once they
+        are next in all their datasets and nothing runs in any.
         """
         for _ in range(_CLAIM_TRIES_MAX):
             with self._database.tenant(tenant_id) as connection:
@@ -138,6 +139,11 @@ class JobStore:
             if claimed is not None:
                 return claimed
         return []
+
+    def next_write(self, tenant_id: str, dataset_id: str) -> JobKind | None:
+        """The kind of the dataset's oldest waiting write; None if none waits."""
+        with self._database.tenant(tenant_id) as connection:
+            return next_kind(connection, dataset_id)
 
     def claim_task(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> Job | None:
         """Takes the dataset's oldest waiting task; None if there is none. Tasks run beside writes, each by itself."""
@@ -189,22 +195,12 @@ class JobStore:
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(query.limit(1)).first() is not None
 
-    def runnable(self, limit: int, queue: JobQueue = JobQueue.WRITES) -> list[RunnableDataset]:
-        """Datasets of every tenant with claimable jobs in the queue, longest waiting first. Holds ids only.
+    def runnable(
+        self, limit: int, queue: JobQueue = JobQueue.WRITES, rotation: Rotation | None = None
+    ) -> list[RunnableDataset]:
+        """Datasets with claimable jobs in the queue, in equal parts of every tenant (see `waiting_datasets`).
 
-        Datasets without a running job come first: the worker that runs a job of a dataset claims its next one by
-        itself.
+        Holds ids only. `rotation`: where the last call stopped; by default it starts with the first tenant.
         """
-        waiting = or_(jobs.c.state == JobState.QUEUED.value, LEASE_LAPSED)
-        live = and_(jobs.c.state == JobState.RUNNING.value, jobs.c.lease_until >= func.clock_timestamp())
-        first = func.min(case((waiting, jobs.c.seq)))
-        query = (
-            select(jobs.c.tenant_id, jobs.c.dataset_id)
-            .where(UNFINISHED, jobs.c.lane == queue.value)
-            .group_by(jobs.c.tenant_id, jobs.c.dataset_id)
-            .having(first.is_not(None))
-            .order_by(func.bool_or(live), first)
-            .limit(limit)
-        )
         with self._database.relay() as connection:
-            return [RunnableDataset(**row._asdict()) for row in connection.execute(query)]
+            return waiting_datasets(connection, queue, limit, rotation or Rotation())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.format.errors import EngineStopped, Fault, HeadwaterError, Unavailable
-from app.jobs.engine import TaskProgress
+from app.jobs.engine import TaskProgress, engine_tag
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.lease import Lease
 from app.jobs.values import ClaimRules, Job, JobKind, Progress
@@ -44,7 +44,7 @@ class RunTasks:
         job = self.jobs.claim_task(tenant_id, dataset_id, self.owner, self.rules)
         if job is None:
             return False
-        tag = f"{job.id}-{job.epoch}"
+        tag = engine_tag(job)
         try:
             with Lease(
                 self.jobs,

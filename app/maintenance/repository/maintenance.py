@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, exists, func, or_, select, union_all, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, or_, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.live_datasets import LiveDatasets
@@ -35,8 +35,8 @@ class MaintenanceStore:
         self._datasets = datasets
 
     def due(self, limit: int) -> list[tuple[str, str]]:
-        """Tenants and datasets that are not claimed: up to `limit` with versions that are not reconciled, the oldest
-        first, and up to `limit` whose time has come.
+        """Tenants and datasets that are not claimed: up to `limit` with versions that are not reconciled, and up to
+        `limit` whose time has come. The first of every tenant come before the second of any, each the oldest first.
         """
         held = (
             select(table_maintenance.c.dataset_id)
@@ -50,14 +50,16 @@ class MaintenanceStore:
         unreconciled = (
             select(heads.c.tenant_id, heads.c.dataset_id)
             .where(heads.c.unkept_since.is_not(None), ~held)
-            .order_by(heads.c.unkept_since)
+            .order_by(_turn(heads.c.tenant_id, heads.c.unkept_since), heads.c.unkept_since)
             .limit(limit)
         )
         # A claimed dataset is due when its lease ends. So one whose worker died is found.
         awake = (
             select(table_maintenance.c.tenant_id, table_maintenance.c.dataset_id)
             .where(table_maintenance.c.wake_at <= func.now())
-            .order_by(table_maintenance.c.wake_at)
+            .order_by(
+                _turn(table_maintenance.c.tenant_id, table_maintenance.c.wake_at), table_maintenance.c.wake_at
+            )
             .limit(limit)
         )
         with self._database.relay() as connection:
@@ -117,6 +119,11 @@ class MaintenanceStore:
                 .values(memory=dict(memory), wake_at=wake_at, owner=None, lease_until=None)
             )
             return bool(settled.rowcount)
+
+
+def _turn(tenant_id: ColumnElement[str], since: ColumnElement[datetime]) -> ColumnElement[int]:
+    """The number of a row among those of its tenant, the oldest first."""
+    return func.row_number().over(partition_by=tenant_id, order_by=since)
 
 
 def _hold(connection: Connection, dataset_id: str, owner: str, lease_seconds: float) -> Any:

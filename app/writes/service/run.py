@@ -54,6 +54,7 @@ class RunWrites:
     """The worker's use case. `owner` names this worker process; `announce` is called when jobs have ended.
 
     `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
+    `hand_over` is called for a dataset whose next write is not of `rules.kinds`.
     """
 
     catalog: DatasetLookup
@@ -67,11 +68,13 @@ class RunWrites:
     rules: ClaimRules
     heartbeat_seconds: float
     replans_max: int
+    hand_over: Callable[[str, str], None]
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
         """Claims and runs one group of writes; False if there was none to claim."""
         claimed = self.jobs.claim(tenant_id, dataset_id, self.owner, self.rules)
         if not claimed:
+            self._pass_on(tenant_id, dataset_id)
             return False
         reached = _Reached(WriteGroup.of(claimed))
         tag = reached.group.tag
@@ -95,6 +98,14 @@ class RunWrites:
         finally:
             self.announce()
         return True
+
+    def _pass_on(self, tenant_id: str, dataset_id: str) -> None:
+        """Leaves the dataset to the threads of other writes, if one of these is next."""
+        if self.rules.kinds is None:
+            return
+        kind = self.jobs.next_write(tenant_id, dataset_id)
+        if kind is not None and kind not in self.rules.kinds:
+            self.hand_over(tenant_id, dataset_id)
 
     def _lease(self, reached: _Reached) -> Lease:
         tag = reached.group.tag

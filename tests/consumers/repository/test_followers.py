@@ -13,7 +13,7 @@ from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.repository.followers import FollowerStore, add_follower, move_follower, wake_follower
 from app.format.identifiers import new_id
 from app.jobs.values import Job
-from tests.support.lakehouse import commit_of, message
+from tests.support.lakehouse import commit_of, definition, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together
 
@@ -284,3 +284,20 @@ def test_followers_of_another_tenant_are_not_claimed(
     add()
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
     assert followers.claim(other, dataset.id, "w", LEASE_SECONDS) is None
+
+
+def test_followers_of_one_tenant_do_not_hide_those_of_another(
+    stores: Stores, followers: FollowerStore, tenant_id: str
+) -> None:
+    def follow(tenant: str) -> tuple[str, str]:
+        made = stores.catalog.create(tenant, new_id(), definition(f"d-{new_id()}")).id
+        with stores.database.tenant(tenant) as connection:
+            add_follower(
+                connection, made, f"webhook:{new_id()}", ConsumerKind.WEBHOOK, 0, wake_after_seconds=0
+            )
+        return tenant, made
+
+    noisy = [follow(tenant_id) for _ in range(5)]
+    quiet = follow(stores.tenants.add_tenant(f"tenant-{new_id()}"))
+    found = [each for each in followers.due(10_000) if each in (*noisy, quiet)]
+    assert found == [noisy[0], quiet, *noisy[1:]]

@@ -14,7 +14,18 @@ from app.catalog.values import Dataset
 from app.format.errors import Fault, JobNotCancellable
 from app.format.identifiers import new_id
 from app.format.instant import InstantState
-from app.jobs.values import Job, JobState, Progress, RunnableDataset
+from app.format.operation import Operation
+from app.jobs.values import (
+    DERIVED_WRITES,
+    PLAIN_WRITES,
+    Job,
+    JobKind,
+    JobState,
+    Progress,
+    RestoreTarget,
+    RunnableDataset,
+    WriteRequest,
+)
 from tests.support.lakehouse import RULES, claim_of, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together
@@ -224,7 +235,7 @@ def test_stale_epoch_changes_nothing(
     }
 
 
-def test_runnable_lists_datasets_of_all_tenants_longest_waiting_first(stores: Stores) -> None:
+def test_runnable_lists_datasets_of_all_tenants(stores: Stores) -> None:
     expected = []
     for number in range(3):
         tenant_id = stores.tenants.add_tenant(f"runnable-{number}-{new_id()}")
@@ -233,7 +244,7 @@ def test_runnable_lists_datasets_of_all_tenants_longest_waiting_first(stores: St
         stores.jobs.accept(tenant_id, new_job(dataset.id))
         expected.append(RunnableDataset(tenant_id=tenant_id, dataset_id=dataset.id))
     found = [dataset for dataset in stores.jobs.runnable(10_000) if dataset in expected]
-    assert found == expected
+    assert sorted(found, key=expected.index) == expected
     assert len(stores.jobs.runnable(2)) == 2
 
 
@@ -253,6 +264,28 @@ def test_runnable_omits_leased_datasets_and_lists_busy_ones_last(
     stores.jobs.accept(tenant_id, new_job(idle.id))
     order = stores.jobs.runnable(10_000)
     assert order.index(this) > order.index(RunnableDataset(tenant_id=tenant_id, dataset_id=idle.id))
+
+
+def test_write_of_another_kind_is_not_claimed_and_not_overtaken(
+    stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs
+) -> None:
+    plain = msgspec.structs.replace(RULES, kinds=PLAIN_WRITES)
+    derived = msgspec.structs.replace(RULES, kinds=DERIVED_WRITES)
+    before = accept()
+    restore = WriteRequest(operation=Operation.SNAPSHOT, restores=RestoreTarget(version=0))
+    restored = stores.jobs.accept(tenant_id, new_job(dataset.id, request=restore)).job
+    after = accept()
+    for kind, own, other, job in [
+        (JobKind.WRITE, plain, derived, before),
+        (JobKind.RESTORE, derived, plain, restored),
+        (JobKind.WRITE, plain, derived, after),
+    ]:
+        assert stores.jobs.next_write(tenant_id, dataset.id) is kind
+        assert claim(other) == []
+        [held] = claim(own)
+        assert held.id == job.id
+        stores.jobs.fail(tenant_id, held.claim, Fault(code="x", title="x", detail="x"))
+    assert stores.jobs.next_write(tenant_id, dataset.id) is None
 
 
 def test_claims_heartbeats_commits_and_cancels_do_not_deadlock(

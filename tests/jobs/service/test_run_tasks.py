@@ -109,7 +109,7 @@ def test_task_runs_under_its_own_tag() -> None:
     handler = Ends()
     world = World(handler)
     assert world.run()
-    assert handler.ran == [(JOB, "j-4")]
+    assert handler.ran == [(JOB, "t/j-4")]
     assert world.jobs.done == [], "its handler has ended it"
     assert len(world.announced) == 1
     assert not world.run()
@@ -150,6 +150,6 @@ def test_lost_lease_stops_the_engine() -> None:
     engine = Engine()
     world = World(Slow(engine), jobs=JobTable([JOB], claim_valid=False), engine=engine)
     assert world.run()
-    assert engine.tags == ["j-4"]
+    assert engine.tags == ["t/j-4"]
     assert world.jobs.beats == [Progress(stage="verify", done=2, total=5)]
     assert world.jobs.done == []

@@ -240,3 +240,22 @@ def test_dataset_of_another_tenant_is_not_claimed(
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
     assert tables.claim(other, dataset.id, "w", LEASE_SECONDS) is None
     assert tables.claim(other, new_id(), "w", LEASE_SECONDS) is None
+
+
+def test_datasets_of_one_tenant_do_not_hide_those_of_another(
+    stores: Stores, tables: MaintenanceStore, tenant_id: str
+) -> None:
+    while due := tables.due(100):
+        for tenant, dataset_id in due:
+            found = tables.claim(tenant, dataset_id, "w", LEASE_SECONDS)
+            if found is not None:
+                tables.settle(tenant, found, {}, None)
+    noisy = [stores.catalog.create(tenant_id, new_id(), definition(f"d-{number}")).id for number in range(6)]
+    quiet = stores.tenants.add_tenant(f"tenant-{new_id()}")
+    made = stores.catalog.create(quiet, new_id(), definition()).id
+    assert tables.due(3) == [(tenant_id, noisy[0]), (quiet, made), (tenant_id, noisy[1])]
+    for tenant, dataset_id in [(tenant_id, each) for each in noisy] + [(quiet, made)]:
+        found = tables.claim(tenant, dataset_id, "w", LEASE_SECONDS)
+        assert found is not None
+        tables.settle(tenant, found, {}, found.now)
+    assert tables.due(3) == [(tenant_id, noisy[0]), (quiet, made), (tenant_id, noisy[1])]

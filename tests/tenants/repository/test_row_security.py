@@ -262,7 +262,16 @@ def test_administration_sees_tenants_and_keys_and_none_of_their_data(
 # Who has work, and since when; never what the work is.
 RELAY_COLUMNS = {
     "jobs": {"tenant_id", "dataset_id", "state", "kind", "lane", "lease_until", "created_at", "seq"},
-    "consumers": {"tenant_id", "dataset_id", "name", "kind", "position", "lease_until", "wake_at"},
+    "consumers": {
+        "tenant_id",
+        "dataset_id",
+        "name",
+        "kind",
+        "position",
+        "lease_until",
+        "wake_at",
+        "moved_at",
+    },
     "heads": {"tenant_id", "dataset_id", "next_offset", "unkept_since"},
     table_maintenance.name: {"tenant_id", "dataset_id", "wake_at", "lease_until"},
 }

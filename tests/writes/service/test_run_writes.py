@@ -24,7 +24,7 @@ from app.format.errors import CorruptFile, EngineStopped, StorageFull, Unavailab
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
 from app.jobs.tables import jobs
-from app.jobs.values import Job, JobKind, JobState, WriteRequest
+from app.jobs.values import DERIVED_WRITES, PLAIN_WRITES, Job, JobKind, JobState, WriteRequest
 from app.timeline.values import Advance
 from app.transactions.values import NewTransaction
 from app.writes.ports import StagedInput
@@ -343,6 +343,28 @@ def test_restore_that_loses_to_another_write_compares_the_table_again(writing: W
     assert ended(writing, job_id) == ("succeeded", None)
     assert writing.rows() == [row(1)]
     assert writing.timeline.planned_at[-2:] == [2, 3]
+
+
+def test_writes_and_restores_are_run_by_their_own_threads_in_order_of_acceptance(writing: Writing) -> None:
+    plain = {"rules": msgspec.structs.replace(writing.worker().rules, kinds=PLAIN_WRITES)}
+    derived = {"rules": msgspec.structs.replace(writing.worker().rules, kinds=DERIVED_WRITES)}
+    here = (writing.tenant_id, writing.dataset.id)
+    writing.write([row(1)])
+    writing.send([row(2)])
+    writing.send_restore(1)
+    writing.send([row(3)])
+    assert not writing.run(**derived)
+    assert writing.run(**plain)
+    assert writing.rows() == [row(1), row(2)]
+    assert not writing.run(**plain)
+    assert writing.run(**derived)
+    assert writing.rows() == [row(1)]
+    assert not writing.run(**derived)
+    assert writing.handed_over == [here] * 3
+    assert writing.run(**plain)
+    assert writing.rows() == [row(1), row(3)]
+    assert not writing.run(**plain)
+    assert writing.handed_over == [here] * 3, "nothing waits"
 
 
 def test_restore_whose_head_expires_before_it_is_merged_starts_over(writing: Writing) -> None:

@@ -1,0 +1,69 @@
+"""Tenants beside each other: the work of one does not wait for the queue of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from app.tenants.repository import TenantStore
+from tests.flows.conftest import FIELDS
+from tests.support.deployment import Deployment
+from tests.support.table import Table
+
+pytestmark = pytest.mark.stack
+
+DATASETS = 4
+WRITES_EACH = 10
+
+
+def tables_of_a_new_tenant(deployment: Deployment, stack: ExitStack, name: str, count: int) -> list[Table]:
+    tenants = TenantStore(deployment.database)
+    key = tenants.add_key(tenants.add_tenant(name), ("operator", "read", "write")).api_key
+    client = stack.enter_context(
+        httpx.Client(
+            base_url=deployment.url, headers={"Authorization": f"Bearer {key}"}, timeout=90, trust_env=False
+        )
+    )
+    made = []
+    for number in range(count):
+        definition = {"name": f"t{number}", "schema": {"fields": FIELDS}, "record_key": ["id"]}
+        answer = client.post("/datasets", json=definition)
+        assert answer.status_code == 201, answer.text
+        made.append(Table(deployment=deployment, client=client, id=answer.json()["id"], key=("id",)))
+    return made
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Closes the clients of the test."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def test_write_is_committed_before_the_queue_of_another_tenant_has_ended(
+    deployment: Deployment, stack: ExitStack
+) -> None:
+    noisy = tables_of_a_new_tenant(deployment, stack, "noisy", DATASETS)
+    [quiet] = tables_of_a_new_tenant(deployment, stack, "quiet", 1)
+    for name in ("first", "second"):
+        deployment.processes[name].wait_ready()
+    with deployment.frozen("first", "second"):
+        # Each is a commit of its own.
+        flood = [
+            table.submit("overwrite", [{"id": number, "note": "noisy"}])
+            for number in range(WRITES_EACH)
+            for table in noisy
+        ]
+        last = quiet.submit("upsert", [{"id": 1, "note": "quiet"}])
+    quiet.succeeded(last)
+    for job_id in flood[-DATASETS:]:
+        noisy[0].succeeded(job_id)
+    query = """SELECT count(*) FILTER (WHERE c.committed_at < own.committed_at), count(*)
+        FROM commits c, commits own WHERE c.dataset_id = ANY(%s::uuid[]) AND own.dataset_id = %s"""
+    [(before, all_of_them)] = deployment.query(query, [table.id for table in noisy], quiet.id)
+    assert all_of_them == DATASETS * WRITES_EACH
+    # With threads that stay with a dataset, all queues are about to end.
+    assert before < all_of_them * 3 / 4

@@ -1,0 +1,56 @@
+"""Pools of Spark's fair scheduler: one for each kind of work of each tenant that runs now.
+
+Spark divides its cores equally between pools with tasks, and never deletes a pool. So pools are numbered, and a number
+is used again when the work of its tenant has ended: there are as many pools as threads at most, however many tenants
+there are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Work(str, Enum):
+    """Kinds of work. The jobs of one kind and tenant run in order, those of different ones share the cores."""
+
+    WRITES = "writes"
+    DERIVED = "derived"
+    TASKS = "tasks"
+
+
+@dataclass(kw_only=True, slots=True)
+class _Pool:
+    number: int
+    users: int = 0
+
+
+class FairPools:
+    """Names of the pools in use. Safe to use from any number of threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._used: defaultdict[Work, dict[str, _Pool]] = defaultdict(dict)
+
+    @contextmanager
+    def pool(self, work: Work, tenant_id: str) -> Iterator[str]:
+        """The name of the pool of the tenant's work of this kind, until the end."""
+        with self._lock:
+            used = self._used[work]
+            if tenant_id not in used:
+                numbers = {pool.number for pool in used.values()}
+                free = next(number for number in range(len(used) + 1) if number not in numbers)
+                used[tenant_id] = _Pool(number=free)
+            found = used[tenant_id]
+            found.users += 1
+        try:
+            yield f"{work.value}-{found.number}"
+        finally:
+            with self._lock:
+                found.users -= 1
+                if not found.users:
+                    del used[tenant_id]
