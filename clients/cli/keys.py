@@ -25,7 +25,7 @@ def list_keys(*, tenant: str | None = None) -> None:
                 each.revoked_at,
                 each.last_used_at,
             )
-            for each in client.keys(tenant=tenant)
+            for each in client.api_keys(tenant=tenant)
         ]
     print_table(("ID", "NAME", "SCOPES", "DATASETS", "EXPIRES", "REVOKED", "LAST USED"), rows)
 

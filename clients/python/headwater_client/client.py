@@ -256,7 +256,7 @@ class Headwater:
     suspend_tenant = blocking(AdministrationCalls.suspend_tenant)
     resume_tenant = blocking(AdministrationCalls.resume_tenant)
     create_key = blocking(AdministrationCalls.create_key)
-    keys = iterating(AdministrationCalls.keys)
+    api_keys = iterating(AdministrationCalls.api_keys)
     get_key = blocking(AdministrationCalls.get_key)
     revoke_key = blocking(AdministrationCalls.revoke_key)
 

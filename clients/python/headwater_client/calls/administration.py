@@ -68,7 +68,7 @@ class AdministrationCalls(Connection):
         new = {"name": name, "scopes": list(scopes), "grants": grants, "expires_at": expires_at}
         return decoded(CreatedKey, await self._post(_keys_path(tenant), new))
 
-    def keys(self, *, tenant: str | None = None) -> AsyncGenerator[Key, None]:
+    def api_keys(self, *, tenant: str | None = None) -> AsyncGenerator[Key, None]:
         """The keys of the own tenant, or of this one, the newest first."""
         return self._items(_keys_path(tenant), KeyPage)
 
