@@ -68,6 +68,7 @@ STATUS: Final[Mapping[str, int]] = {
     "schema-change-refused": 422,
     "schema-mismatch": 422,
     "storage-full": 507,
+    "storage-unavailable": 503,
     "tenant-exists": 409,
     "transaction-failed": 409,
     "unauthorized": 401,
@@ -77,6 +78,7 @@ STATUS: Final[Mapping[str, int]] = {
 }
 _RETRY_AFTER_SECONDS: Final = {
     "unavailable": 5,
+    "storage-unavailable": 5,
     "idempotency-in-flight": 1,
     "job-not-finished": 1,
     "storage-full": 60,

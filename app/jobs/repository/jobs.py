@@ -15,11 +15,13 @@ from app.format.identifiers import is_uuid
 from app.jobs.repository.accept import accept_jobs
 from app.jobs.repository.claim import claim_group
 from app.jobs.repository.claim_task import claim_task
+from app.jobs.repository.held_jobs import postpone
 from app.jobs.repository.job_ends import cancel_locked, fail_jobs, succeed_task
 from app.jobs.repository.job_lists import list_jobs
 from app.jobs.repository.job_locks import (
     LEASE_LAPSED,
     NO_LEASE,
+    POSTPONED,
     UNFINISHED,
     held_by,
     lock_jobs,
@@ -172,6 +174,13 @@ class JobStore:
                 .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
             )
 
+    def postpone(self, tenant_id: str, claims: Sequence[Claim], waiting_for: str) -> None:
+        """Puts held jobs of one group back after a fault of the environment: they are claimed together after a pause of
+        1 s to 60 s, and the attempt does not count.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            postpone(connection, lock_jobs(connection, held_by(claims)), waiting_for)
+
     def is_under_way(self, tenant_id: str, dataset_id: str, kind: JobKind) -> bool:
         """Whether a job of the kind waits or runs for the dataset."""
         query = select(jobs.c.id).where(
@@ -184,16 +193,17 @@ class JobStore:
         """Datasets of every tenant with claimable jobs in the queue, longest waiting first. Holds ids only.
 
         Datasets without a running job come first: the worker that runs a job of a dataset claims its next one by
-        itself.
+        itself. Postponed jobs are left out, and with a postponed write the later writes of its dataset.
         """
-        waiting = or_(jobs.c.state == JobState.QUEUED.value, LEASE_LAPSED)
+        waiting = or_(and_(jobs.c.state == JobState.QUEUED.value, ~POSTPONED), LEASE_LAPSED)
+        blocked = func.bool_or(and_(POSTPONED, jobs.c.lane == JobQueue.WRITES.value))
         live = and_(jobs.c.state == JobState.RUNNING.value, jobs.c.lease_until >= func.clock_timestamp())
         first = func.min(case((waiting, jobs.c.seq)))
         query = (
             select(jobs.c.tenant_id, jobs.c.dataset_id)
             .where(UNFINISHED, jobs.c.lane == queue.value)
             .group_by(jobs.c.tenant_id, jobs.c.dataset_id)
-            .having(first.is_not(None))
+            .having(first.is_not(None), ~blocked)
             .order_by(func.bool_or(live), first)
             .limit(limit)
         )
