@@ -9,7 +9,6 @@ import asyncio
 import logging
 import socket
 import sys
-import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -30,11 +29,12 @@ from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.service.relay import Relay
-from app.messaging.announcements import Announcements, listen
+from app.messaging.announcements import LISTEN_SECONDS, Announcements, listen
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
 from app.platform import Platform
 from app.readiness import readiness
+from app.runtime.loops import Loop, Loops, Pulse
 from app.runtime.memory import keep_freed_memory
 from app.services import dependencies
 from app.settings import Settings, SettingsError
@@ -60,17 +60,19 @@ def compose(settings: Settings) -> Api:
     relay = Relay(
         OutboxStore(database),
         OutboxSender(queue=queue, announcements=announcements),
-        poll_seconds=settings.poll_seconds,
     )
+    loops = Loops()
+    loops.add(Loop("relay", relay.run, every_seconds=settings.poll_seconds, woken=relay.woken))
+    listening = loops.pulse("announcements", LISTEN_SECONDS)
     platform = Platform.on(settings, stores_on(database), relay.wake)
     threads, subscriptions = Threads(), Subscriptions()
-    checks = readiness(settings, WorkerStore(database), announcements)
+    checks = readiness(platform, WorkerStore(database), announcements, loops)
     provided = merged(dependencies(platform, threads, subscriptions), {"readiness": checks})
     credentials = Credentials(TenantStore(database).authenticate, threads)
 
     @asynccontextmanager
     async def beside(_: Litestar) -> AsyncIterator[None]:
-        async with _relay_thread(relay), _announcement_listener(settings.redis_url, subscriptions):
+        async with _running(loops), _listener(settings.redis_url, subscriptions, listening):
             yield
         queue.close()
         announcements.close()
@@ -81,21 +83,19 @@ def compose(settings: Settings) -> Api:
 
 
 @asynccontextmanager
-async def _relay_thread(relay: Relay) -> AsyncIterator[None]:
-    stop = threading.Event()
-    thread = threading.Thread(target=relay.run, args=(stop,), name="relay", daemon=True)
-    thread.start()
+async def _running(loops: Loops) -> AsyncIterator[None]:
+    loops.start()
     try:
         yield
     finally:
-        stop.set()
-        relay.wake()
-        await asyncio.to_thread(thread.join, _STOP_SECONDS_MAX)
+        await asyncio.to_thread(loops.stop, _STOP_SECONDS_MAX)
 
 
 @asynccontextmanager
-async def _announcement_listener(redis_url: str, subscriptions: Subscriptions) -> AsyncIterator[None]:
-    listening = asyncio.create_task(listen(redis_url, subscriptions.notify), name="announcements")
+async def _listener(redis_url: str, subscriptions: Subscriptions, pulse: Pulse) -> AsyncIterator[None]:
+    listening = asyncio.create_task(
+        listen(redis_url, subscriptions.notify, pulse.moved), name="announcements"
+    )
     try:
         yield
     finally:

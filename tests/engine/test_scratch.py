@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workers.engine.scratch import scratch_folder
+from workers.engine.scratch import remove_abandoned, scratch_folder
 
 _WORKER = """
 import sys
@@ -53,3 +53,20 @@ def test_scratch_folder_of_a_killed_worker_is_removed_by_the_next(tmp_path: Path
             assert names(tmp_path) == {"lives", "lives.lock", "next", "next.lock"}
         assert (tmp_path / "lives" / "spill").read_bytes() == b"rows"
         living.communicate(timeout=30)
+
+
+def test_death_of_a_worker_is_reported_until_its_claims_have_ended(tmp_path: Path) -> None:
+    with worker(tmp_path, "killed") as killed:
+        killed.kill()
+    ended: list[str] = []
+
+    def fails(name: str) -> None:
+        ended.append(name)
+        raise ConnectionError("no database")
+
+    remove_abandoned(tmp_path, fails)
+    assert names(tmp_path) == {"killed", "killed.lock"}
+    with scratch_folder(tmp_path, "next", ended.append):
+        remove_abandoned(tmp_path, ended.append)
+    assert ended == ["killed", "killed"]
+    assert names(tmp_path) == set()

@@ -82,6 +82,24 @@ def postpone(connection: Connection, held: Sequence[str], waiting_for: str) -> N
     )
 
 
+def end_leases(connection: Connection, held: Sequence[str]) -> None:
+    """Ends the leases of jobs that the caller has locked, as if they had run out: their worker has died."""
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.id.in_(held))
+        .values(lease_until=func.least(jobs.c.lease_until, func.clock_timestamp()))
+    )
+
+
+def hand_over(connection: Connection, held: Sequence[str]) -> None:
+    """Puts jobs back that the caller has locked: their worker stops. The attempt does not count."""
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.id.in_(held))
+        .values(state=JobState.QUEUED.value, outages=jobs.c.outages + 1, **NO_LEASE)
+    )
+
+
 def out_of_attempts(attempts_max: int) -> ColumnElement[bool]:
     """Whether a job has had its attempts. Those that a fault of the environment ended do not count."""
     return jobs.c.attempts - jobs.c.outages >= attempts_max

@@ -118,6 +118,17 @@ class MaintenanceStore:
             )
             return bool(settled.rowcount)
 
+    def end_claims(self, owner: str) -> None:
+        """Frees the datasets of every tenant that a worker has claimed: it has ended."""
+        claimed = table_maintenance.c.owner == owner
+        query = select(table_maintenance.c.tenant_id).where(claimed).distinct()
+        with self._database.relay() as connection:
+            tenants = connection.execute(query).scalars().all()
+        freed = update(table_maintenance).where(claimed)
+        for tenant_id in tenants:
+            with self._database.tenant(tenant_id) as connection:
+                connection.execute(freed.values(owner=None, lease_until=None, wake_at=func.clock_timestamp()))
+
 
 def _hold(connection: Connection, dataset_id: str, owner: str, lease_seconds: float) -> Any:
     """Claims the dataset's row, which is inserted if missing; None if the dataset is not due, or claimed."""
