@@ -96,7 +96,7 @@ def _serve(
     stopping: threading.Event,
 ) -> None:
     """Connects the use cases to Celery and to the loops, and serves until SIGTERM."""
-    stores, loops = stores_on(database), Loops()
+    stores, workers, loops = stores_on(database), WorkerStore(database), Loops()
     relay = Relay(
         OutboxStore(database),
         OutboxSender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
@@ -133,7 +133,7 @@ def _serve(
             PollSource(find=partial(_waiting, stores.jobs, JobQueue.TASKS), runner=tasks),
             PollSource(find=followers.due, runner=follow),
         ],
-        alive=lambda: dead.workers.polled(worker_id, loops.still()),
+        alive=lambda: workers.polled(worker_id, loops.still()),
     )
     celery = celery_app(settings.redis_url)
     register_tasks(celery, {WRITE_TASK: writes.wake, TASKS_TASK: tasks.wake, FOLLOW_TASK: follow.wake})

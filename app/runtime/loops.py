@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _log = logging.getLogger(__name__)
-# A loop stands still if it has done no round in so many periods, and so many seconds.
+# A loop stands still after this number of periods, and of seconds, without a round.
 _PERIODS_MISSED_MAX: Final = 5
 _STILL_SECONDS: Final = 30.0
 # Failed rounds double the pause up to this, or to the period where that is longer.

@@ -1,27 +1,53 @@
-"""Ends the claims of workers that have ended, so that nobody waits for their leases."""
+"""Ends the claims of workers that have ended, so that their work does not wait for their leases."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from app.consumers.repository.followers import FollowerStore
 from app.format.errors import Unavailable
-from app.jobs.repository.jobs import JobStore
-from app.jobs.repository.workers import WorkerStore
-from app.maintenance.repository.maintenance import MaintenanceStore
 
 _log = logging.getLogger(__name__)
+
+
+class JobClaims(Protocol):
+    """Claims of jobs, which a heartbeat extends."""
+
+    def end_claims(self, owner: str, *, died: bool) -> None:
+        """Frees the jobs that a worker holds. `died`: the attempts count."""
+        ...
+
+
+class Claims(Protocol):
+    """Claims without a heartbeat."""
+
+    def end_claims(self, owner: str) -> None:
+        """Frees what a worker holds."""
+        ...
+
+
+class Workers(Protocol):
+    """Signs of life of workers."""
+
+    def ended(self, worker_id: str) -> None:
+        """Removes a worker."""
+        ...
+
+    def silent(self, seconds: float) -> Sequence[str]:
+        """The workers that have not polled for that time."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeadWorkers:
     """The claims of other workers. Safety does not depend on it: a claim that was ended too early is fenced."""
 
-    jobs: JobStore
-    followers: FollowerStore
-    tables: MaintenanceStore
-    workers: WorkerStore
+    jobs: JobClaims
+    followers: Claims
+    tables: Claims
+    workers: Workers
 
     def died(self, worker_id: str) -> None:
         """Ends all claims of a worker that is known to be dead. Raises Unavailable."""

@@ -40,7 +40,7 @@ _DUE: Final = and_(
         consumers.c.wake_at <= func.clock_timestamp(),
     ),
 )
-# Nobody has set when the follower is due since it was claimed.
+# When the follower is due has not been set since it was claimed.
 _NOT_WOKEN: Final = consumers.c.wake_at == consumers.c.lease_until
 _HEAD: Final = and_(heads.c.tenant_id == consumers.c.tenant_id, heads.c.dataset_id == consumers.c.dataset_id)
 

@@ -196,9 +196,9 @@ class JobStore:
             with self._database.tenant(tenant_id) as connection:
                 ids = lock_jobs(connection, *held)
                 (end_leases if died else hand_over)(connection, ids)
-                lanes = select(jobs.c.lane, jobs.c.dataset_id).where(jobs.c.id.in_(ids)).distinct()
-                for lane, dataset_id in connection.execute(lanes).all():
-                    post(connection, "work" if lane == JobQueue.WRITES.value else "tasks", dataset_id)
+                freed = select(jobs.c.lane, jobs.c.dataset_id).where(jobs.c.id.in_(ids)).distinct()
+                for queue, dataset_id in connection.execute(freed).all():
+                    post(connection, "work" if queue == JobQueue.WRITES.value else "tasks", dataset_id)
 
     def is_under_way(self, tenant_id: str, dataset_id: str, kind: JobKind) -> bool:
         """Whether a job of the kind waits or runs for the dataset."""

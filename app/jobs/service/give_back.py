@@ -1,4 +1,4 @@
-"""Gives claimed jobs back after a fault that is none of theirs."""
+"""Gives claimed jobs back after a fault of the environment or of the database."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class RunTasks:
         return Progress(stage=job.kind.value, done=done, total=total)
 
     def _end(self, job: Job, error: Exception) -> None:
-        """Fails the task. Raises an error that nobody expects."""
+        """Fails the task. Raises an unexpected error."""
         if isinstance(error, HeadwaterError):
             self.jobs.fail(job.tenant_id, job.claim, Fault.of(error))
             return

@@ -92,7 +92,7 @@ class RunWrites:
         return True
 
     def _end(self, group: WriteGroup, error: Exception) -> None:
-        """Ends the writes that the error concerns. Raises an error that nobody expects."""
+        """Ends the writes that the error concerns. Raises an unexpected error."""
         match error:
             case NotStorable():
                 self._fail_alone(group, error)
