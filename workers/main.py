@@ -43,8 +43,9 @@ from workers.jobs.runner import Runner
 from workers.wiring import WorkerContext, follower_handlers, reconcilers, run_tasks, run_writes
 
 _log = logging.getLogger(__name__)
-_SHUTDOWN_SECONDS = 20.0
-_LOOPS_SECONDS = 5.0
+# Together less than the supervisor waits before it kills.
+_SHUTDOWN_SECONDS = 15.0
+_LOOPS_SECONDS = 2.0
 _POLLS_MISSED_MAX = 4
 _SCRATCH = "spark"
 _MAINTENANCE_THREADS = 4
@@ -58,14 +59,13 @@ def main() -> None:
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
-    database = Database(settings.database_url, application_name="headwater worker")
-    dead = _dead_workers(settings, database)
-    with scratch_folder(settings.data_dir / _SCRATCH, worker_id, dead.died) as scratch:
-        _work(settings, database, dead, worker_id, scratch)
+    with scratch_folder(settings.data_dir / _SCRATCH, worker_id) as scratch:
+        _work(settings, worker_id, scratch)
 
 
-def _work(settings: Settings, database: Database, dead: DeadWorkers, worker_id: str, scratch: Path) -> None:
+def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
     """Starts Spark and serves until SIGTERM."""
+    database = Database(settings.database_url, application_name="headwater worker")
     stopping = threading.Event()
     engine = SparkEngine(
         partial(start_session, settings.spark_master, scratch, driver_memory="1g"),
@@ -81,19 +81,14 @@ def _work(settings: Settings, database: Database, dead: DeadWorkers, worker_id: 
     try:
         # Polling starts once Spark is ready: a worker that reports itself alive can run a write at once.
         engine.warm_up()
-        _serve(settings, database, dead, engine, worker_id, stopping)
+        _serve(settings, database, engine, worker_id, stopping)
     finally:
         engine.stop()
         database.close()
 
 
 def _serve(
-    settings: Settings,
-    database: Database,
-    dead: DeadWorkers,
-    engine: SparkEngine,
-    worker_id: str,
-    stopping: threading.Event,
+    settings: Settings, database: Database, engine: SparkEngine, worker_id: str, stopping: threading.Event
 ) -> None:
     """Connects the use cases to Celery and to the loops, and serves until SIGTERM."""
     stores, workers, loops = stores_on(database), WorkerStore(database), Loops()
@@ -118,6 +113,13 @@ def _serve(
         stopping=stopping,
     )
     followers = FollowerStore(database)
+    dead = DeadWorkers(
+        jobs=stores.jobs,
+        followers=followers,
+        tables=maintenance_store(platform),
+        workers=workers,
+        announce=relay.wake,
+    )
     follow = Runner(
         Follow(followers=followers, handlers=follower_handlers(worker), owner=worker_id),
         name="follow",
@@ -140,7 +142,7 @@ def _serve(
     polling = settings.poll_seconds
     loops.add(Loop("poller", poller.run, every_seconds=polling))
     loops.add(Loop("relay", relay.run, every_seconds=polling, woken=relay.woken))
-    loops.add(Loop("dead workers", partial(_end_claims_of_others, settings, dead), every_seconds=polling))
+    loops.add(Loop("dead workers", partial(_end_claims_of_others, dead, settings), every_seconds=polling))
     loops.add(Loop("reaper", reaper(platform).run, every_seconds=settings.reap_seconds, delayed=True))
     loops.add(Loop("retention", retain(platform).run, every_seconds=settings.retention_seconds, delayed=True))
     if settings.table_services:
@@ -178,17 +180,7 @@ def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runn
     return policy_runner, Poller([PollSource(find=tables.due, runner=policy_runner)])
 
 
-def _dead_workers(settings: Settings, database: Database) -> DeadWorkers:
-    stores = stores_on(database)
-    return DeadWorkers(
-        jobs=stores.jobs,
-        followers=FollowerStore(database),
-        tables=maintenance_store(Platform.on(settings, stores, lambda: None)),
-        workers=WorkerStore(database),
-    )
-
-
-def _end_claims_of_others(settings: Settings, dead: DeadWorkers) -> None:
+def _end_claims_of_others(dead: DeadWorkers, settings: Settings) -> None:
     """One round: workers of this machine whose process has ended, and others that do not poll any more."""
     remove_abandoned(settings.data_dir / _SCRATCH, dead.died)
     # A worker polls three times in this time at least.

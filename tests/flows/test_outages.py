@@ -50,8 +50,9 @@ def test_writes_wait_for_a_storage_that_is_away_and_are_committed_once(
             job_ids.append(table.submit("delete", [{"id": 0}]))
             stack.enter_context(storage_away(deployment))
         until(lambda: waits(table, job_ids[0], "storage", attempts=2), "the write to wait")
-        found = checks(table)
-        assert (found["storage"]["ok"], found["jobs"]["ok"], found["ready"]) == (False, False, False)
+        for name in ("storage", "jobs"):
+            until(lambda name=name: not checks(table)[name]["ok"], f"the check {name} to fail")
+        assert not checks(table)["ready"]
         refused = table.send("upsert", ROWS[:1])
         assert (refused.status_code, refused.json()["type"]) == (503, "/problems/storage-unavailable")
         assert table.version == 1

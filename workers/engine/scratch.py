@@ -15,14 +15,12 @@ _LOCK = ".lock"
 
 
 @contextmanager
-def scratch_folder(parent: Path, name: str, ended: Callable[[str], None] = lambda _: None) -> Iterator[Path]:
-    """The folder `name` below `parent`, removed at the end. Folders of processes that were killed are removed first:
-    see `remove_abandoned`.
+def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
+    """The folder `name` below `parent`, removed at the end.
 
     A process has a lock on the file `name`.lock for as long as it lives, however it ends.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(parent, ended)
     folder, lock = parent / name, parent / f"{name}{_LOCK}"
     # Locked under another name, so that no other process finds the file before it is locked.
     hidden = parent / f".{name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,12 +42,16 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeadWorkers:
-    """The claims of other workers. Safety does not depend on it: a claim that was ended too early is fenced."""
+    """The claims of other workers. Safety does not depend on it: a claim that was ended too early is fenced.
+
+    `announce` is called when claims have ended.
+    """
 
     jobs: JobClaims
     followers: Claims
     tables: Claims
     workers: Workers
+    announce: Callable[[], None]
 
     def died(self, worker_id: str) -> None:
         """Ends all claims of a worker that is known to be dead. Raises Unavailable."""
@@ -75,3 +79,4 @@ class DeadWorkers:
         self.followers.end_claims(worker_id)
         self.tables.end_claims(worker_id)
         self.workers.ended(worker_id)
+        self.announce()

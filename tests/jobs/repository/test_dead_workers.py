@@ -27,6 +27,7 @@ def dead(stores: Stores) -> DeadWorkers:
         followers=FollowerStore(stores.database),
         tables=tables_of(stores),
         workers=WorkerStore(stores.database),
+        announce=lambda: None,
     )
 
 
