@@ -113,12 +113,9 @@ def _serve(
         stopping=stopping,
     )
     followers = FollowerStore(database)
+    tables = maintenance_store(platform)
     dead = DeadWorkers(
-        jobs=stores.jobs,
-        followers=followers,
-        tables=maintenance_store(platform),
-        workers=workers,
-        announce=relay.wake,
+        jobs=stores.jobs, followers=followers, tables=tables, workers=workers, announce=relay.wake
     )
     follow = Runner(
         Follow(followers=followers, handlers=follower_handlers(worker), owner=worker_id),
@@ -143,8 +140,7 @@ def _serve(
     loops.add(Loop("poller", poller.run, every_seconds=polling))
     loops.add(Loop("relay", relay.run, every_seconds=polling, woken=relay.woken))
     loops.add(Loop("dead workers", partial(_end_claims_of_others, dead, settings), every_seconds=polling))
-    loops.add(Loop("reaper", reaper(platform).run, every_seconds=settings.reap_seconds, delayed=True))
-    loops.add(Loop("retention", retain(platform).run, every_seconds=settings.retention_seconds, delayed=True))
+    _add_housekeeping(loops, platform)
     if settings.table_services:
         loops.add(Loop("policies", policy_poller.run, every_seconds=settings.maintenance_poll_seconds))
     loops.start()
@@ -178,6 +174,13 @@ def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runn
         stopping=stopping,
     )
     return policy_runner, Poller([PollSource(find=tables.due, runner=policy_runner)])
+
+
+def _add_housekeeping(loops: Loops, platform: Platform) -> None:
+    """Adds the loops that delete data that are no longer needed."""
+    reap, retention = platform.settings.reap_seconds, platform.settings.retention_seconds
+    loops.add(Loop("reaper", reaper(platform).run, every_seconds=reap, delayed=True))
+    loops.add(Loop("retention", retain(platform).run, every_seconds=retention, delayed=True))
 
 
 def _end_claims_of_others(dead: DeadWorkers, settings: Settings) -> None:
