@@ -11,7 +11,7 @@ import resource
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -38,17 +38,18 @@ from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.service.relay import Relay
-from app.messaging.announcements import Announcements, listen
+from app.messaging.announcements import LISTEN_SECONDS, Announcements, listen
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
 from app.platform import Platform
 from app.readiness import readiness
+from app.runtime.loops import Loop, Loops, Pulse
 from app.runtime.memory import keep_freed_memory
 from app.services import datasets_of, dependencies
 from app.settings import Settings, SettingsError
 from app.tenants.repository.administration import CREDENTIALS_CHANNEL
-from app.tenants.repository.credentials import CredentialStore
-from app.tenants.service import FollowCredentials, RecordUses
+from app.tenants.repository.credentials import USED_SECONDS, CredentialStore
+from app.tenants.service import FOLLOW_SECONDS, FollowCredentials, RecordUses
 
 _STOP_SECONDS_MAX: Final = 10
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
@@ -76,11 +77,13 @@ def compose(settings: Settings) -> Api:
     relay = Relay(
         OutboxStore(database),
         OutboxSender(queue=queue, announcements=announcements),
-        poll_seconds=settings.poll_seconds,
     )
+    loops = Loops()
+    loops.add(Loop("relay", relay.run, every_seconds=settings.poll_seconds, woken=relay.woken))
+    listening = loops.pulse("announcements", LISTEN_SECONDS)
     platform = Platform.on(settings, stores_on(database), relay.wake)
     threads, subscriptions = Threads(), Subscriptions()
-    checks = readiness(settings, WorkerStore(database), announcements)
+    checks = readiness(platform, WorkerStore(database), announcements, loops)
     keys, administration = CredentialStore(database), _administration(settings)
     provided = merged(
         dependencies(platform, threads, subscriptions),
@@ -88,16 +91,21 @@ def compose(settings: Settings) -> Api:
         {"readiness": checks},
     )
     credentials = Credentials(keys.authenticate, threads)
-    follow = FollowCredentials(cache=credentials, listening=lambda: database.listening(CREDENTIALS_CHANNEL))
+    follow = FollowCredentials(
+        cache=credentials,
+        listening=lambda: database.listening(CREDENTIALS_CHANNEL),
+        stop=threading.Event(),
+        pulse=Pulse("credentials", FOLLOW_SECONDS),
+    )
     uses = RecordUses(cache=credentials, store=keys)
+    loops.add(Loop("credentials", follow.run, every_seconds=FOLLOW_SECONDS, pulse=follow.pulse))
+    loops.add(Loop("uses of keys", uses.record, every_seconds=USED_SECONDS, delayed=True))
 
     @asynccontextmanager
     async def beside(_: Litestar) -> AsyncIterator[None]:
         async with (
-            _thread("relay", relay.run, relay.wake),
-            _thread("credentials", follow.run),
-            _thread("uses of keys", uses.run),
-            _announcement_listener(settings.redis_url, subscriptions),
+            _running(loops, follow.stop),
+            _listener(settings.redis_url, subscriptions, listening),
         ):
             yield
         queue.close()
@@ -124,23 +132,20 @@ def _administration(settings: Settings) -> Database | None:
 
 
 @asynccontextmanager
-async def _thread(
-    name: str, run: Callable[[threading.Event], None], wake: Callable[[], None] = lambda: None
-) -> AsyncIterator[None]:
-    stop = threading.Event()
-    thread = threading.Thread(target=run, args=(stop,), name=name, daemon=True)
-    thread.start()
+async def _running(loops: Loops, stop: threading.Event) -> AsyncIterator[None]:
+    loops.start()
     try:
         yield
     finally:
         stop.set()
-        wake()
-        await asyncio.to_thread(thread.join, _STOP_SECONDS_MAX)
+        await asyncio.to_thread(loops.stop, _STOP_SECONDS_MAX)
 
 
 @asynccontextmanager
-async def _announcement_listener(redis_url: str, subscriptions: Subscriptions) -> AsyncIterator[None]:
-    listening = asyncio.create_task(listen(redis_url, subscriptions.notify), name="announcements")
+async def _listener(redis_url: str, subscriptions: Subscriptions, pulse: Pulse) -> AsyncIterator[None]:
+    listening = asyncio.create_task(
+        listen(redis_url, subscriptions.notify, pulse.moved), name="announcements"
+    )
     try:
         yield
     finally:

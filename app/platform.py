@@ -11,7 +11,7 @@ from app.catalog.repository.catalog import CatalogStore
 from app.changes.repository.changelog import ChangelogStore
 from app.db.session import Database
 from app.files.parquet_file import ParquetReader
-from app.files.storage import Storage, open_storage
+from app.files.storage import Storage, open_storage, prepare_storage
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.service.request_job import RequestJob
@@ -47,6 +47,7 @@ class Platform:
     def on(cls, settings: Settings, stores: Stores, wake: Callable[[], None]) -> Platform:
         """The platform on these settings. Connects to no server yet."""
         storage = open_storage(settings.storage_uri)
+        prepare_storage(storage, settings.storage_uri, settings.data_dir)
         return cls(
             settings=settings,
             stores=stores,

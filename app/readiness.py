@@ -1,28 +1,38 @@
-"""The readiness of the API: the database, a worker, and Redis."""
+"""The readiness of the API: the database, the workers and their loops, the storage, the disk, and Redis."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Final
 
+from app.files.probe import StorageProbe
 from app.format.errors import HeadwaterError
 from app.http.health import Check
 from app.jobs.repository.workers import WorkerStore
 from app.messaging.announcements import Announcements
-from app.settings import Settings
+from app.platform import Platform
+from app.runtime.loops import Loops
 
 # A worker reports with each poll; after three missed polls it counts as gone.
 _POLLS_MISSED_MAX: Final = 3
 
 
 def readiness(
-    settings: Settings, workers: WorkerStore, announcements: Announcements
+    platform: Platform, workers: WorkerStore, announcements: Announcements, loops: Loops
 ) -> Callable[[], list[Check]]:
+    """The function that checks everything; it takes a few seconds at most. `loops`: those of this process."""
+    settings = platform.settings
+    probe = StorageProbe(platform.storage, settings.data_dir, settings.disk_free_bytes_min)
+    alive_seconds = settings.poll_seconds * _POLLS_MISSED_MAX
+
     def checks() -> list[Check]:
-        redis = announcements.reachable()
+        redis, probed = announcements.reachable(), probe.run()
         return [
-            *_database_checks(workers, settings.poll_seconds * _POLLS_MISSED_MAX),
+            *_database_checks(platform, workers, alive_seconds, loops.still()),
+            Check(name="storage", ok=not probed.storage, detail=probed.storage),
+            Check(name="disk", ok=not probed.disk, detail=probed.disk),
             Check(
                 name="redis",
                 ok=redis,
@@ -34,9 +44,11 @@ def readiness(
     return checks
 
 
-def _database_checks(workers: WorkerStore, seconds: float) -> list[Check]:
+def _database_checks(
+    platform: Platform, workers: WorkerStore, seconds: float, still: Mapping[str, datetime]
+) -> list[Check]:
     try:
-        alive = workers.alive(seconds)
+        alive, postponed = workers.alive(seconds), platform.stores.jobs.postponed()
     except HeadwaterError as error:
         return [Check(name="database", ok=False, detail=error.detail)]
     # For example there are no tables yet, or those of another release. The log has the statement, the reply does not.
@@ -46,4 +58,25 @@ def _database_checks(workers: WorkerStore, seconds: float) -> list[Check]:
         )
         return [Check(name="database", ok=False, detail="it does not have this release's schema")]
     detail = "" if alive else "no worker has polled recently: writes are accepted and wait"
-    return [Check(name="database", ok=True), Check(name="worker", ok=alive > 0, detail=detail)]
+    waiting = f"{postponed} wait for the storage or the database and go on by themselves" if postponed else ""
+    return [
+        Check(name="database", ok=True),
+        Check(name="worker", ok=bool(alive), detail=detail),
+        loops_check({"the API": still, **{f"worker {name}": loops for name, loops in alive.items()}}),
+        Check(name="jobs", ok=not postponed, required=False, detail=waiting),
+    ]
+
+
+def loops_check(still: Mapping[str, Mapping[str, datetime]]) -> Check:
+    """The check of the loops that stand still, by process, the API first.
+
+    It is required if a loop stands still in all workers: then nothing does its work.
+    """
+    _, *workers = still.values()
+    everywhere = set.intersection(*map(set, workers)) if workers else set()
+    found = [
+        f"{process}: the loop {name} stands still since {since.isoformat(timespec='seconds')}"
+        for process, loops in still.items()
+        for name, since in loops.items()
+    ]
+    return Check(name="loops", ok=not found, required=bool(everywhere), detail="; ".join(found))

@@ -237,8 +237,8 @@ class Settings:
     )
     """The disk space for hot copies of data files in which rows are looked up by key; 0 disables them."""
 
-    lease_seconds: float = field(default=60.0, metadata=_env("HEADWATER_LEASE_SECONDS", _seconds))
-    heartbeat_seconds: float = field(default=15.0, metadata=_env("HEADWATER_HEARTBEAT_SECONDS", _seconds))
+    lease_seconds: float = field(default=20.0, metadata=_env("HEADWATER_LEASE_SECONDS", _seconds))
+    heartbeat_seconds: float = field(default=5.0, metadata=_env("HEADWATER_HEARTBEAT_SECONDS", _seconds))
     poll_seconds: float = field(default=5.0, metadata=_env("HEADWATER_POLL_SECONDS", _seconds))
     """The interval at which the database is polled for jobs whose notification was lost."""
 
@@ -289,6 +289,11 @@ class Settings:
         metadata=_env("HEADWATER_METASTORE_URI", _url_of("thrift", example="thrift://metastore:9083")),
     )
     """The Hive metastore to which datasets may be reported."""
+
+    disk_free_bytes_min: int = field(
+        default=512 * MEBIBYTE, metadata=_env("HEADWATER_DISK_FREE_BYTES_MIN", _whole_number(0))
+    )
+    """The free space of the data directory, and of storage on a disk, below which the API reports not ready."""
 
     json_body_bytes_max: int = field(
         default=16 * MEBIBYTE, metadata=_env("HEADWATER_JSON_BODY_BYTES_MAX", _whole_number(1024))

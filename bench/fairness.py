@@ -17,8 +17,6 @@ from typing import Any
 
 import msgspec
 
-from app.db.session import Database
-from app.tenants.repository import TenantStore
 from bench.options import parser
 from bench.report import percentiles, publish
 from bench.service import Service, running_service
@@ -38,14 +36,9 @@ class Backlog:
 
 def new_tenant(service: Service, name: str) -> Service:
     """The service as a new tenant sees it."""
-    url = service.process("app.main").environ()["HEADWATER_DATABASE_URL"]
-    database = Database(url, application_name="bench")
-    try:
-        tenants = TenantStore(database)
-        made = tenants.add_key(tenants.add_tenant(name), ("operator", "read", "write"))
-    finally:
-        database.close()
-    return replace(service, api_key=made.api_key)
+    with service.client() as operator:
+        made = operator.post("/tenants", json={"name": name}).raise_for_status().json()
+    return replace(service, api_key=made["api_key"])
 
 
 def new_datasets(tenant: Service, count: int) -> list[str]:

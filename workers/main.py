@@ -19,7 +19,6 @@ from app.consumers.repository.followers import FollowerStore
 from app.consumers.service.run_followers import Follow
 from app.db.rotation import Rotation
 from app.db.session import Database
-from app.format.errors import Unavailable
 from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
@@ -32,18 +31,24 @@ from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
 from app.platform import Platform
 from app.retention.compose import reaper, retain
+from app.runtime.loops import Loop, Loops
 from app.settings import Settings, SettingsError
-from workers.engine.scratch import scratch_folder
+from workers.engine.scratch import remove_abandoned, scratch_folder
 from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_setup import TaskSetup
 from workers.jobs.celery_worker import register_tasks, serve
+from workers.jobs.dead_workers import DeadWorkers
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
 from workers.wiring import WorkerContext, follower_handlers, reconcilers, run_tasks, run_writes
 
 _log = logging.getLogger(__name__)
-_SHUTDOWN_SECONDS = 20.0
+# Together less than the supervisor waits before it kills.
+_SHUTDOWN_SECONDS = 15.0
+_LOOPS_SECONDS = 2.0
+_POLLS_MISSED_MAX = 4
+_SCRATCH = "spark"
 _MAINTENANCE_THREADS = 4
 
 
@@ -55,7 +60,7 @@ def main() -> None:
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
-    with scratch_folder(settings.data_dir / "spark", worker_id) as scratch:
+    with scratch_folder(settings.data_dir / _SCRATCH, worker_id) as scratch:
         _work(settings, worker_id, scratch)
 
 
@@ -86,12 +91,11 @@ def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
 def _serve(
     settings: Settings, database: Database, engine: SparkEngine, worker_id: str, stopping: threading.Event
 ) -> None:
-    """Connects the use cases to Celery, the poller, the relay, the reaper and retention, and serves until SIGTERM."""
-    stores, workers = stores_on(database), WorkerStore(database)
+    """Connects the use cases to Celery and to the loops, and serves until SIGTERM."""
+    stores, workers, loops = stores_on(database), WorkerStore(database), Loops()
     relay = Relay(
         OutboxStore(database),
         OutboxSender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
-        poll_seconds=settings.poll_seconds,
     )
     platform = Platform.on(settings, stores, relay.wake)
     worker = WorkerContext(platform=platform, engine=engine, id=worker_id)
@@ -104,6 +108,10 @@ def _serve(
         stopping=stopping,
     )
     followers = FollowerStore(database)
+    tables = maintenance_store(platform)
+    dead = DeadWorkers(
+        jobs=stores.jobs, followers=followers, tables=tables, workers=workers, announce=relay.wake
+    )
     follow = Runner(
         Follow(followers=followers, handlers=follower_handlers(worker), owner=worker_id),
         name="follow",
@@ -119,33 +127,29 @@ def _serve(
             PollSource(find=partial(_waiting, stores.jobs, JobQueue.TASKS, Rotation()), runner=tasks),
             PollSource(find=followers.due, runner=follow),
         ],
-        poll_seconds=settings.poll_seconds,
-        alive=partial(workers.polled, worker_id),
+        alive=lambda: workers.polled(worker_id, loops.still()),
     )
     celery = celery_app(settings.redis_url)
     register_tasks(celery, {WRITE_TASK: writes.wake, TASKS_TASK: tasks.wake, FOLLOW_TASK: follow.wake})
-    stop = threading.Event()
-    threads = [
-        threading.Thread(target=poller.run, args=(stop,), name="poller"),
-        threading.Thread(target=relay.run, args=(stop,), name="relay"),
-        *_housekeeping(platform, stop),
-    ]
+    polling = settings.poll_seconds
+    loops.add(Loop("poller", poller.run, every_seconds=polling))
+    loops.add(Loop("relay", relay.run, every_seconds=polling, woken=relay.woken))
+    loops.add(Loop("dead workers", partial(_end_claims_of_others, dead, settings), every_seconds=polling))
+    _add_housekeeping(loops, platform)
     if settings.table_services:
-        threads.append(threading.Thread(target=policy_poller.run, args=(stop,), name="policies"))
-    for thread in threads:
-        thread.start()
+        loops.add(Loop("policies", policy_poller.run, every_seconds=settings.maintenance_poll_seconds))
+    loops.start()
     try:
         serve(celery, name=f"headwater@{worker_id}")
     finally:
-        stop.set()
         stopping.set()
         ends = time.monotonic() + _SHUTDOWN_SECONDS
         # All are notified before the first is waited for.
         ended = [runner.stop(max(0.0, ends - time.monotonic())) for runner in runners]
         if not all(ended):
-            _log.warning("some work did not end in time; another worker takes it over when its leases expire")
-        relay.wake()
-        _deregister(workers, worker_id)
+            _log.warning("some work did not end in time; another worker takes it over")
+        loops.stop(_LOOPS_SECONDS)
+        dead.stopped(worker_id)
 
 
 def _write_runners(worker: WorkerContext, stopping: threading.Event) -> tuple[Runner, Runner]:
@@ -191,26 +195,21 @@ def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runn
         per_dataset_max=1,
         stopping=stopping,
     )
-    return policy_runner, Poller(
-        [PollSource(find=tables.due, runner=policy_runner)],
-        poll_seconds=settings.maintenance_poll_seconds,
-    )
+    return policy_runner, Poller([PollSource(find=tables.due, runner=policy_runner)])
 
 
-def _housekeeping(platform: Platform, stop: threading.Event) -> list[threading.Thread]:
-    """The threads that periodically delete data that are no longer needed."""
-    settings = platform.settings
-    return [
-        threading.Thread(
-            target=reaper(platform).run_every, args=(settings.reap_seconds, stop), name="reaper", daemon=True
-        ),
-        threading.Thread(
-            target=retain(platform).run_every,
-            args=(settings.retention_seconds, stop),
-            name="retention",
-            daemon=True,
-        ),
-    ]
+def _add_housekeeping(loops: Loops, platform: Platform) -> None:
+    """Adds the loops that delete data that are no longer needed."""
+    reap, retention = platform.settings.reap_seconds, platform.settings.retention_seconds
+    loops.add(Loop("reaper", reaper(platform).run, every_seconds=reap, delayed=True))
+    loops.add(Loop("retention", retain(platform).run, every_seconds=retention, delayed=True))
+
+
+def _end_claims_of_others(dead: DeadWorkers, settings: Settings) -> None:
+    """One round: workers of this machine whose process has ended, and others that do not poll any more."""
+    remove_abandoned(settings.data_dir / _SCRATCH, dead.died)
+    # A worker polls three times in this time at least.
+    dead.end_silent(max(settings.lease_seconds, _POLLS_MISSED_MAX * settings.poll_seconds))
 
 
 def _waiting(jobs: JobStore, queue: JobQueue, rotation: Rotation, limit: int) -> list[tuple[str, str]]:
@@ -230,13 +229,6 @@ def _end_this_process(stopping: threading.Event) -> None:
     # Stop at once, or the worker would claim the jobs that it releases until their attempts are exhausted.
     stopping.set()
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _deregister(workers: WorkerStore, worker_id: str) -> None:
-    try:
-        workers.ended(worker_id)
-    except Unavailable:
-        _log.warning("could not deregister the worker: the database is out of reach")
 
 
 if __name__ == "__main__":

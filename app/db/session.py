@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.db.document import ENCODER
-from app.format.errors import NotStorable, Unavailable
+from app.format.errors import NotStorable, TooSlow, Unavailable
 
 APPLICATION_ROLE: Final = "headwater_app"
 RELAY_ROLE: Final = "headwater_relay"
@@ -26,6 +26,8 @@ ADMINISTRATOR_ROLE: Final = "headwater_admin"
 
 # Program limit exceeded: the same statement fails again, however often it is repeated.
 _LIMIT_CLASS: Final = "54"
+# A statement was cancelled after its time, a lock was not granted in time, or transactions waited for each other.
+_TOO_SLOW: Final = ("57014", "55P03", "40P01")
 
 _AS_TENANT: Final = text("SELECT set_config('headwater.tenant_id', :value, true)")
 _AS_CREDENTIAL: Final = text("SELECT set_config('headwater.key_digest', :value, true)")
@@ -114,8 +116,9 @@ class Database:
         """A transaction that sees and makes rows of this tenant only; committed at the end, unless it raises.
 
         Until a `shared` one ends, transactions that its thread begins for the tenant are savepoints of it: they are
-        committed with it, or not at all. Raises Unavailable if the database cannot be reached or does not answer in
-        time, CommitInDoubt if the connection breaks at the commit, NotStorable if a limit of Postgres is exceeded.
+        committed with it, or not at all. Raises Unavailable if the database cannot be reached, TooSlow if it does not
+        answer in time, CommitInDoubt if the connection breaks at the commit, NotStorable if a limit of Postgres is
+        exceeded.
         """
         outer = _SHARED.get()
         if outer is not None and outer.database is self:
@@ -191,7 +194,7 @@ class Database:
                     "A value is too long for the catalogue. Nothing was changed. Send shorter values",
                     sqlstate=sqlstate,
                 ) from error
-            raise _unavailable() from error
+            raise _unavailable(TooSlow if sqlstate in _TOO_SLOW else Unavailable) from error
 
     def _begin(self, opening: Executable, values: dict[str, str]) -> Connection:
         try:
@@ -213,8 +216,8 @@ class Database:
         return connection
 
 
-def _unavailable() -> Unavailable:
-    return Unavailable("The database does not answer; no data was changed. Try again")
+def _unavailable(kind: type[Unavailable] = Unavailable) -> Unavailable:
+    return kind("The database does not answer; no data was changed. Try again")
 
 
 def _commit(connection: Connection) -> None:

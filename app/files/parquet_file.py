@@ -18,6 +18,7 @@ from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile
 from app.format.file_group import StoredFile
+from app.format.outages import fault_of_disk
 from app.format.schema.schema import Schema
 from app.format.schema.schema_projection import project_rows, sources
 from app.sql.conditions.prune import Sought
@@ -149,7 +150,7 @@ class ParquetReader:
         try:
             parquet = pq.ParquetFile(opened, metadata=self._footer(file.path))
         except (pa.ArrowInvalid, OSError) as error:
-            raise CorruptFile(
+            raise fault_of_disk(error, file.path) or CorruptFile(
                 f"{file.path} is not a readable Parquet file: {error}", path=file.path
             ) from error
         if parquet.metadata.num_rows != file.row_count:

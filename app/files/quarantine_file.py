@@ -17,6 +17,7 @@ from app.files.checksums import verify
 from app.files.parquet_file import ParquetSink, create_parquet
 from app.files.storage import Storage
 from app.format.errors import CorruptFile, FieldError
+from app.format.outages import fault_of_disk
 from app.format.quarantine import QuarantineFile
 
 _FAULT: Final = pa.struct([("pointer", pa.string()), ("detail", pa.string())])
@@ -111,7 +112,7 @@ class QuarantineFileStore:
                 raise CorruptFile(f"{file.path} does not have the recorded rows", path=file.path)
             yield from _records(parquet, first, first + count)
         except (pa.ArrowException, OSError) as error:
-            raise CorruptFile(
+            raise fault_of_disk(error, file.path) or CorruptFile(
                 f"{file.path} is not a readable Parquet file: {error}", path=file.path
             ) from error
 

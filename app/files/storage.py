@@ -6,7 +6,6 @@ acknowledged data survive a crash of the machine.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,24 +18,30 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from app.format.errors import CorruptFile, StorageFull
+from app.format.errors import CorruptFile, HeadwaterError, StorageUnavailable
+from app.format.outages import fault_of_disk
 
 _S3_TIMEOUT_SECONDS = 30.0
 _DURABLE_FOLDERS_MAX = 10_000
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class LocalStorage:
-    """A folder of a file system that all processes share."""
+    """A folder of a file system that all processes share.
+
+    The folder is made once, by `prepare_storage`. If it is missing later, its disk is away.
+    """
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
         self._durable_folders: set[Path] = set()
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
-        """A writer for a new file, durable on leaving; an exception leaves no file. Raises StorageFull."""
-        target = self._root / path
+        """A writer for a new file, durable on leaving; an exception leaves no file.
+
+        Raises StorageFull, StorageUnavailable.
+        """
+        target = self.root / path
         try:
             self._make_folders(target.parent)
             with target.open("xb", buffering=1024 * 1024) as file:
@@ -48,48 +53,58 @@ class LocalStorage:
                     target.unlink(missing_ok=True)
                     raise
             _sync_folder(target.parent)
+        except FileNotFoundError as error:
+            raise _away(path) from error
         except OSError as error:
-            if error.errno in _FULL:
-                raise StorageFull(f"no space left for {path}: {error.strerror}", path=path) from error
-            raise
+            raise fault_of_disk(error, path) or error from error
 
     def open(self, path: str) -> pa.NativeFile:
-        """A memory-mapped reader. Raises CorruptFile if there is no such file."""
-        target = self._root / path
-        try:
+        """A memory-mapped reader. Raises CorruptFile if there is no such file, StorageUnavailable."""
+        target = self.root / path
+        with self._faults(path):
             return pa.memory_map(str(target)) if target.stat().st_size else pa.BufferReader(b"")
-        except FileNotFoundError as error:
-            raise CorruptFile(f"the file {path} is missing", path=path) from error
 
     def size(self, path: str) -> int:
-        """Bytes in the file. Raises CorruptFile if there is no such file."""
-        try:
-            return (self._root / path).stat().st_size
-        except FileNotFoundError as error:
-            raise CorruptFile(f"the file {path} is missing", path=path) from error
+        """Bytes in the file. Raises CorruptFile if there is no such file, StorageUnavailable."""
+        with self._faults(path):
+            return (self.root / path).stat().st_size
 
     def delete(self, paths: Iterable[str]) -> None:
         """Deletes files. Missing files are not an error."""
         for path in paths:
-            (self._root / path).unlink(missing_ok=True)
+            (self.root / path).unlink(missing_ok=True)
 
     def list(self, prefix: str) -> Iterator[tuple[str, datetime]]:
         """Files below a folder, with the times of their last write."""
-        for folder, _, names in os.walk(self._root / prefix):
+        for folder, _, names in os.walk(self.root / prefix):
             for name in names:
                 file = Path(folder, name)
                 with suppress(FileNotFoundError):
-                    yield str(file.relative_to(self._root)), datetime.fromtimestamp(file.stat().st_mtime, UTC)
+                    yield str(file.relative_to(self.root)), datetime.fromtimestamp(file.stat().st_mtime, UTC)
+
+    @contextmanager
+    def _faults(self, path: str) -> Iterator[None]:
+        """Converts errors of the system while a file is opened."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            # The disk may be back at any moment: only a file that is missing while its root is there is lost.
+            lost = not (self.root / path).exists() and self.root.is_dir()
+            raise _missing(path) if lost else _away(path) from error
+        except OSError as error:
+            raise fault_of_disk(error, path) or error from error
 
     def _make_folders(self, folder: Path) -> None:
-        """Creates missing folders, and syncs their entries.
+        """Creates missing folders below the root, and syncs their entries. Raises StorageUnavailable without a root.
 
         An entry that this process has not synced is synced even if the folder exists: the process that made the folder
         may not have synced it yet.
         """
         exists = folder.is_dir()
-        if exists and (folder in self._durable_folders or self._root not in folder.parents):
+        if exists and (folder in self._durable_folders or self.root not in folder.parents):
             return
+        if folder == self.root:
+            raise _away(str(folder))
         self._make_folders(folder.parent)
         with suppress(FileExistsError):
             folder.mkdir()
@@ -111,30 +126,33 @@ class ArrowStorage:
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
-        """A writer for a new object, durable on leaving; on an exception, no object is left."""
+        """A writer for a new object, durable on leaving; on an exception, no object is left.
+
+        Raises StorageUnavailable.
+        """
         target = self._absolute(path)
-        stream = self._file_system.open_output_stream(target)
-        try:
-            yield cast(BinaryIO, stream)
-            stream.close()
-        except BaseException:
-            with suppress(OSError):
+        with _arrow_faults(path):
+            stream = self._file_system.open_output_stream(target)
+            try:
+                yield cast(BinaryIO, stream)
                 stream.close()
-                self._file_system.delete_file(target)
-            raise
+            except BaseException:
+                with suppress(OSError):
+                    stream.close()
+                    self._file_system.delete_file(target)
+                raise
 
     def open(self, path: str) -> pa.NativeFile:
-        """A reader with ranged requests. Raises CorruptFile if there is no such object."""
-        try:
+        """A reader with ranged requests. Raises CorruptFile if there is no such object, StorageUnavailable."""
+        with _arrow_faults(path):
             return self._file_system.open_input_file(self._absolute(path))
-        except FileNotFoundError as error:
-            raise CorruptFile(f"the file {path} is missing", path=path) from error
 
     def size(self, path: str) -> int:
-        """Bytes in the object. Raises CorruptFile if there is no such object."""
-        info = self._file_system.get_file_info(self._absolute(path))
+        """Bytes in the object. Raises CorruptFile if there is no such object, StorageUnavailable."""
+        with _arrow_faults(path):
+            info = self._file_system.get_file_info(self._absolute(path))
         if info.type is not pafs.FileType.File:
-            raise CorruptFile(f"the file {path} is missing", path=path)
+            raise _missing(path)
         return int(info.size)
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -166,6 +184,40 @@ def open_storage(uri: str) -> Storage:
     if parts.scheme == "s3":
         return ArrowStorage(_s3(os.environ), f"{parts.netloc}{unquote(parts.path)}")
     raise ValueError(f"expected file:///folder or s3://bucket/prefix as storage, got {uri!r}")
+
+
+def prepare_storage(storage: Storage, uri: str, data_dir: Path) -> None:
+    """Makes the folder of a new installation: once, as a file in `data_dir` records.
+
+    A folder that is missing later is on a disk that is away. A folder made in its place would hide the tables.
+    """
+    made = data_dir / "storage-made"
+    if isinstance(storage, ArrowStorage) or (made.exists() and made.read_text(encoding="utf-8") == uri):
+        return
+    storage.root.mkdir(parents=True, exist_ok=True)
+    data_dir.mkdir(parents=True, exist_ok=True)
+    made.write_text(uri, encoding="utf-8")
+
+
+def _missing(path: str) -> HeadwaterError:
+    return CorruptFile(f"the file {path} is missing", path=path)
+
+
+def _away(path: str) -> HeadwaterError:
+    return StorageUnavailable("The storage is not available: its folder is missing", path=path)
+
+
+@contextmanager
+def _arrow_faults(path: str) -> Iterator[None]:
+    """Converts errors of a file system of Arrow: it reports malformed bytes elsewhere."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+    except OSError as error:
+        raise fault_of_disk(error, path) or StorageUnavailable(
+            f"The storage does not work: {error}", path=path
+        ) from error
 
 
 def _s3(environment: Mapping[str, str]) -> pafs.FileSystem:

@@ -388,6 +388,17 @@ class Unavailable(HeadwaterError):
     title = "The service is not available right now"
 
 
+class TooSlow(Unavailable):
+    """The database was reached, and did not finish a statement in time."""
+
+
+class StorageUnavailable(Unavailable):
+    """The storage is out of reach, or cannot be read or written. Fact: `path`."""
+
+    code = "storage-unavailable"
+    title = "The storage is not available right now"
+
+
 class EngineStopped(Exception):
     """The tasks were stopped on request. Only the requester sees this error."""
 

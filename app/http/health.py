@@ -68,7 +68,9 @@ async def get_liveness() -> Liveness:
 async def get_readiness(
     readiness: Provided[Callable[[], list[Check]]], threads: Provided[Threads]
 ) -> ApiResponse[Readiness]:
-    """Ready if the database is reachable and has the schema of this release, and a worker is alive."""
+    """Ready if the database is reachable and has the schema of this release, a worker is alive and none of its loops
+    stands still, and the storage can be written and has space.
+    """
     checks = await threads.run(readiness)
     ready = all(check.ok for check in checks if check.required)
     return ApiResponse(Readiness(ready=ready, checks=checks), status_code=200 if ready else 503)

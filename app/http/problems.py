@@ -72,6 +72,7 @@ STATUS: Final[Mapping[str, int]] = {
     "schema-change-refused": 422,
     "schema-mismatch": 422,
     "storage-full": 507,
+    "storage-unavailable": 503,
     "tenant-exists": 409,
     "tenant-suspended": 403,
     "too-many-keys": 409,
@@ -84,6 +85,7 @@ STATUS: Final[Mapping[str, int]] = {
 }
 _RETRY_AFTER_SECONDS: Final = {
     "unavailable": 5,
+    "storage-unavailable": 5,
     "idempotency-in-flight": 1,
     "job-not-finished": 1,
     "storage-full": 60,

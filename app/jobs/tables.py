@@ -7,6 +7,7 @@ tenants because they must: the digest of an API key identifies the tenant of a r
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -36,6 +37,7 @@ from app.db.columns import (
     text_column,
     timestamp_column,
 )
+from app.db.document import Document
 from app.format.errors import Fault
 from app.format.instant import RowCounts
 from app.jobs.tasks import TaskRequest
@@ -72,6 +74,10 @@ jobs: Final = Table(
     json_column("request", WriteRequest, nullable=True),
     integer_column("epoch", default=0),
     integer_column("attempts", default=0),
+    # Attempts that ended because the storage or the database was away. They do not count.
+    integer_column("outages", default=0),
+    # Set while a job waits after such an attempt: when it may be claimed.
+    timestamp_column("not_before", nullable=True),
     # Set while a job waits whose last run ended with a fault or with its worker: the next run is made alone.
     Column("abandoned", Boolean, nullable=False, server_default=text("false")),
     Column("owner", Text),
@@ -219,5 +225,7 @@ workers: Final = Table(
     text_column("id"),
     timestamp_column("started_at", default=True),
     timestamp_column("polled_at", default=True),
+    # Loops of the worker that stand still, and since when.
+    Column("stalled", Document(dict[str, datetime]), nullable=False, server_default=text("'{}'")),
     PrimaryKeyConstraint("id"),
 )

@@ -9,7 +9,15 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from app.commit.write_options import SaveMode, WriteOptions
-from app.format.errors import AttemptsExhausted, CorruptFile, Fault, HeadwaterError, StorageFull, Unavailable
+from app.format.errors import (
+    AttemptsExhausted,
+    CorruptFile,
+    Fault,
+    HeadwaterError,
+    StorageFull,
+    StorageUnavailable,
+    Unavailable,
+)
 from app.format.instant import Action, RowCounts
 from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
@@ -17,7 +25,15 @@ from app.format.rows.staged import RawInput, StagedFile
 from app.jobs.tasks import TaskRequest, action_of, is_table_service
 
 SERVICE_MADE: Final = frozenset(
-    error.code for error in (HeadwaterError, StorageFull, Unavailable, AttemptsExhausted, CorruptFile)
+    error.code
+    for error in (
+        HeadwaterError,
+        StorageFull,
+        StorageUnavailable,
+        Unavailable,
+        AttemptsExhausted,
+        CorruptFile,
+    )
 )
 """Codes of failures that say nothing about the request: sending it again is right, and makes a new job."""
 
@@ -91,6 +107,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The tasks of the stage that are done."""
     total: int = 0
     """All tasks of the stage."""
+    waiting_for: str | None = None
+    """What a queued job waits for since its last attempt: `storage`, `space` (in the storage) or `database`; null for
+    its turn only. It is tried again by itself, after a minute at most.
+    """
 
 
 class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from redis.asyncio import Redis as AsyncRedis
 CHANNEL: Final = "headwater:changes"
 _TIMEOUT_SECONDS: Final = 2.0
 _PAUSE_SECONDS_MAX: Final = 5.0
+LISTEN_SECONDS: Final = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -51,8 +52,13 @@ class Announcements:
         self._redis.close()
 
 
-async def listen(redis_url: str, notify: Callable[[str, str], None]) -> None:
-    """Calls `notify(tenant_id, dataset_id)` for every announcement until cancelled. Reconnects after a disconnect."""
+async def listen(
+    redis_url: str, notify: Callable[[str, str], None], moved: Callable[[], None] = lambda: None
+) -> None:
+    """Calls `notify(tenant_id, dataset_id)` for every announcement until cancelled. Reconnects after a disconnect.
+
+    Calls `moved` every few seconds while it works, also where Redis is out of reach.
+    """
     pause_seconds = 0.1
     connected = True
     while True:
@@ -71,12 +77,18 @@ async def listen(redis_url: str, notify: Callable[[str, str], None]) -> None:
                 if not connected:
                     _log.info("Redis is reachable again; waiting requests are notified through it")
                 connected, pause_seconds = True, 0.1
-                async for message in subscription.listen():
-                    _notify(message["data"], notify)
+                while True:
+                    message = await subscription.get_message(timeout=LISTEN_SECONDS)
+                    moved()
+                    if message is not None:
+                        _notify(message["data"], notify)
         except (RedisError, OSError) as error:
+            moved()
             if connected:
                 _log.warning("no notifications from Redis (%s); waiting requests poll instead", error)
             connected = False
+        except Exception:
+            _log.exception("an announcement could not be passed on; listening again")
         await asyncio.sleep(pause_seconds)
         pause_seconds = min(pause_seconds * 2, _PAUSE_SECONDS_MAX)
 

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from app.format.errors import HeadwaterError
-from app.tenants.repository.credentials import USED_SECONDS, CredentialStore
+from app.runtime.loops import Pulse
+from app.tenants.repository.credentials import CredentialStore
 
 _log = logging.getLogger(__name__)
 
 # Between two questions whether the connection lives; a stop waits this long.
 _POLL_SECONDS: Final = 0.25
-_RETRY_SECONDS: Final = 1.0
+FOLLOW_SECONDS: Final = 1.0
+"""The pause before a lost connection is opened again."""
 
 
 class CredentialCache(Protocol):
@@ -50,32 +52,33 @@ class Notifications(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FollowCredentials:
-    """Reports changes of keys and tenants to the cache. `listening` opens a connection."""
+    """Reports changes of keys and tenants to the cache. `listening` opens a connection. `pulse`: that of the loop."""
 
     cache: CredentialCache
     listening: Callable[[], AbstractContextManager[Notifications]]
+    stop: threading.Event
+    pulse: Pulse
 
-    def run(self, stop: threading.Event) -> None:
-        """Listens until `stop` is set. While no connection is open, the cache confirms nothing."""
-        while not stop.is_set():
-            try:
-                with self.listening() as notifications:
-                    self._follow(notifications, stop)
-            except HeadwaterError as error:
-                _log.warning(
-                    "changes of credentials are not received, so each request reads its key: %s", error
-                )
+    def run(self) -> None:
+        """Listens until `stop` is set, or until the connection is lost. Then the cache confirms nothing.
+
+        Raises Unavailable.
+        """
+        try:
+            with self.listening() as notifications:
+                self._follow(notifications)
+        finally:
             self.cache.drop_all()
-            stop.wait(_RETRY_SECONDS)
 
-    def _follow(self, notifications: Notifications, stop: threading.Event) -> None:
+    def _follow(self, notifications: Notifications) -> None:
         # What was cached before this connection listened may have changed unheard.
         self.cache.drop_all()
-        while not stop.is_set():
+        while not self.stop.is_set():
             moment = time.monotonic()
             for tenant_id in notifications.received(0):
                 self.cache.drop(tenant_id)
             self.cache.confirm(moment)
+            self.pulse.moved()
             for tenant_id in notifications.received(_POLL_SECONDS):
                 self.cache.drop(tenant_id)
 
@@ -86,13 +89,6 @@ class RecordUses:
 
     cache: CredentialCache
     store: CredentialStore
-    interval_seconds: float = USED_SECONDS
-
-    def run(self, stop: threading.Event) -> None:
-        """Records until `stop` is set, and then once more."""
-        while not stop.wait(self.interval_seconds):
-            self.record()
-        self.record()
 
     def record(self) -> None:
         """Records the uses since the last call. Those that cannot be recorded are lost."""

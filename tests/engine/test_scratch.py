@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workers.engine.scratch import scratch_folder
+from workers.engine.scratch import remove_abandoned, scratch_folder
 
 _WORKER = """
 import sys
@@ -44,12 +44,30 @@ def test_scratch_folder_is_removed_when_its_worker_ends(tmp_path: Path) -> None:
     assert names(parent) == set()
 
 
-def test_scratch_folder_of_a_killed_worker_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_scratch_folder_of_a_killed_worker_is_removed_by_others(tmp_path: Path) -> None:
     with worker(tmp_path, "lives") as living:
         with worker(tmp_path, "killed.7") as killed:
             killed.kill()
         assert "killed.7" in names(tmp_path)
         with scratch_folder(tmp_path, "next"):
+            remove_abandoned(tmp_path, lambda _: None)
             assert names(tmp_path) == {"lives", "lives.lock", "next", "next.lock"}
         assert (tmp_path / "lives" / "spill").read_bytes() == b"rows"
         living.communicate(timeout=30)
+
+
+def test_death_of_a_worker_is_reported_until_its_claims_have_ended(tmp_path: Path) -> None:
+    with worker(tmp_path, "killed") as killed:
+        killed.kill()
+    ended: list[str] = []
+
+    def fails(name: str) -> None:
+        ended.append(name)
+        raise ConnectionError("no database")
+
+    remove_abandoned(tmp_path, fails)
+    assert names(tmp_path) == {"killed", "killed.lock"}
+    with scratch_folder(tmp_path, "next"):
+        remove_abandoned(tmp_path, ended.append)
+    assert ended == ["killed", "killed"]
+    assert names(tmp_path) == set()

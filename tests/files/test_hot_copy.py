@@ -63,6 +63,7 @@ class Lake:
     """One data file, and a folder for copies beside it."""
 
     def __init__(self, path: Path, folder: bool = True, bytes_max: int = 10**8) -> None:
+        (path / "lake").mkdir()
         self.storage = LocalStorage(path / "lake")
         self.file = write(self.storage, "d/a", TABLE)
         self.hot = path / "hot"

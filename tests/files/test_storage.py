@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow.fs as pafs
 import pytest
 
-from app.files.storage import ArrowStorage, LocalStorage, Storage, open_storage
-from app.format.errors import CorruptFile, StorageFull
+from app.files.storage import ArrowStorage, LocalStorage, Storage, open_storage, prepare_storage
+from app.format.errors import CorruptFile, StorageFull, StorageUnavailable
 
 
 @pytest.fixture(params=["local", "arrow"])
@@ -127,8 +127,45 @@ def test_full_disk_raises_storage_full(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_storage_uri_selects_the_storage(tmp_path: Path) -> None:
+    (tmp_path / "a b").mkdir()
     put(open_storage((tmp_path / "a b").as_uri()), "x", b"1")
     assert (tmp_path / "a b" / "x").read_bytes() == b"1"
     assert isinstance(open_storage("s3://bucket/prefix"), ArrowStorage)
     with pytest.raises(ValueError, match="file:///folder or s3://bucket"):
         open_storage("ftp://host/x")
+
+
+def test_folder_of_a_new_installation_is_made_once_and_its_absence_is_an_outage(tmp_path: Path) -> None:
+    root, away = tmp_path / "disk" / "lake", tmp_path / "away"
+    storage = LocalStorage(root)
+    prepare_storage(storage, root.as_uri(), tmp_path / "data")
+    put(storage, "a/b", b"1")
+    root.rename(away)
+    for _ in range(2):
+        with pytest.raises(StorageUnavailable):
+            put(storage, "a/c", b"1")
+        with pytest.raises(StorageUnavailable):
+            storage.open("a/b")
+        with pytest.raises(StorageUnavailable):
+            storage.size("a/b")
+        # A process that starts meanwhile makes no folder in its place.
+        storage = LocalStorage(root)
+        prepare_storage(storage, root.as_uri(), tmp_path / "data")
+        assert not root.exists()
+    away.rename(root)
+    assert storage.open("a/b").read() == b"1"
+    with pytest.raises(CorruptFile):
+        storage.open("a/c")
+
+
+def test_fault_of_s3_is_an_outage_and_not_damage(tmp_path: Path) -> None:
+    class Away(_MakesFolders):
+        def open_input_file(self, path: str) -> object:
+            raise OSError("When reading: AWS Error NETWORK_CONNECTION during HeadObject operation")
+
+        get_file_info = open_output_stream = open_input_file
+
+    storage = ArrowStorage(Away(tmp_path), "")
+    for use in (lambda: storage.open("a"), lambda: storage.size("a"), lambda: put(storage, "a", b"1")):
+        with pytest.raises(StorageUnavailable):
+            use()

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.deployment import Deployment
 from tests.support.table import Table
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.stack
 
@@ -96,7 +97,9 @@ def small_disk(deployment: Deployment, one_bucket: Table) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_full_disk_fails_only_the_write(deployment: Deployment, one_bucket: Table, small_disk: Path) -> None:
+def test_accepted_write_waits_until_a_full_disk_has_space(
+    deployment: Deployment, one_bucket: Table, small_disk: Path
+) -> None:
     table = one_bucket
     row = {"id": 1, "note": "before"}
     table.write("insert", [row])
@@ -107,15 +110,14 @@ def test_full_disk_fails_only_the_write(deployment: Deployment, one_bucket: Tabl
         job_id = table.submit("upsert", [{"id": number, "note": "x"} for number in range(10)])
         with filling.open("wb") as file:
             fill(file.fileno())
-    problem = table.failed(job_id, "storage-full")
-    assert problem["status"] == 507
+    until(lambda: table.job(job_id)["progress"]["waiting_for"] == "space", "the write to wait")
     refused = table.send("upsert", [row])
     assert (refused.status_code, refused.json()["type"]) == (507, "/problems/storage-full")
     assert table.sound() == [row]
     assert not table.orphans()
     filling.unlink()
-    table.write("upsert", [{"id": 1, "note": "after"}])
-    assert table.sound() == [{"id": 1, "note": "after"}]
+    assert table.succeeded(job_id)["committed_version"] == 2
+    assert len(table.sound()) == 10
 
 
 def fill(descriptor: int) -> None:

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from app.tenants.repository import TenantStore
 from tests.flows.conftest import FIELDS
 from tests.support.deployment import Deployment
 from tests.support.table import Table
@@ -20,8 +19,10 @@ WRITES_EACH = 10
 
 
 def tables_of_a_new_tenant(deployment: Deployment, stack: ExitStack, name: str, count: int) -> list[Table]:
-    tenants = TenantStore(deployment.database)
-    key = tenants.add_key(tenants.add_tenant(name), ("operator", "read", "write")).api_key
+    with deployment.client() as operator:
+        answer = operator.post("/tenants", json={"name": name})
+        assert answer.status_code == 201, answer.text
+        key = answer.json()["api_key"]
     client = stack.enter_context(
         httpx.Client(
             base_url=deployment.url, headers={"Authorization": f"Bearer {key}"}, timeout=90, trust_env=False

@@ -8,7 +8,6 @@ from sqlalchemy import select
 from app.format.errors import InvalidRequest, Unavailable
 from app.http.problems import is_final
 from app.idempotency.tables import idempotency_keys
-from app.tenants.repository import TenantStore
 from tests.support.http import ORDERS, problem
 from tests.support.service import SCOPES
 
@@ -94,9 +93,10 @@ def test_missing_resource_leaves_the_key_free(client, service, receiver):
 
 
 def test_secret_is_replayed_to_its_client_and_stored_encrypted(service, receiver):
-    tenants = TenantStore(service.database)
-    tenant_id = tenants.add_tenant("secretive")
-    client, colleague = (service.client(tenants.add_key(tenant_id, SCOPES).api_key) for _ in range(2))
+    tenant_id = service.tenants.add_tenant("secretive")
+    client, colleague = (
+        service.client(service.tenants.make_key(tenant_id, SCOPES).api_key) for _ in range(2)
+    )
     client.post("/datasets", json=ORDERS)
     webhook = {"dataset": "orders", "url": receiver.url}
     first = client.post("/webhooks", json=webhook, headers=KEY)

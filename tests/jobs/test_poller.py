@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from app.format.errors import Unavailable
+from app.runtime.loops import Loop
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
 
@@ -46,10 +47,12 @@ def runner_of(use_case: Ran) -> Runner:
 @contextmanager
 def running(poller: Poller) -> Iterator[None]:
     stop = threading.Event()
-    thread = threading.Thread(target=poller.run, args=(stop,))
+    loop = Loop("poller", poller.run, every_seconds=0.001)
+    thread = threading.Thread(target=loop.run, args=(stop,))
     thread.start()
     yield
     stop.set()
+    loop.woken.set()
     thread.join(10)
     assert not thread.is_alive()
 
@@ -70,7 +73,7 @@ def test_poll_that_fails_stops_no_other_source_and_is_repeated(failure: Exceptio
         PollSource(find=Finder(failure, failure), runner=runners[0]),
         PollSource(find=Finder(), runner=runners[1]),
     ]
-    with running(Poller(sources, poll_seconds=0.001, alive=report)):
+    with running(Poller(sources, alive=report)):
         assert second.event.wait(10)
         assert first.event.wait(10)
         assert alive.wait(10), "a failed report is repeated"
@@ -83,7 +86,7 @@ def test_worker_does_not_report_itself_alive_while_a_source_fails() -> None:
     failing = Finder(*[ZeroDivisionError("a bug")] * 100_000)
     runners = runner_of(Ran()), runner_of(other)
     sources = [PollSource(find=failing, runner=runners[0]), PollSource(find=Finder(), runner=runners[1])]
-    with running(Poller(sources, poll_seconds=0.001, alive=reports.set)):
+    with running(Poller(sources, alive=reports.set)):
         assert other.event.wait(10)
     assert not reports.is_set()
     for runner in runners:

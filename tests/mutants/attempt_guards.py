@@ -294,7 +294,7 @@ ATTEMPT_GUARDS: Final = (
         name="jobs of a worker that fails go back",
         module="app.writes.service.run",
         text="""\
-            self.jobs.release(tenant_id, reached.group.claims)
+                self.jobs.release(group.tenant_id, group.claims)
 """,
         tests=(
             "tests.writes.service.test_run_writes::test_unexpected_error_returns_the_writes_to_the_queue",

@@ -107,7 +107,7 @@ FILE_GUARDS: Final = (
     Guard(
         name="folders made by another process are synced",
         module="app.files.storage",
-        text="exists and (folder in self._durable_folders or self._root not in folder.parents)",
+        text="exists and (folder in self._durable_folders or self.root not in folder.parents)",
         without="exists",
         tests=("tests.files.test_durability::test_folder_made_by_another_process_is_synced_once",),
     ),

@@ -34,6 +34,31 @@ JOB_GUARDS: Final = (
         ),
     ),
     Guard(
+        name="no write overtakes a postponed one",
+        module="app.jobs.repository.claim",
+        text="if _waits(connection, wanted):",
+        without="if False:",
+        tests=("tests.writes.service.test_run_writes::test_writes_outlive_any_number_of_outages",),
+    ),
+    Guard(
+        name="an outage is no attempt",
+        module="app.jobs.repository.held_jobs",
+        text="jobs.c.attempts - jobs.c.outages >=",
+        without="jobs.c.attempts >=",
+        tests=("tests.writes.service.test_run_writes::test_writes_outlive_any_number_of_outages",),
+    ),
+    Guard(
+        name="a folder on a disk that is away is not made again",
+        module="app.files.storage",
+        text="""\
+        if folder == self.root:
+            raise _away(str(folder))
+""",
+        tests=(
+            "tests.files.test_storage::test_folder_of_a_new_installation_is_made_once_and_its_absence_is_an_outage",
+        ),
+    ),
+    Guard(
         name="groups of a dataset are bounded",
         module="app.jobs.repository.claim",
         text="if _live_groups(connection, [dataset_id]) >= rules.dataset_writers_max:",

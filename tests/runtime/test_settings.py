@@ -11,7 +11,7 @@ def test_defaults_derive_from_other_settings(tmp_path):
     settings = Settings.from_environment({**LEAST, "HEADWATER_DATA_DIR": str(tmp_path)})
     assert settings.migration_database_url == settings.database_url
     assert settings.storage_uri == (tmp_path / "storage").as_uri()
-    assert (settings.lease_seconds, settings.heartbeat_seconds, settings.poll_seconds) == (60, 15, 5)
+    assert (settings.lease_seconds, settings.heartbeat_seconds, settings.poll_seconds) == (20, 5, 5)
     assert settings.dataset_writers_max == 1
 
 

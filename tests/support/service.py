@@ -41,6 +41,7 @@ from app.messaging.work_queue import WorkQueue
 from app.platform import Platform
 from app.reads.tasks import ReadPart, ReadPartResult
 from app.runtime.loopback import LOOPBACK, free_port
+from app.runtime.loops import Loop
 from app.settings import Settings
 from app.tenants.values import KeyScope
 from app.views.derivation import DeriveRequest
@@ -178,6 +179,7 @@ class Service:
     def working(self) -> Iterator[None]:
         """Runs what comes, and says that it ended, as a worker does."""
         stop = threading.Event()
+        relaying = relay_loop(self.relay, self.settings.poll_seconds)
 
         def work() -> None:
             while not stop.wait(0.01):
@@ -185,7 +187,7 @@ class Service:
 
         threads = [
             threading.Thread(target=work, name="worker"),
-            threading.Thread(target=self.relay.run, args=(stop,), name="worker's relay"),
+            threading.Thread(target=relaying.run, args=(stop,), name="worker's relay"),
         ]
         for thread in threads:
             thread.start()
@@ -198,6 +200,11 @@ class Service:
                 thread.join()
 
 
+def relay_loop(relay: Relay, poll_seconds: float) -> Loop:
+    """The loop of a relay."""
+    return Loop("relay", relay.run, every_seconds=poll_seconds, woken=relay.woken)
+
+
 def settings_for(database_url: str, admin_url: str, redis_url: str, directory: Path) -> Settings:
     """Small limits, so that tests reach them."""
     return Settings(
@@ -206,6 +213,7 @@ def settings_for(database_url: str, admin_url: str, redis_url: str, directory: P
         redis_url=redis_url,
         data_dir=directory,
         poll_seconds=0.5,
+        disk_free_bytes_min=0,
         json_body_bytes_max=256 * 1024,
         inline_bytes_max=64 * 1024,
         upload_bytes_max=16 * 1024 * 1024,
@@ -235,7 +243,7 @@ def running_service(settings: Settings) -> Iterator[Service]:
             assert time.monotonic() < deadline, "the server did not start"
             time.sleep(0.01)
         sender = OutboxSender(queue=queue, announcements=announcements)
-        relay = Relay(OutboxStore(database), sender, poll_seconds=settings.poll_seconds)
+        relay = Relay(OutboxStore(database), sender)
         engine = TasksInProcess(open_storage(settings.storage_uri))
         platform = Platform.on(settings, stores_on(database), relay.wake)
         worker = WorkerContext(platform=platform, engine=engine, id="tests")

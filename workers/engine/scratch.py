@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -16,13 +16,11 @@ _LOCK = ".lock"
 
 @contextmanager
 def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
-    """The folder `name` below `parent`, removed at the end. Folders of processes that were killed are removed first.
+    """The folder `name` below `parent`, removed at the end.
 
     A process has a lock on the file `name`.lock for as long as it lives, however it ends.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    for other in parent.glob(f"*{_LOCK}"):
-        _remove_abandoned(other)
     folder, lock = parent / name, parent / f"{name}{_LOCK}"
     # Locked under another name, so that no other process finds the file before it is locked.
     hidden = parent / f".{name}"
@@ -37,13 +35,26 @@ def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
             lock.unlink(missing_ok=True)
 
 
-def _remove_abandoned(lock: Path) -> None:
-    with suppress(FileNotFoundError), lock.open("rb") as file:
-        if _is_locked(file):
-            return
-        shutil.rmtree(lock.with_name(lock.name.removesuffix(_LOCK)), ignore_errors=True)
-        lock.unlink(missing_ok=True)
-        _log.info("removed the scratch folder of a worker that was killed: %s", lock.name)
+def remove_abandoned(parent: Path, ended: Callable[[str], None]) -> None:
+    """Removes the folders of killed processes. `ended` gets the name of each before; if it raises, the folder stays,
+    and the next call tries again.
+    """
+    for lock in parent.glob(f"*{_LOCK}"):
+        with suppress(FileNotFoundError), lock.open("rb") as file:
+            if not _is_locked(file):
+                _remove(lock, ended)
+
+
+def _remove(lock: Path, ended: Callable[[str], None]) -> None:
+    name = lock.name.removesuffix(_LOCK)
+    try:
+        ended(name)
+    except Exception:
+        _log.exception("the claims of the dead worker %s could not be ended yet", name)
+        return
+    shutil.rmtree(lock.with_name(name), ignore_errors=True)
+    lock.unlink(missing_ok=True)
+    _log.info("removed the scratch folder of a worker that was killed: %s", name)
 
 
 def _is_locked(file: IO[bytes]) -> bool:

@@ -12,6 +12,7 @@ from app.files.lookups.hot_folder import HotFolder
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import open_storage
 from app.format.errors import HeadwaterError, error_of
+from app.format.outages import fault_of_disk
 from workers.engine.task_files import TaskResources
 
 _T = TypeVar("_T")
@@ -37,8 +38,11 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     facts: dict[str, Any]
 
 
-def refused(error: HeadwaterError) -> Refusal:
-    """The error as a value."""
+def refused(fault: HeadwaterError | OSError) -> Refusal:
+    """The error as a value. Raises an OSError that is not of the storage."""
+    error = fault if isinstance(fault, HeadwaterError) else fault_of_disk(fault)
+    if error is None:
+        raise fault
     return Refusal(code=error.code, detail=error.detail, facts=error.facts)
 
 

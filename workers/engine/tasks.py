@@ -85,7 +85,7 @@ def run_partition(setup: TaskSetup, packed: Iterable[bytes]) -> Iterator[bytes]:
 def _run(resources: TaskResources, task: Task) -> TaskResult | Refusal:
     try:
         return run_task(resources, task)
-    except HeadwaterError as error:
+    except (HeadwaterError, OSError) as error:
         return refused(error)
 
 

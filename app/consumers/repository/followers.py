@@ -40,6 +40,8 @@ _DUE: Final = and_(
         consumers.c.wake_at <= func.clock_timestamp(),
     ),
 )
+# When the follower is due has not been set since it was claimed.
+_NOT_WOKEN: Final = consumers.c.wake_at == consumers.c.lease_until
 _HEAD: Final = and_(heads.c.tenant_id == consumers.c.tenant_id, heads.c.dataset_id == consumers.c.dataset_id)
 
 
@@ -103,7 +105,6 @@ class FollowerStore:
         Changes nothing if the claim was lost meanwhile. A time that another transaction has set during the claim is
         kept.
         """
-        not_woken = consumers.c.wake_at == consumers.c.lease_until
         with self._database.tenant(tenant_id) as connection:
             connection.execute(
                 update(consumers)
@@ -114,9 +115,30 @@ class FollowerStore:
                 .values(
                     member=None,
                     lease_until=None,
-                    wake_at=case((not_woken, _wake_at(wake_after_seconds)), else_=consumers.c.wake_at),
+                    wake_at=case((_NOT_WOKEN, _wake_at(wake_after_seconds)), else_=consumers.c.wake_at),
                 )
             )
+
+    def end_claims(self, owner: str) -> None:
+        """Frees the followers of every tenant that a worker has claimed: it has ended."""
+        claimed = consumers.c.kind != ConsumerKind.READER.value, consumers.c.member == owner
+        query = select(consumers.c.tenant_id).where(*claimed).distinct()
+        with self._database.relay() as connection:
+            tenants = connection.execute(query).scalars().all()
+        for tenant_id in tenants:
+            with self._database.tenant(tenant_id) as connection:
+                freed = connection.execute(
+                    update(consumers)
+                    .where(*claimed)
+                    .values(
+                        member=None,
+                        lease_until=None,
+                        wake_at=case((_NOT_WOKEN, func.clock_timestamp()), else_=consumers.c.wake_at),
+                    )
+                    .returning(consumers.c.dataset_id)
+                )
+                for dataset_id in sorted(set(freed.scalars())):
+                    post(connection, "follow", dataset_id)
 
 
 def consumer_of(row: Any) -> Consumer:

@@ -13,6 +13,7 @@ import pyarrow.ipc as ipc
 from app.files.checksums import HashingSink, buffered
 from app.files.storage import Storage
 from app.format.errors import CorruptFile
+from app.format.outages import fault_of_disk
 from app.format.rows.read_order import (
     ReadOrder,
     RunRange,
@@ -137,6 +138,6 @@ def _batches(storage: Storage, part: RunSlice) -> Iterator[tuple[RunSlice, int, 
         for number in range(part.first_batch, part.end_batch):
             yield part, number, pa.Table.from_batches([reader.get_batch(number)])
     except (pa.ArrowInvalid, OSError) as error:
-        raise CorruptFile(
+        raise fault_of_disk(error, part.path) or CorruptFile(
             f"{part.path} does not have the written contents: {error}", path=part.path
         ) from error

@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 from app.db.any_of import any_of
 from app.format.instant import InstantEvent
 from app.jobs.repository.commit_slots import is_slot_requested, lock_datasets
-from app.jobs.repository.held_jobs import exhausted, take, void
+from app.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
 from app.jobs.repository.job_ends import fail_locked, move_instants
-from app.jobs.repository.job_locks import LEASE_LAPSED, RUNNING, lock_jobs, lock_with_transactions
+from app.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, RUNNING, lock_jobs, lock_with_transactions
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
 from app.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState
@@ -44,6 +44,8 @@ def claim_group(
         # The end of the slot is announced; if its holder died, the poll finds the waiting writes.
         return []
     _give_up(connection, wanted, rules.attempts_max, participants)
+    if _waits(connection, wanted):
+        return []
     if rules.kinds is not None and next_kind(connection, dataset_id) not in rules.kinds:
         return []
     next_transaction = _next_transaction(connection, dataset_id, _QUEUED)
@@ -98,14 +100,21 @@ def _live_groups(connection: Connection, dataset_ids: Sequence[str]) -> int:
     return connection.execute(running).scalar_one()
 
 
+def _waits(connection: Connection, dataset_ids: Sequence[str]) -> bool:
+    """Whether a write was postponed: none overtakes it."""
+    waiting = select(jobs.c.id).where(any_of(jobs.c.dataset_id, dataset_ids), POSTPONED, _WRITES)
+    return connection.execute(waiting.limit(1)).first() is not None
+
+
 def _give_up(
     connection: Connection,
     dataset_ids: Sequence[str],
     attempts_max: int,
     participants: Sequence[FailureParticipant],
 ) -> None:
-    out_of_attempts = any_of(jobs.c.dataset_id, dataset_ids), _QUEUED, jobs.c.attempts >= attempts_max
-    given_up = lock_with_transactions(connection, *out_of_attempts)
+    given_up = lock_with_transactions(
+        connection, any_of(jobs.c.dataset_id, dataset_ids), _QUEUED, out_of_attempts(attempts_max)
+    )
     fail_locked(connection, given_up, exhausted(attempts_max), participants)
 
 

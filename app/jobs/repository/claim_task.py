@@ -8,9 +8,9 @@ from typing import Final
 from sqlalchemy import Connection, and_, func, select
 
 from app.format.instant import InstantEvent
-from app.jobs.repository.held_jobs import exhausted, take, void
+from app.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
 from app.jobs.repository.job_ends import fail_locked, move_instants
-from app.jobs.repository.job_locks import LEASE_LAPSED, lock_jobs
+from app.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, lock_jobs
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
 from app.jobs.values import ClaimRules, Job, JobQueue, JobState
@@ -36,9 +36,9 @@ def claim_task(
     """
     in_dataset = jobs.c.dataset_id == dataset_id
     void(connection, lock_jobs(connection, in_dataset, LEASE_LAPSED, _TASKS))
-    out_of_attempts = lock_jobs(connection, in_dataset, _QUEUED, jobs.c.attempts >= rules.attempts_max)
-    fail_locked(connection, out_of_attempts, exhausted(rules.attempts_max), participants)
-    oldest = select(jobs.c.id).where(in_dataset, _QUEUED).order_by(jobs.c.seq).limit(1)
+    given_up = lock_jobs(connection, in_dataset, _QUEUED, out_of_attempts(rules.attempts_max))
+    fail_locked(connection, given_up, exhausted(rules.attempts_max), participants)
+    oldest = select(jobs.c.id).where(in_dataset, _QUEUED, ~POSTPONED).order_by(jobs.c.seq).limit(1)
     if (
         not _lock_services(connection, dataset_id)
         or connection.execute(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from typing import Final
 
-from sqlalchemy import Connection, func, update
+from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from app.db.lease_end import lease_end
 from app.format.errors import AttemptsExhausted, Fault
@@ -12,6 +14,11 @@ from app.jobs.repository.job_locks import NO_LEASE
 from app.jobs.repository.job_row import JOB_COLUMNS, job_of
 from app.jobs.tables import jobs
 from app.jobs.values import Job, JobState, Progress
+
+# The pause after a fault of the environment. It doubles with each of them.
+_PAUSE_SECONDS: Final = 1.0
+_PAUSE_SECONDS_MAX: Final = 60.0
+_DOUBLINGS_MAX: Final = 6
 
 
 def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: float) -> list[Job]:
@@ -27,6 +34,7 @@ def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: 
             owner=owner,
             group_id=ids[0],
             lease_until=lease_end(lease_seconds),
+            not_before=None,
             progress=Progress(stage="claimed"),
             started_at=func.coalesce(jobs.c.started_at, func.clock_timestamp()),
         )
@@ -49,6 +57,52 @@ def void(connection: Connection, lapsed: Sequence[str]) -> None:
         .where(jobs.c.id.in_(lapsed))
         .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
     )
+
+
+def postpone(connection: Connection, held: Sequence[str], waiting_for: str) -> None:
+    """Puts jobs of one group back that the caller has locked, to be claimed together after a pause.
+
+    The attempt does not count.
+    """
+    outages = connection.execute(select(func.max(jobs.c.outages)).where(jobs.c.id.in_(held))).scalar_one()
+    if outages is None:
+        return
+    pause = min(_PAUSE_SECONDS * 2 ** min(outages, _DOUBLINGS_MAX), _PAUSE_SECONDS_MAX)
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.id.in_(held))
+        .values(
+            state=JobState.QUEUED.value,
+            outages=jobs.c.outages + 1,
+            # Jobs that were postponed together must not all come back together.
+            not_before=lease_end(pause * random.uniform(0.5, 1.0)),  # noqa: S311
+            progress=Progress(stage=JobState.QUEUED.value, waiting_for=waiting_for),
+            **NO_LEASE,
+        )
+    )
+
+
+def end_leases(connection: Connection, held: Sequence[str]) -> None:
+    """Ends the leases of jobs that the caller has locked, as if they had run out: their worker has died."""
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.id.in_(held))
+        .values(lease_until=func.least(jobs.c.lease_until, func.clock_timestamp()))
+    )
+
+
+def hand_over(connection: Connection, held: Sequence[str]) -> None:
+    """Puts jobs back that the caller has locked: their worker stops. The attempt does not count."""
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.id.in_(held))
+        .values(state=JobState.QUEUED.value, outages=jobs.c.outages + 1, **NO_LEASE)
+    )
+
+
+def out_of_attempts(attempts_max: int) -> ColumnElement[bool]:
+    """Whether a job has had its attempts. Those that a fault of the environment ended do not count."""
+    return jobs.c.attempts - jobs.c.outages >= attempts_max
 
 
 def exhausted(attempts_max: int) -> Fault:

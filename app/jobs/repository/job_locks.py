@@ -15,6 +15,11 @@ UNFINISHED = jobs.c.state.in_([state.value for state in JobState if not state.fi
 # One time for the whole statement: otherwise a lease could run out between two rows of a transaction, and the statement
 # would find only the second.
 LEASE_LAPSED: Final = and_(RUNNING, jobs.c.lease_until < func.statement_timestamp())
+# Postponed after a fault of the environment.
+POSTPONED: Final = and_(
+    jobs.c.state == JobState.QUEUED.value,
+    func.coalesce(jobs.c.not_before > func.statement_timestamp(), False),
+)
 NO_LEASE: dict[str, Any] = {"owner": None, "group_id": None, "lease_until": None}
 
 

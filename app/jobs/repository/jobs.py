@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from app.db.any_of import any_of
 from app.db.lease_end import lease_end
@@ -16,16 +16,19 @@ from app.format.identifiers import is_uuid
 from app.jobs.repository.accept import accept_jobs
 from app.jobs.repository.claim import claim_group, next_kind
 from app.jobs.repository.claim_task import claim_task
+from app.jobs.repository.held_jobs import end_leases, hand_over, postpone
 from app.jobs.repository.job_ends import cancel_locked, fail_jobs, succeed_task
 from app.jobs.repository.job_lists import list_jobs
 from app.jobs.repository.job_locks import (
     NO_LEASE,
+    RUNNING,
     UNFINISHED,
     held_by,
     lock_jobs,
     lock_with_transactions,
 )
 from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
+from app.jobs.repository.outbox import post
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.repository.replays import replayed_job
 from app.jobs.repository.waiting_datasets import waiting_datasets
@@ -48,6 +51,7 @@ from app.paging import Page
 
 # Each try locks what the last one found to be missing.
 _CLAIM_TRIES_MAX = 3
+_COUNTED_MAX = 1_000
 
 
 class JobStore:
@@ -187,6 +191,29 @@ class JobStore:
                 .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
             )
 
+    def postpone(self, tenant_id: str, claims: Sequence[Claim], waiting_for: str) -> None:
+        """Puts held jobs of one group back after a fault of the environment: they are claimed together after a pause of
+        1 s to 60 s, and the attempt does not count.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            postpone(connection, lock_jobs(connection, held_by(claims)), waiting_for)
+
+    def end_claims(self, owner: str, *, died: bool) -> None:
+        """Frees the jobs of every tenant that a worker holds, and wakes the others for them.
+
+        `died`: the attempts count, and each job runs alone next. Otherwise the worker has stopped in order.
+        """
+        held = RUNNING, jobs.c.owner == owner
+        with self._database.relay() as connection:
+            tenants = connection.execute(select(jobs.c.tenant_id).where(*held).distinct()).scalars().all()
+        for tenant_id in tenants:
+            with self._database.tenant(tenant_id) as connection:
+                ids = lock_jobs(connection, *held)
+                (end_leases if died else hand_over)(connection, ids)
+                freed = select(jobs.c.lane, jobs.c.dataset_id).where(jobs.c.id.in_(ids)).distinct()
+                for queue, dataset_id in connection.execute(freed).all():
+                    post(connection, "work" if queue == JobQueue.WRITES.value else "tasks", dataset_id)
+
     def is_under_way(self, tenant_id: str, dataset_id: str, kind: JobKind) -> bool:
         """Whether a job of the kind waits or runs for the dataset."""
         query = select(jobs.c.id).where(
@@ -200,7 +227,14 @@ class JobStore:
     ) -> list[RunnableDataset]:
         """Datasets with claimable jobs in the queue, in equal parts of every tenant (see `waiting_datasets`).
 
-        Holds ids only. `rotation`: where the last call stopped; by default it starts with the first tenant.
+        Holds ids only. `rotation`: where the last call stopped; by default it starts with the first tenant. Postponed
+        jobs are left out, and with a postponed write the later writes of its dataset.
         """
         with self._database.relay() as connection:
             return waiting_datasets(connection, queue, limit, rotation or Rotation())
+
+    def postponed(self) -> int:
+        """How many jobs of all tenants wait for the storage or the database since their last attempt, 1,000 at most."""
+        some = select(jobs.c.seq).where(UNFINISHED, jobs.c.not_before.is_not(None)).limit(_COUNTED_MAX)
+        with self._database.relay() as connection:
+            return connection.execute(select(func.count()).select_from(some.subquery())).scalar_one()

@@ -49,7 +49,16 @@ _DATASETS: Final = text("""
     SELECT tenant_id::text, dataset_id::text, number, EXISTS (
         SELECT FROM jobs WHERE lane = :queue AND state = 'running' AND jobs.tenant_id = found.tenant_id
                                AND jobs.dataset_id = found.dataset_id
-    ) AS busy
+    ) AS busy, CASE WHEN :queue = 'writes' THEN (
+        SELECT not_before > statement_timestamp() FROM jobs
+        WHERE lane = 'writes' AND state = 'queued' AND jobs.tenant_id = found.tenant_id
+              AND jobs.dataset_id = found.dataset_id
+        ORDER BY seq LIMIT 1
+    ) ELSE NOT EXISTS (
+        SELECT FROM jobs WHERE lane = :queue AND state = 'queued' AND jobs.tenant_id = found.tenant_id
+                               AND jobs.dataset_id = found.dataset_id
+                               AND (not_before IS NULL OR not_before <= statement_timestamp())
+    ) END AS postponed
     FROM found WHERE dataset_id IS NOT NULL ORDER BY number, tenant_id
 """)
 
@@ -68,6 +77,7 @@ def waiting_datasets(
 
     Each tenant has as many of them as each other, or all that it has. The first of every tenant come before the second
     of any, and datasets without a running job before the others: the worker that runs a job claims the next one itself.
+    Datasets whose oldest write is postponed are left out, and those of which all tasks are.
     """
     lapsed = connection.execute(_LAPSED, {"queue": queue.value, "limit": limit}).all()
     tenants = _next_tenants(connection, queue, limit, rotation)
@@ -86,7 +96,8 @@ def waiting_datasets(
     if len(rotation.dataset_ids) > limit:
         rotation.dataset_ids.clear()
     rotation.dataset_ids.update((row.tenant_id, row.dataset_id) for row in queued if row.number == each)
-    ordered = [*lapsed, *sorted(queued, key=lambda row: bool(row.busy))]
+    ready = [row for row in queued if not row.postponed]
+    ordered = [*lapsed, *sorted(ready, key=lambda row: bool(row.busy))]
     found = [RunnableDataset(tenant_id=row.tenant_id, dataset_id=row.dataset_id) for row in ordered]
     return list(dict.fromkeys(found))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -20,13 +21,12 @@ class WorkerStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def polled(self, worker_id: str) -> None:
-        """Notes that the worker has polled just now."""
-        row = insert(workers).values(id=worker_id)
+    def polled(self, worker_id: str, still: Mapping[str, datetime] | None = None) -> None:
+        """Notes that the worker has polled just now. `still`: its loops that stand still, and since when."""
+        row = insert(workers).values(id=worker_id, stalled=dict(still or {}))
+        changed = {"polled_at": func.clock_timestamp(), "stalled": row.excluded.stalled}
         with self._database.relay() as connection:
-            connection.execute(
-                row.on_conflict_do_update(index_elements=["id"], set_={"polled_at": func.clock_timestamp()})
-            )
+            connection.execute(row.on_conflict_do_update(index_elements=["id"], set_=changed))
             # Of workers that were killed.
             connection.execute(delete(workers).where(workers.c.polled_at < _before(_KEPT_SECONDS)))
 
@@ -35,14 +35,17 @@ class WorkerStore:
         with self._database.relay() as connection:
             connection.execute(delete(workers).where(workers.c.id == worker_id))
 
-    def alive(self, within_seconds: float) -> int:
-        """How many workers polled within that time."""
+    def alive(self, within_seconds: float) -> dict[str, dict[str, datetime]]:
+        """The workers that polled within that time; of each the loops that stand still, and since when."""
+        query = select(workers.c.id, workers.c.stalled).where(workers.c.polled_at >= _before(within_seconds))
         with self._database.relay() as connection:
-            return connection.execute(
-                select(func.count())
-                .select_from(workers)
-                .where(workers.c.polled_at >= _before(within_seconds))
-            ).scalar_one()
+            return {row.id: row.stalled for row in connection.execute(query)}
+
+    def silent(self, seconds: float) -> list[str]:
+        """The workers that have not polled for that time."""
+        query = select(workers.c.id).where(workers.c.polled_at < _before(seconds))
+        with self._database.relay() as connection:
+            return list(connection.execute(query).scalars())
 
 
 def _before(seconds: float) -> ColumnElement[datetime]:

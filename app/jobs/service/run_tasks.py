@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.format.errors import EngineStopped, Fault, HeadwaterError, Unavailable
+from app.format.errors import EngineStopped, Fault, HeadwaterError
 from app.jobs.engine import TaskProgress, engine_tag
 from app.jobs.repository.jobs import JobStore
+from app.jobs.service.give_back import give_back
 from app.jobs.service.lease import Lease
 from app.jobs.values import ClaimRules, Job, JobKind, Progress
 
@@ -58,14 +59,9 @@ class RunTasks:
                 self.handlers[job.kind].run(job, tag)
         except EngineStopped:
             _log.info("task %s was stopped: it is no longer ours", tag)
-        except Unavailable:
-            _log.warning("the database is unavailable; the lease of task %s will expire", tag)
-        except HeadwaterError as error:
-            self._fail(tenant_id, job, error)
-        except Exception:
-            _log.exception("task %s died; it goes back into the queue", tag)
-            self.jobs.release(tenant_id, [job.claim])
-            raise
+        except Exception as error:
+            if not give_back(self.jobs, tenant_id, [job.claim], error):
+                self._end(job, error)
         finally:
             self.announce()
         return True
@@ -74,5 +70,11 @@ class RunTasks:
         done, total = self.engine.progress(tag)
         return Progress(stage=job.kind.value, done=done, total=total)
 
-    def _fail(self, tenant_id: str, job: Job, error: HeadwaterError) -> None:
-        self.jobs.fail(tenant_id, job.claim, Fault.of(error))
+    def _end(self, job: Job, error: Exception) -> None:
+        """Fails the task. Raises an unexpected error."""
+        if isinstance(error, HeadwaterError):
+            self.jobs.fail(job.tenant_id, job.claim, Fault.of(error))
+            return
+        _log.error("task %s died; it goes back into the queue", f"{job.id}-{job.epoch}", exc_info=error)
+        self.jobs.release(job.tenant_id, [job.claim])
+        raise error

@@ -120,6 +120,17 @@ class MaintenanceStore:
             )
             return bool(settled.rowcount)
 
+    def end_claims(self, owner: str) -> None:
+        """Frees the datasets of every tenant that a worker has claimed: it has ended."""
+        claimed = table_maintenance.c.owner == owner
+        query = select(table_maintenance.c.tenant_id).where(claimed).distinct()
+        with self._database.relay() as connection:
+            tenants = connection.execute(query).scalars().all()
+        freed = update(table_maintenance).where(claimed)
+        for tenant_id in tenants:
+            with self._database.tenant(tenant_id) as connection:
+                connection.execute(freed.values(owner=None, lease_until=None, wake_at=func.clock_timestamp()))
+
 
 def _turn(tenant_id: ColumnElement[str], since: ColumnElement[datetime]) -> ColumnElement[int]:
     """The number of a row among those of its tenant, the oldest first."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -67,26 +66,27 @@ class Retain:
 
     def run(self) -> int:
         """One round over all datasets; returns how many changes were cut. A failure of one does not affect others."""
-        cut = 0
+        cut = failed = 0
         for tenant_id in self.feeds.tenants():
             self._expire_keys(tenant_id)
             self._expire_rows(tenant_id)
-            for dataset_id in self.feeds.datasets(tenant_id):
-                try:
-                    cut += self._retain(tenant_id, dataset_id)
-                except Exception:
-                    _log.exception("the feed of dataset %s could not be cut", dataset_id)
-        return cut
-
-    def run_every(self, seconds: float, stop: threading.Event) -> None:
-        """Runs rounds until `stop` is set; a failed round is logged, and the next one starts again."""
-        while not stop.wait(seconds):
             try:
-                changes = self.run()
-                if changes:
-                    _log.info("cut %d changes off the beginnings of feeds", changes)
+                for dataset_id in self.feeds.datasets(tenant_id):
+                    try:
+                        cut += self._retain(tenant_id, dataset_id)
+                    except Exception:
+                        failed += 1
+                        _log.exception("the feed of dataset %s could not be cut", dataset_id)
             except Exception:
-                _log.exception("a round of retention failed")
+                failed += 1
+                _log.exception("the feeds of tenant %s could not be listed", tenant_id)
+        if cut or failed:
+            _log.info(
+                "cut %d changes off the beginnings of feeds; %d failures, tried again in the next round",
+                cut,
+                failed,
+            )
+        return cut
 
     def _expire_keys(self, tenant_id: str) -> None:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -29,22 +28,22 @@ class Reap:
     result_seconds_max: float
 
     def run(self) -> int:
-        """One round over all datasets; returns the number of files deleted."""
-        deleted = 0
+        """One round over all datasets; returns the number of files deleted. A failure of one does not affect others."""
+        deleted = failed = 0
         for tenant_id in self.references.tenants():
-            for dataset_id, gone in self.references.datasets(tenant_id):
-                deleted += self._reap(tenant_id, dataset_id, gone)
-        return deleted
-
-    def run_every(self, seconds: float, stop: threading.Event) -> None:
-        """Runs rounds until `stop` is set; a failed round is logged, and the next one starts again."""
-        while not stop.wait(seconds):
             try:
-                deleted = self.run()
-                if deleted:
-                    _log.info("deleted %d orphan files", deleted)
+                for dataset_id, gone in self.references.datasets(tenant_id):
+                    try:
+                        deleted += self._reap(tenant_id, dataset_id, gone)
+                    except Exception:
+                        failed += 1
+                        _log.exception("the orphans of dataset %s could not be deleted", dataset_id)
             except Exception:
-                _log.exception("a round of the reaper failed")
+                failed += 1
+                _log.exception("the datasets of tenant %s could not be listed", tenant_id)
+        if deleted or failed:
+            _log.info("deleted %d orphan files; %d failures, tried again in the next round", deleted, failed)
+        return deleted
 
     def dataset(self, tenant_id: str, dataset_id: str) -> int:
         """One round of a live dataset; returns the number of files deleted."""

@@ -18,7 +18,9 @@ from app.format.errors import (
     Unavailable,
     VersionExpired,
 )
+from app.format.outages import awaited
 from app.jobs.repository.jobs import JobStore
+from app.jobs.service.give_back import give_back
 from app.jobs.service.lease import Lease
 from app.jobs.values import ClaimRules, Job, JobKind, Progress
 from app.timeline.repository.timeline import TimelineStore
@@ -85,16 +87,9 @@ class RunWrites:
             _log.info("group %s was stopped: its jobs are no longer ours", tag)
         except NotFound:
             _log.info("a dataset of group %s is gone; its jobs were cancelled with it", tag)
-        except Unavailable:
-            _log.warning("the database is unavailable; the leases of group %s will expire", tag)
-        except NotStorable as error:
-            self._fail_alone(reached.group, error)
-        except HeadwaterError as error:
-            self._fail_affected(reached.group, error)
-        except Exception:
-            _log.exception("group %s died; its jobs go back into the queue", tag)
-            self.jobs.release(tenant_id, reached.group.claims)
-            raise
+        except Exception as error:
+            if not give_back(self.jobs, tenant_id, reached.group.claims, error):
+                self._end(reached.group, error)
         finally:
             self.announce()
         return True
@@ -106,6 +101,18 @@ class RunWrites:
         kind = self.jobs.next_write(tenant_id, dataset_id)
         if kind is not None and kind not in self.rules.kinds:
             self.hand_over(tenant_id, dataset_id)
+
+    def _end(self, group: WriteGroup, error: Exception) -> None:
+        """Ends the writes that the error concerns. Raises an unexpected error."""
+        match error:
+            case NotStorable():
+                self._fail_alone(group, error)
+            case HeadwaterError():
+                self._fail_affected(group, error)
+            case _:
+                _log.error("group %s died; its jobs go back into the queue", group.tag, exc_info=error)
+                self.jobs.release(group.tenant_id, group.claims)
+                raise error
 
     def _lease(self, reached: _Reached) -> Lease:
         tag = reached.group.tag
@@ -148,9 +155,11 @@ class RunWrites:
         read = ReadInput(catalog=self.catalog, engine=self.engine, stagers=self.stagers)
         try:
             return group.moved(part.read(read.run(job, number=group.round, tag=group.tag)))
-        except (NotFound, Unavailable):
+        except NotFound:
             raise
         except HeadwaterError as error:
+            if isinstance(error, Unavailable) or awaited(error) is not None:
+                raise
             self._fail(job, error)
             return group.without(job)
 

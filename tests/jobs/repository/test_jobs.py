@@ -105,7 +105,14 @@ def test_known_idempotency_key_with_another_request_is_refused(
         stores.jobs.find_by_key(tenant_id, dataset.id, "k", "another")
 
 
-SERVICE_MADE = ["internal", "storage-full", "unavailable", "attempts-exhausted", "corrupt-file"]
+SERVICE_MADE = [
+    "internal",
+    "storage-full",
+    "storage-unavailable",
+    "unavailable",
+    "attempts-exhausted",
+    "corrupt-file",
+]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.format.errors import CorruptFile, EngineStopped, Fault, Unavailable
+from app.format.errors import CorruptFile, EngineStopped, Fault, StorageFull, StorageUnavailable, Unavailable
 from app.format.instant import RowCounts
 from app.jobs.service.run_tasks import RunTasks, TaskHandler
 from app.jobs.tasks import VerifyTask
@@ -48,6 +49,9 @@ class JobTable:
     def fail(self, tenant_id: str, claim: Claim, fault: Fault) -> bool:
         self.done.append(("failed", (claim, fault.code, fault.facts)))
         return True
+
+    def postpone(self, tenant_id: str, claims: Sequence[Claim], waiting_for: str) -> None:
+        self.done.append((f"waits for the {waiting_for}", list(claims)))
 
     def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
         self.done.append(("released", list(claims)))
@@ -123,11 +127,25 @@ def test_task_error_is_stored() -> None:
     assert len(world.announced) == 1
 
 
-@pytest.mark.parametrize("how", [EngineStopped(), Unavailable("no database")])
-def test_lost_claim_leaves_the_task_unchanged(how: Exception) -> None:
-    world = World(Ends(how))
+def test_lost_claim_leaves_the_task_unchanged() -> None:
+    world = World(Ends(EngineStopped()))
     assert world.run()
     assert world.jobs.done == []
+
+
+@pytest.mark.parametrize(
+    ("how", "what"),
+    [
+        (Unavailable("no database"), "database"),
+        (StorageUnavailable("no storage", path="data/1"), "storage"),
+        (OSError(errno.EROFS, "read-only file system"), "storage"),
+        (StorageFull("no space", path="data/1"), "space"),
+    ],
+)
+def test_task_waits_for_the_environment(how: Exception, what: str) -> None:
+    world = World(Ends(how))
+    assert world.run()
+    assert world.jobs.done == [(f"waits for the {what}", [JOB.claim])]
 
 
 def test_unexpected_error_releases_the_task() -> None:

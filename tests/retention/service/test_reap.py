@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from app.files.storage import LocalStorage
+from app.format.errors import Unavailable
 from app.format.file_group import Slot
 from app.format.identifiers import new_id, new_instant_id
 from app.format.paths import (
@@ -201,3 +202,26 @@ def test_reaper_deletes_all_files_of_a_deleted_dataset_once_its_jobs_have_ended(
     assert left(storage, references) == {written}
     references.instants.clear()
     assert left(storage, references) == set()
+
+
+def test_dataset_whose_files_cannot_be_listed_does_not_stop_the_others(
+    storage: LocalStorage, put: Callable[..., None]
+) -> None:
+    class Several(References):
+        def tenants(self) -> Sequence[str]:
+            return ["gone", TENANT]
+
+        def datasets(self, tenant_id: str) -> Sequence[tuple[str, bool]]:
+            if tenant_id == "gone":
+                raise Unavailable("its datasets cannot be read")
+            return [("broken", False), (DATASET, False)]
+
+        def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
+            if dataset_id == "broken":
+                raise Unavailable("its jobs cannot be read")
+            return super().unfinished(tenant_id, dataset_id)
+
+    broken = written_path(dataset_prefix(TENANT, "broken"), Folder.DATA, SLOT, attempt_name("i", 1, 1))
+    put(broken)
+    put(data_path("ended"))
+    assert left(storage, Several()) == {broken}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import string
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import msgspec
 import pytest
-from sqlalchemy import update
+from sqlalchemy import func, select, update
 
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower
@@ -20,7 +22,7 @@ from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.definition.schema_change import AddField
-from app.format.errors import CorruptFile, EngineStopped, StorageFull, Unavailable
+from app.format.errors import CorruptFile, EngineStopped, StorageUnavailable, TooSlow, Unavailable
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
 from app.jobs.tables import jobs
@@ -28,7 +30,7 @@ from app.jobs.values import DERIVED_WRITES, PLAIN_WRITES, Job, JobKind, JobState
 from app.timeline.values import Advance
 from app.transactions.values import NewTransaction
 from app.writes.ports import StagedInput
-from tests.support.lakehouse import new_job
+from tests.support.lakehouse import RULES, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.versioned_tables import kind_of
 from tests.support.writing import Row, Writing
@@ -196,18 +198,77 @@ def test_write_of_a_dataset_that_is_deleted_meanwhile_is_cancelled_with_it(writi
     assert ended(writing, job_id)[0] == "cancelled"
 
 
-def test_lease_of_a_write_runs_out_when_the_database_is_out_of_reach(writing: Writing) -> None:
-    job_id = writing.send([row(1)])
-    writing.engine.before_merge = [raising(Unavailable("the database is out of reach"))]
+OUTAGES: Final = {
+    "database": Unavailable("the database is out of reach"),
+    "storage": StorageUnavailable("the storage is out of reach", path="data"),
+    "space": OSError(errno.ENOSPC, "no space left on device"),
+}
+
+
+@pytest.mark.parametrize("missing", OUTAGES)
+def test_writes_outlive_any_number_of_outages(writing: Writing, missing: str) -> None:
+    job_ids = [writing.send([row(1)]), writing.send([row(2)])]
+    outages = 2 * RULES.attempts_max
+    writing.engine.before_merge = [raising(OUTAGES[missing])] * outages
+    for _ in range(outages):
+        assert writing.run()
+        assert not writing.run(), "the writes wait, and none overtakes them"
+        assert writing.jobs.runnable(9) == []
+        waiting = [writing.job(job_id) for job_id in job_ids]
+        assert [(job.state, job.progress.waiting_for) for job in waiting] == [(JobState.QUEUED, missing)] * 2
+        end_pauses(writing)
+    assert len(writing.jobs.runnable(9)) == 1
     assert writing.run()
-    assert ended(writing, job_id) == ("running", None)
+    assert [ended(writing, job_id) for job_id in job_ids] == [("succeeded", None)] * 2
+    assert (writing.version, writing.rows()) == (1, [row(1), row(2)])
+    assert writing.job(job_ids[0]).progress.waiting_for is None
+
+
+def end_pauses(writing: Writing) -> None:
+    """Lets the time of postponed jobs come, after checking that it is bounded."""
+    with writing.database.tenant(writing.tenant_id) as connection:
+        latest = func.max(jobs.c.not_before) - func.clock_timestamp()
+        assert connection.execute(select(latest)).scalar_one() <= timedelta(seconds=60)
+        connection.execute(update(jobs).values(not_before=func.clock_timestamp()))
+
+
+def test_writes_and_their_raw_input_outlive_a_storage_that_is_away(
+    stores: Stores, tenant_id: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    made = stores.catalog.create(tenant_id, new_id(), kind_of("copy_on_write, bloom"))
+    writing = Writing(database=stores.database, storage=LocalStorage(root), dataset=made)
+    writing.write([row(1)])
+    job_ids = [
+        writing.send([row(1, n=1)]),
+        writing.send_raw(b'{"id": 2, "day": "2026-11-23", "n": 0, "note": null}'),
+    ]
+    root.rename(tmp_path / "away")
+    assert writing.run()
+    assert [writing.job(job_id).progress.waiting_for for job_id in job_ids] == ["storage"] * 2
+    assert not root.exists(), "a folder in its place would hide the tables"
+    (tmp_path / "away").rename(root)
+    end_pauses(writing)
+    assert writing.run()
+    assert [ended(writing, job_id) for job_id in job_ids] == [("succeeded", None)] * 2
+    assert writing.rows() == [row(1, n=1), row(2)]
+
+
+def test_statement_that_takes_too_long_counts_as_an_attempt(writing: Writing) -> None:
+    job_id = writing.send([row(1)])
+    for _ in range(RULES.attempts_max):
+        writing.engine.before_merge = [raising(TooSlow("the database does not answer in time"))]
+        assert writing.run()
+    assert not writing.run()
+    assert ended(writing, job_id) == ("failed", "attempts-exhausted")
 
 
 def test_error_of_no_particular_write_fails_every_write_of_the_group(writing: Writing) -> None:
-    jobs = [writing.send([row(1)]), writing.send([row(2)])]
-    writing.engine.before_merge = [raising(StorageFull("no room", path="data"))]
+    job_ids = [writing.send([row(1)]), writing.send([row(2)])]
+    writing.engine.before_merge = [raising(CorruptFile("damaged", path="data"))]
     assert writing.run()
-    assert [ended(writing, job_id) for job_id in jobs] == [("failed", "storage-full")] * 2
+    assert [ended(writing, job_id) for job_id in job_ids] == [("failed", "corrupt-file")] * 2
     assert writing.version == 0
 
 
@@ -391,10 +452,10 @@ def test_transaction_fails_as_a_whole_when_one_write_does(
     )
     new = NewTransaction(id=new_id(), jobs=(new_job(writing.dataset.id), new_job(other.id)))
     stores.transactions.accept(tenant_id, new)
-    writing.engine.before_merge = [raising(StorageFull("no room", path="data"))]
+    writing.engine.before_merge = [raising(CorruptFile("damaged", path="data"))]
     assert writing.run()
     codes = sorted(str(ended(writing, job.id)[1]) for job in new.jobs)
-    assert codes == ["storage-full", "transaction-failed"]
+    assert codes == ["corrupt-file", "transaction-failed"]
 
 
 def other_table(writing: Writing, stores: Stores, kind: str) -> Writing:

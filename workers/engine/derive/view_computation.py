@@ -88,7 +88,7 @@ def _read(
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 yield from read_parts(resources_of(setup), _READ.decode(packed[number]), schema)
-    except HeadwaterError as error:
+    except (HeadwaterError, OSError) as error:
         encoded = base64.b64encode(msgspec.msgpack.encode(refused(error))).decode("ascii")
         raise RuntimeError(f"<{token} {encoded}>") from None
 
@@ -101,7 +101,7 @@ def _stage(setup: TaskSetup, packed: bytes, batches: Iterable[pa.RecordBatch]) -
     answer: DecodedRows | Refusal
     try:
         answer = stage_rows(resources_of(setup), _STAGE.decode(packed), number, batches)
-    except HeadwaterError as error:
+    except (HeadwaterError, OSError) as error:
         answer = refused(error)
     yield pa.RecordBatch.from_pydict({"answer": [msgspec.msgpack.encode(answer)]})
 

@@ -190,6 +190,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The tasks of the stage that are done."""
     total: int = 0
     """All tasks of the stage."""
+    waiting_for: str | None = None
+    """What a queued job waits for since its last attempt: `storage`, `space` (in the storage) or `database`; null for
+    its turn only. It is tried again by itself, after a minute at most.
+    """
 
 
 class RowCounts(msgspec.Struct, frozen=True, kw_only=True):

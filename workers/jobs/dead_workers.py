@@ -1,0 +1,82 @@
+"""Ends the claims of workers that have ended, so that their work does not wait for their leases."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.format.errors import Unavailable
+
+_log = logging.getLogger(__name__)
+
+
+class JobClaims(Protocol):
+    """Claims of jobs, which a heartbeat extends."""
+
+    def end_claims(self, owner: str, *, died: bool) -> None:
+        """Frees the jobs that a worker holds. `died`: the attempts count."""
+        ...
+
+
+class Claims(Protocol):
+    """Claims without a heartbeat."""
+
+    def end_claims(self, owner: str) -> None:
+        """Frees what a worker holds."""
+        ...
+
+
+class Workers(Protocol):
+    """Signs of life of workers."""
+
+    def ended(self, worker_id: str) -> None:
+        """Removes a worker."""
+        ...
+
+    def silent(self, seconds: float) -> Sequence[str]:
+        """The workers that have not polled for that time."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeadWorkers:
+    """The claims of other workers. Safety does not depend on it: a claim that was ended too early is fenced.
+
+    `announce` is called when claims have ended.
+    """
+
+    jobs: JobClaims
+    followers: Claims
+    tables: Claims
+    workers: Workers
+    announce: Callable[[], None]
+
+    def died(self, worker_id: str) -> None:
+        """Ends all claims of a worker that is known to be dead. Raises Unavailable."""
+        _log.warning("the worker %s has died; its claims end", worker_id)
+        self.jobs.end_claims(worker_id, died=True)
+        self._end(worker_id)
+
+    def stopped(self, worker_id: str) -> None:
+        """Hands over all claims of a worker that stops in order. If the database is away, its leases run out."""
+        try:
+            self.jobs.end_claims(worker_id, died=False)
+            self._end(worker_id)
+        except Unavailable:
+            _log.warning("could not hand over the claims of this worker: the database is out of reach")
+
+    def end_silent(self, seconds: float) -> None:
+        """Ends the claims that have no heartbeat of workers that have not polled for that time."""
+        for worker_id in self.workers.silent(seconds):
+            _log.warning(
+                "the worker %s is silent; its followers and table services are taken over", worker_id
+            )
+            self._end(worker_id)
+
+    def _end(self, worker_id: str) -> None:
+        self.followers.end_claims(worker_id)
+        self.tables.end_claims(worker_id)
+        self.workers.ended(worker_id)
+        self.announce()
