@@ -155,6 +155,8 @@ class Settings:
     """The number of new plans that a write makes after conflicts before it fails."""
     attempts_max: int = field(default=5, metadata=_env("HEADWATER_ATTEMPTS_MAX", _whole_number(1)))
     """The number of claims of a job before it fails permanently."""
+    job_seconds_max: float = field(default=3600.0, metadata=_env("HEADWATER_JOB_SECONDS_MAX", _seconds))
+    """The time after which an attempt at a refresh, restore, read, export, verification or comparison fails."""
 
     task_memory_bytes: int = field(
         default=1 * GIBIBYTE, metadata=_env("HEADWATER_TASK_MEMORY_BYTES", _whole_number(1024))

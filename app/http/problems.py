@@ -69,6 +69,7 @@ STATUS: Final[Mapping[str, int]] = {
     "schema-mismatch": 422,
     "storage-full": 507,
     "tenant-exists": 409,
+    "time-limit-exceeded": 422,
     "transaction-failed": 409,
     "unauthorized": 401,
     "unavailable": 503,

@@ -63,4 +63,5 @@ def run_writes(
         rules=platform.claim_rules,
         heartbeat_seconds=platform.settings.heartbeat_seconds,
         replans_max=platform.settings.replans_max,
+        seconds_max=platform.job_seconds_max,
     )

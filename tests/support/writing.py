@@ -93,6 +93,7 @@ class Writing:
     storage: LocalStorage
     dataset: Dataset
     replans_max: int = 3
+    seconds_max: float = 60
     announced: list[bool] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -128,6 +129,7 @@ class Writing:
             "rules": _RULES,
             "heartbeat_seconds": 60,
             "replans_max": self.replans_max,
+            "seconds_max": lambda _: self.seconds_max,
         }
         return RunWrites(**parts | settings)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ from workers.engine.tasks import Task, TaskResult, pack, run_partition, unpack_r
 
 # With fewer input bytes, the start of another Python task costs more than it saves.
 _BYTES_PER_TASK = 32 * 1024 * 1024
+_CANCELLED_TAGS_MAX: Final = 10_000
 # Pools of Spark's fair scheduler: each kind of work gets at least half of the cores, and the rest if they are idle.
 WRITES_POOL: Final = "writes"
 TASKS_POOL: Final = "tasks"
@@ -48,8 +50,7 @@ class SparkEngine:
         self._setup = setup
         self._lock = threading.Lock()
         self._session: SparkSession | None = None
-        self._running: set[str] = set()
-        self._stopped: set[str] = set()
+        self._cancelled: OrderedDict[str, None] = OrderedDict()
 
     def warm_up(self) -> None:
         """Starts the session and its first Python processes, so that no write waits for them."""
@@ -170,25 +171,23 @@ class SparkEngine:
     @contextmanager
     def _under(self, tag: str, pool: str) -> Iterator[None]:
         """Runs the Spark jobs of this thread under the tag. Raises EngineStopped if the tag is cancelled."""
+        if tag in self._cancelled:
+            raise EngineStopped(tag)
         context = self._spark().sparkContext
-        self._running.add(tag)
         try:
             context.setJobGroup(tag, tag, interruptOnCancel=True)
             context.setLocalProperty("spark.scheduler.pool", pool)
             yield
         except Exception as error:
-            if tag in self._stopped:
+            if tag in self._cancelled:
                 raise EngineStopped(tag) from error
             if not self._alive():
                 self._died()
             raise
         else:
-            # The cancellation came between two jobs, when there was no job to cancel.
-            if tag in self._stopped:
+            # The cancellation came after the last job of the block.
+            if tag in self._cancelled:
                 raise EngineStopped(tag)
-        finally:
-            self._running.discard(tag)
-            self._stopped.discard(tag)
 
     def _collect(self, tasks: Sequence[Task], size_bytes: int) -> list[bytes]:
         context = self._spark().sparkContext
@@ -214,11 +213,18 @@ class SparkEngine:
         return done, total
 
     def cancel(self, tag: str) -> None:
-        """Stops the tasks under the tag; the thread that waits for them gets EngineStopped."""
-        if tag not in self._running:
-            return
-        self._stopped.add(tag)
-        self._spark().sparkContext.cancelJobGroup(tag)
+        """Stops the tasks under the tag, and starts no others: the thread that runs them gets EngineStopped.
+
+        The last tags are remembered, many more than run at a time. A tag is never used again.
+        """
+        with self._lock:
+            self._cancelled[tag] = None
+            while len(self._cancelled) > _CANCELLED_TAGS_MAX:
+                self._cancelled.popitem(last=False)
+            session = self._session
+        if session is not None:
+            # A block runs several jobs, and the next one may be about to start.
+            session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(tag)
 
     def stop(self) -> None:
         """Ends the session and its processes."""

@@ -20,7 +20,8 @@ from app.format.errors import (
 )
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.lease import Lease
-from app.jobs.values import ClaimRules, Job, JobKind, Progress
+from app.jobs.service.time_limit import TimeLimit
+from app.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress
 from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.publish import Publish
 from app.timeline.service.version_pins import KeptVersions, expired_if_missing
@@ -54,6 +55,7 @@ class RunWrites:
     """The worker's use case. `owner` names this worker process; `announce` is called when jobs have ended.
 
     `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
+    `seconds_max`: the time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`.
     """
 
     catalog: DatasetLookup
@@ -67,6 +69,7 @@ class RunWrites:
     rules: ClaimRules
     heartbeat_seconds: float
     replans_max: int
+    seconds_max: Callable[[str], float]
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
         """Claims and runs one group of writes; False if there was none to claim."""
@@ -76,7 +79,7 @@ class RunWrites:
         reached = _Reached(WriteGroup.of(claimed))
         tag = reached.group.tag
         try:
-            with self._lease(reached):
+            with self._time_limit(reached.group), self._lease(reached):
                 self._run(reached)
         except EngineStopped:
             _log.info("group %s was stopped: its jobs are no longer ours", tag)
@@ -107,6 +110,12 @@ class RunWrites:
             progress=lambda: self._progress(reached.group),
             lost=lambda: self.engine.cancel(tag),
         )
+
+    def _time_limit(self, group: WriteGroup) -> TimeLimit:
+        """A job whose kind is limited is a group of its own."""
+        limited = any(job.kind in TIME_LIMITED for job in group.jobs)
+        seconds = self.seconds_max(group.tenant_id) if limited else None
+        return TimeLimit(seconds, lambda: self.engine.cancel(group.tag))
 
     def _progress(self, group: WriteGroup) -> Progress:
         done, total = self.engine.progress(group.tag)
