@@ -166,6 +166,10 @@ class Settings:
         default=256 * MEBIBYTE, metadata=_env("HEADWATER_READ_MEMORY_BYTES", _whole_number(1024))
     )
     """The memory that one page of rows uses to merge logs. Rows that do not fit go to the data directory."""
+    page_bytes_max: int = field(
+        default=32 * MEBIBYTE, metadata=_env("HEADWATER_PAGE_BYTES_MAX", _whole_number(1024))
+    )
+    """The largest page of rows or changes in memory. A page has one row, or one pair of changes, whatever its size."""
     read_inline_bytes_max: int = field(
         default=64 * MEBIBYTE, metadata=_env("HEADWATER_READ_INLINE_BYTES_MAX", _whole_number(0))
     )
@@ -240,6 +244,11 @@ class Settings:
     upload_bytes_max: int = field(
         default=5 * GIBIBYTE, metadata=_env("HEADWATER_UPLOAD_BYTES_MAX", _whole_number(1024))
     )
+
+    decompressed_bytes_max: int = field(
+        default=20 * GIBIBYTE, metadata=_env("HEADWATER_DECOMPRESSED_BYTES_MAX", _whole_number(1024))
+    )
+    """The largest size of a gzipped body once it is decompressed."""
 
     def __post_init__(self) -> None:
         # Two defaults follow from other fields; a frozen dataclass allows this assignment only here.

@@ -88,7 +88,16 @@ class SparkEngine:
         def run(tasks: Tasks) -> list[TaskResult]:
             return self._run(tasks, tag, raw.size_bytes, WRITES_POOL)
 
-        return decode_input(run, raw, dataset, operation, options, prefix=prefix, quarantine=quarantine)
+        return decode_input(
+            run,
+            raw,
+            dataset,
+            operation,
+            options,
+            prefix=prefix,
+            quarantine=quarantine,
+            decompressed_bytes_max=self._setup.decompressed_bytes_max,
+        )
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""
