@@ -27,7 +27,12 @@ def datasets(platform: Platform) -> Datasets:
 
 def read_changes(platform: Platform) -> ReadChanges:
     """Pages of feeds."""
-    return ReadChanges(catalog=platform.stores.catalog, index=platform.changelog, reader=platform.reader)
+    return ReadChanges(
+        catalog=platform.stores.catalog,
+        index=platform.changelog,
+        reader=platform.reader,
+        bytes_max=platform.settings.page_bytes_max,
+    )
 
 
 def read_corrections(platform: Platform) -> ReadCorrections:

@@ -91,14 +91,15 @@ def compose(settings: Settings) -> Api:
         {"readiness": checks},
     )
     credentials = Credentials(keys.authenticate, threads)
+    follower = Pulse("credentials", FOLLOW_SECONDS)
     follow = FollowCredentials(
         cache=credentials,
         listening=lambda: database.listening(CREDENTIALS_CHANNEL),
         stop=threading.Event(),
-        pulse=Pulse("credentials", FOLLOW_SECONDS),
+        moved=follower.moved,
     )
     uses = RecordUses(cache=credentials, store=keys)
-    loops.add(Loop("credentials", follow.run, every_seconds=FOLLOW_SECONDS, pulse=follow.pulse))
+    loops.add(Loop("credentials", follow.run, every_seconds=FOLLOW_SECONDS, pulse=follower))
     loops.add(Loop("uses of keys", uses.record, every_seconds=USED_SECONDS, delayed=True))
 
     @asynccontextmanager

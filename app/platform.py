@@ -83,6 +83,10 @@ class Platform:
             heartbeat_seconds=settings.heartbeat_seconds,
         )
 
+    def job_seconds_max(self, tenant_id: str) -> float:  # noqa: ARG002
+        """The time limit of a tenant's job in seconds: the same for all tenants so far."""
+        return self.settings.job_seconds_max
+
     @property
     def claim_rules(self) -> ClaimRules:
         settings = self.settings

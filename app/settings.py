@@ -215,6 +215,8 @@ class Settings:
     """The number of new plans that a write makes after conflicts before it fails."""
     attempts_max: int = field(default=5, metadata=_env("HEADWATER_ATTEMPTS_MAX", _whole_number(1)))
     """The number of claims of a job before it fails permanently."""
+    job_seconds_max: float = field(default=3600.0, metadata=_env("HEADWATER_JOB_SECONDS_MAX", _seconds))
+    """The time after which an attempt at a refresh, restore, read, export, verification or comparison fails."""
 
     task_memory_bytes: int = field(
         default=1 * GIBIBYTE, metadata=_env("HEADWATER_TASK_MEMORY_BYTES", _whole_number(1024))
@@ -224,6 +226,10 @@ class Settings:
         default=256 * MEBIBYTE, metadata=_env("HEADWATER_READ_MEMORY_BYTES", _whole_number(1024))
     )
     """The memory that one page of rows uses to merge logs. Rows that do not fit go to the data directory."""
+    page_bytes_max: int = field(
+        default=32 * MEBIBYTE, metadata=_env("HEADWATER_PAGE_BYTES_MAX", _whole_number(1024))
+    )
+    """The largest page of rows or changes in memory. A page has one row, or one pair of changes, whatever its size."""
     read_inline_bytes_max: int = field(
         default=64 * MEBIBYTE, metadata=_env("HEADWATER_READ_INLINE_BYTES_MAX", _whole_number(0))
     )
@@ -305,6 +311,11 @@ class Settings:
     upload_bytes_max: int = field(
         default=5 * GIBIBYTE, metadata=_env("HEADWATER_UPLOAD_BYTES_MAX", _whole_number(1024))
     )
+
+    decompressed_bytes_max: int = field(
+        default=20 * GIBIBYTE, metadata=_env("HEADWATER_DECOMPRESSED_BYTES_MAX", _whole_number(1024))
+    )
+    """The largest size of a gzipped body once it is decompressed."""
 
     def __post_init__(self) -> None:
         # Two defaults follow from other fields; a frozen dataclass allows this assignment only here.

@@ -76,6 +76,7 @@ def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
             scratch=str(scratch),
             hot_folder=str(settings.data_dir / "hot"),
             hot_bytes_max=settings.hot_bytes_max,
+            decompressed_bytes_max=settings.decompressed_bytes_max,
         ),
         died=partial(_end_this_process, stopping),
     )

@@ -79,6 +79,7 @@ def run_tasks(worker: WorkerContext) -> RunTasks:
         owner=worker.id,
         rules=platform.claim_rules,
         heartbeat_seconds=platform.settings.heartbeat_seconds,
+        seconds_max=platform.job_seconds_max,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -29,11 +30,20 @@ _Mask = npt.NDArray[np.bool_]
 class ChangelogReader(Protocol):
     """Reads changelog files and verifies that they are the files that were written."""
 
-    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+    def read_slice(
+        self,
+        file: StoredFile,
+        schema: pa.Schema,
+        first_row: int,
+        rows: int,
+        *,
+        bytes_max: int | None = None,
+    ) -> pa.Table:
         """Rows [first_row, first_row + rows) of a file, under a schema of the dataset, with columns matched by field
         id.
 
-        Raises CorruptFile, and pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        `bytes_max`: the rows may end, after at least one, where they have this size. Raises CorruptFile, and
+        pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
         """
         ...
 
@@ -49,9 +59,10 @@ class ChangelogReader(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScanResult:
-    """The changes found, by offset, and the cost of the scan, in changes."""
+    """The changes found, by offset, the offset that the scan ended before, and its cost, in changes."""
 
     changes: pa.Table
+    end: int
     scanned: int
 
 
@@ -62,18 +73,35 @@ class ChangelogScan:
     reader: ChangelogReader
     selection: ChangeSelection
 
-    def find(self, segment: ChangelogSegment, first: int, last: int, *, lower: int, upper: int) -> ScanResult:
+    def find(
+        self,
+        segment: ChangelogSegment,
+        first: int,
+        last: int,
+        *,
+        lower: int,
+        upper: int,
+        bytes_max: int | None = None,
+    ) -> ScanResult:
         """The selected ones of the changes with offsets [first, last) of a file.
 
-        Includes the other half of a pair, as far as it is in [lower, upper). Raises SchemaMismatch, CorruptFile.
+        Includes the other half of a pair, as far as it is in [lower, upper). `bytes_max`: the scan may end before
+        `last`, after at least one change, once it has read this number of bytes. Raises SchemaMismatch, CorruptFile.
         """
         row_ranges = self._row_ranges(segment, first, last)
-        read = sum(end - start for start, end in row_ranges)
+        changes, end = self._found(
+            segment,
+            row_ranges,
+            last,
+            max(lower, segment.first_offset),
+            min(upper, segment.end_offset),
+            sys.maxsize if bytes_max is None else bytes_max,
+        )
+        read = sum(max(0, min(stop, end) - start) for start, stop in row_ranges)
         return ScanResult(
-            changes=self._found(
-                segment, row_ranges, max(lower, segment.first_offset), min(upper, segment.end_offset)
-            ),
-            scanned=max(read + (last - first - read) // _RULED_OUT, _SCANNED_MIN),
+            changes=changes,
+            end=end,
+            scanned=max(read + (end - first - read) // _RULED_OUT, _SCANNED_MIN),
         )
 
     def splits_pair(self, segment: ChangelogSegment, position: int) -> bool:
@@ -97,8 +125,15 @@ class ChangelogScan:
         return [(begin + start, begin + end) for start, end in found]
 
     def _found(
-        self, segment: ChangelogSegment, row_ranges: list[tuple[int, int]], lower: int, upper: int
-    ) -> pa.Table:
+        self,
+        segment: ChangelogSegment,
+        row_ranges: list[tuple[int, int]],
+        last: int,
+        lower: int,
+        upper: int,
+        bytes_max: int,
+    ) -> tuple[pa.Table, int]:
+        """The changes found, and the offset that the scan ended before: `last`, unless it has read `bytes_max`."""
         parts, masks, places = [], [], []
         wide = len(self.selection.stored_schema()) >= 2 * len(self.selection.deciding_schema())
         rare = False
@@ -106,12 +141,18 @@ class ChangelogScan:
             # If all parts of a file have selected changes, a search costs more than it saves.
             if rare and wide and not self._any_chosen(segment, start, end):
                 continue
-            parts.append(self.read(segment, start, end))
+            schema = self.selection.stored_schema()
+            parts.append(self._read_columns(segment, start, end, schema, bytes_max=bytes_max))
+            read_to = start + parts[-1].num_rows
             masks.append(self.selection.chosen(parts[-1]))
-            places.append(np.arange(start, end, dtype=np.int64))
+            places.append(np.arange(start, read_to, dtype=np.int64))
             rare = not masks[-1].any()
+            bytes_max -= parts[-1].nbytes
+            if read_to < end or bytes_max <= 0:
+                last = read_to
+                break
         if not parts:
-            return self.selection.changes_schema().empty_table()
+            return self.selection.changes_schema().empty_table(), last
         stored, chosen, offsets = pa.concat_tables(parts), np.concatenate(masks), np.concatenate(places)
         lacking = _lacking(offsets, _ops(stored), chosen, lower, upper)
         if len(lacking):
@@ -123,7 +164,7 @@ class ChangelogScan:
         chosen = complete_pairs(offsets, _ops(stored), chosen)
         if not chosen.all():
             stored, offsets = stored.filter(pa.array(chosen)), offsets[chosen]
-        return self.selection.changes(stored, segment, offsets)
+        return self.selection.changes(stored, segment, offsets), last
 
     def _any_chosen(self, segment: ChangelogSegment, start: int, end: int) -> bool:
         """Whether some of the changes [start, end) are selected; reads only the columns that determine this."""
@@ -137,9 +178,18 @@ class ChangelogScan:
         """
         return self._read_columns(segment, start, end, self.selection.stored_schema(also))
 
-    def _read_columns(self, segment: ChangelogSegment, start: int, end: int, schema: pa.Schema) -> pa.Table:
+    def _read_columns(
+        self,
+        segment: ChangelogSegment,
+        start: int,
+        end: int,
+        schema: pa.Schema,
+        *,
+        bytes_max: int | None = None,
+    ) -> pa.Table:
+        first = start - segment.first_offset
         try:
-            return self.reader.read_slice(segment.file, schema, start - segment.first_offset, end - start)
+            return self.reader.read_slice(segment.file, schema, first, end - start, bytes_max=bytes_max)
         except pa.ArrowInvalid as error:
             raise _does_not_fit(self.selection.schema, segment, error) from error
 

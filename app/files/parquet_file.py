@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile
 from app.format.file_group import StoredFile
 from app.format.outages import fault_of_disk
+from app.format.rows.row_sizes import rows_within
 from app.format.schema.schema import Schema
 from app.format.schema.schema_projection import project_rows, sources
 from app.sql.conditions.prune import Sought
@@ -28,13 +30,19 @@ BASE_ROW_GROUP_ROWS: Final = 128 * 1024
 CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024
 # A filter on the columns of the order reads at most this number of extra rows at each end.
 CLUSTERED_ROW_GROUP_ROWS: Final = 32 * 1024
+# The most bytes of rows in a row group, unless it has one row: readers decode a row group as a whole.
+ROW_GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
+# Larger row groups, which earlier releases wrote, are read in steps of about this size.
+_STEP_BYTES: Final = 16 * 1024 * 1024
 _FOOTERS_CACHED: Final = 256
 _ROW_GROUP_CACHE_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(kw_only=True)
 class ParquetSink:
-    """An open Parquet file. Rows are divided into row groups of `row_group_rows`; less than one group is buffered."""
+    """An open Parquet file. Rows are divided into row groups of `row_group_rows`, or fewer that have
+    `ROW_GROUP_BYTES_MAX`; less than one group is buffered.
+    """
 
     path: str
     out: pa.NativeFile
@@ -46,13 +54,15 @@ class ParquetSink:
     finished: bool = False
     _pending: list[pa.Table] = field(default_factory=list)
     _pending_rows: int = 0
+    _pending_bytes: int = 0
 
     def write(self, table: pa.Table) -> None:
         """Adds rows with the file's schema."""
         self.rows += table.num_rows
         self._pending.append(table)
         self._pending_rows += table.num_rows
-        if self._pending_rows >= self.row_group_rows:
+        self._pending_bytes += table.nbytes
+        if self._pending_rows >= self.row_group_rows or self._pending_bytes > ROW_GROUP_BYTES_MAX:
             self._flush(everything=False)
 
     def write_group(self, table: pa.Table) -> None:
@@ -72,14 +82,20 @@ class ParquetSink:
         self.finished = True
 
     def _flush(self, *, everything: bool) -> None:
-        rows = pa.concat_tables(self._pending) if self._pending else None
-        if rows is None:
+        if not self._pending:
             return
-        whole = rows.num_rows if everything else rows.num_rows - rows.num_rows % self.row_group_rows
-        if whole:
-            self.writer.write_table(rows.slice(0, whole), row_group_size=self.row_group_rows)
-        rest = rows.slice(whole)
-        self._pending, self._pending_rows = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
+        rest = pa.concat_tables(self._pending)
+        while rest.num_rows and (everything or self._fills_group(rest)):
+            group = rest.slice(0, self.row_group_rows)
+            if group.nbytes > ROW_GROUP_BYTES_MAX:
+                group = group.slice(0, rows_within(group, ROW_GROUP_BYTES_MAX))
+            self.writer.write_table(group, row_group_size=group.num_rows)
+            rest = rest.slice(group.num_rows)
+        self._pending = [rest] if rest.num_rows else []
+        self._pending_rows, self._pending_bytes = rest.num_rows, rest.nbytes if rest.num_rows else 0
+
+    def _fills_group(self, rows: pa.Table) -> bool:
+        return bool(rows.num_rows >= self.row_group_rows or rows.nbytes > ROW_GROUP_BYTES_MAX)
 
     def stored(self, schema_id: int) -> StoredFile:
         """The catalogue's entry of the finished file."""
@@ -160,26 +176,43 @@ class ParquetReader:
             )
         return parquet
 
-    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+    def read_slice(
+        self,
+        file: StoredFile,
+        schema: pa.Schema,
+        first_row: int,
+        rows: int,
+        *,
+        bytes_max: int | None = None,
+    ) -> pa.Table:
         """Rows [first_row, first_row + rows) under `schema`. Reads only the row groups that contain them.
 
-        Raises CorruptFile, and pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        `bytes_max`: the rows may end, after at least one, where they have this size. Raises CorruptFile, and
+        pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
         """
         parquet = self.open(file)
         names = _stored_names(parquet, schema)
         tables = [schema.empty_table()]
         start = 0
+        room = sys.maxsize if bytes_max is None else bytes_max
         for number in range(parquet.metadata.num_row_groups):
             end = start + parquet.metadata.row_group(number).num_rows
             if first_row < end and start < first_row + rows:
-                group = self._row_group_cache.take((file.path, number, names))
-                if group is None:
-                    group = _row_group(parquet, number, names)
                 # The end is explicit: a group without requested columns has no rows that a slice could end with.
                 begin, stop = max(first_row, start), min(first_row + rows, end)
-                tables.append(project_rows(group.slice(begin - start, stop - begin), schema))
-                if first_row + rows < end:
-                    self._row_group_cache.put((file.path, number, names), group)
+                key = (file.path, number, names)
+                group = self._row_group_cache.take(key)
+                if group is None and room < _group_bytes(parquet, number, names):
+                    part = _part_of_group(parquet, number, names, begin - start, stop - begin, room)
+                    tables.append(project_rows(part, schema))
+                else:
+                    group = _row_group(parquet, number, names) if group is None else group
+                    tables.append(project_rows(group.slice(begin - start, stop - begin), schema))
+                    if first_row + rows < end or bytes_max is not None:
+                        self._row_group_cache.put(key, group)
+                room -= tables[-1].nbytes
+                if room <= 0 or (bytes_max is not None and tables[-1].num_rows < stop - begin):
+                    break
             start = end
         return pa.concat_tables(tables)
 
@@ -212,6 +245,48 @@ def _stored_names(parquet: pq.ParquetFile, schema: pa.Schema) -> tuple[str, ...]
 
 def _row_group(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -> pa.Table:
     return parquet.read_row_group(number, columns=list(names), use_threads=False)
+
+
+def _group_bytes(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -> int:
+    """The uncompressed size of these columns in a row group, beyond that of one that this release writes, else 0.
+
+    The sizes of columns with dictionaries are less than in memory.
+    """
+    group = parquet.metadata.row_group(number)
+    if group.total_byte_size <= 2 * ROW_GROUP_BYTES_MAX:
+        return 0
+    columns = (group.column(at) for at in range(group.num_columns))
+    wanted = set(names)
+    return sum(
+        max(each.total_uncompressed_size, 0)
+        for each in columns
+        if each.path_in_schema in wanted or each.path_in_schema.split(".")[0] in wanted
+    )
+
+
+def _part_of_group(
+    parquet: pq.ParquetFile, number: int, names: tuple[str, ...], first: int, rows: int, bytes_max: int
+) -> pa.Table:
+    """Rows of a large row group from the `first` on, until they have `bytes_max` bytes, at least one."""
+    group = parquet.metadata.row_group(number)
+    size = max(_group_bytes(parquet, number, names), 1)
+    step = max(1, min(group.num_rows, group.num_rows * min(_STEP_BYTES, bytes_max) // size))
+    found: list[pa.RecordBatch] = []
+    at = found_bytes = found_rows = 0
+    batches = parquet.iter_batches(
+        batch_size=step, row_groups=[number], columns=list(names), use_threads=False
+    )
+    for batch in batches:
+        begin, end = max(first - at, 0), min(first + rows - at, batch.num_rows)
+        at += batch.num_rows
+        if begin >= end:
+            continue
+        found.append(batch.slice(begin, end - begin))
+        found_bytes += found[-1].nbytes
+        found_rows += end - begin
+        if found_bytes >= bytes_max or found_rows >= rows:
+            break
+    return pa.Table.from_batches(found)
 
 
 def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:

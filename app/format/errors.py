@@ -362,6 +362,13 @@ class AttemptsExhausted(HeadwaterError):
     title = "The job failed after its last attempt"
 
 
+class TimeLimitExceeded(HeadwaterError):
+    """The job ran for longer than one job may, and was stopped. It has changed nothing. Fact: `limit_seconds`."""
+
+    code = "time-limit-exceeded"
+    title = "The job took too long"
+
+
 class Unauthorized(HeadwaterError):
     """The request has no credential, or one that is unknown, expired or revoked."""
 

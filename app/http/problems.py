@@ -76,6 +76,7 @@ STATUS: Final[Mapping[str, int]] = {
     "tenant-exists": 409,
     "tenant-suspended": 403,
     "too-many-keys": 409,
+    "time-limit-exceeded": 422,
     "transaction-failed": 409,
     "unauthorized": 401,
     "unavailable": 503,

@@ -61,6 +61,19 @@ DERIVED_WRITES: Final = frozenset({JobKind.REFRESH, JobKind.RESTORE, JobKind.ROL
 PLAIN_WRITES: Final = frozenset({JobKind.WRITE})
 """Writes whose rows were sent."""
 
+TIME_LIMITED: Final = frozenset(
+    {
+        JobKind.REFRESH,
+        JobKind.RESTORE,
+        JobKind.ROLLBACK,
+        JobKind.READ,
+        JobKind.EXPORT,
+        JobKind.VERIFY,
+        JobKind.COMPARISON,
+    }
+)
+"""The kinds of jobs whose duration follows from what they read, and not from what their request contains."""
+
 
 class JobQueue(str, Enum):
     """The queue of a job: writes of a dataset run one group after another, tasks beside them."""

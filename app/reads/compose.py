@@ -25,6 +25,7 @@ def read_table(platform: Platform, versions: VersionOf, memory: MemoryBudget) ->
         versions=versions,
         tables=TableReader(platform.storage, platform.reader, memory),
         corrections=read_corrections(platform),
+        bytes_max=platform.settings.page_bytes_max,
     )
 
 

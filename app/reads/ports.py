@@ -22,8 +22,10 @@ class TableReaderPort(Protocol):
         schema: pa.Schema,
         first_row: int,
         rows: int,
+        bytes_max: int,
     ) -> pa.Table:
-        """Live rows [first_row, first_row + rows) of a file group, fewer where it ends, logs merged in.
+        """Live rows [first_row, first_row + rows) of a file group, logs merged in: fewer where it ends, and fewer, but
+        at least one, of `bytes_max` bytes or more.
 
         `files`: the group's, in order of their commits. `schema`: columns of the dataset, stored meta columns, and
         those derived of the file. Rows have the same numbers each time. Raises CorruptFile.

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from app.format.errors import HeadwaterError
-from app.runtime.loops import Pulse
 from app.tenants.repository.credentials import CredentialStore
 
 _log = logging.getLogger(__name__)
@@ -52,12 +51,15 @@ class Notifications(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FollowCredentials:
-    """Reports changes of keys and tenants to the cache. `listening` opens a connection. `pulse`: that of the loop."""
+    """Reports changes of keys and tenants to the cache.
+
+    `listening` opens a connection. `moved` is called with each answer of the server.
+    """
 
     cache: CredentialCache
     listening: Callable[[], AbstractContextManager[Notifications]]
     stop: threading.Event
-    pulse: Pulse
+    moved: Callable[[], None]
 
     def run(self) -> None:
         """Listens until `stop` is set, or until the connection is lost. Then the cache confirms nothing.
@@ -78,7 +80,7 @@ class FollowCredentials:
             for tenant_id in notifications.received(0):
                 self.cache.drop(tenant_id)
             self.cache.confirm(moment)
-            self.pulse.moved()
+            self.moved()
             for tenant_id in notifications.received(_POLL_SECONDS):
                 self.cache.drop(tenant_id)
 

@@ -30,6 +30,8 @@ class CreateView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         str, msgspec.Meta(examples=["SELECT customer, COUNT(*) AS orders FROM orders GROUP BY customer"])
     ]
     """The SELECT over other datasets whose result it has."""
+    allow_cross_join: bool = False
+    """Whether a join may compare every row of one side with every row of the other."""
     record_key: Annotated[list[str], msgspec.Meta(examples=[["customer"]])] | None = None
     """The columns that identify a row; by default those that the SQL shows to do so, if any."""
     partition_by: list[str] = []

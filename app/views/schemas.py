@@ -67,6 +67,8 @@ class ViewResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Its name, which is that of its dataset."""
     sql: Annotated[str, msgspec.Meta(examples=[_SQL])]
     """The SQL with which it was registered."""
+    allow_cross_join: Annotated[bool, msgspec.Meta(examples=[False])]
+    """Whether its joins may compare every row of one side with every row of the other."""
     record_key: Annotated[list[str], msgspec.Meta(examples=[["customer"]])]
     """The columns that identify a row."""
     inputs: list[ViewInputResponse]
@@ -116,6 +118,7 @@ def view_response(view: View) -> ViewResponse:
         id=view.dataset.id,
         name=view.dataset.definition.name,
         sql=view.definition.sql,
+        allow_cross_join=view.definition.allow_cross_join,
         record_key=list(view.dataset.definition.record_key),
         inputs=[_input_response(each) for each in view.inputs],
         mode=view.definition.mode,

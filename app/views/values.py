@@ -40,11 +40,15 @@ class ViewFreshness(str, Enum):
 
 
 class ViewDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a view computes: `sql` as registered, and `plan`, the SQL as it was parsed then."""
+    """What a view computes: `sql` as registered, and `plan`, the SQL as it was parsed then.
+
+    `allow_cross_join`: as registered. Views registered before there was this member have any joins.
+    """
 
     sql: str
     plan: ViewPlan
     mode: ViewMode
+    allow_cross_join: bool = False
 
 
 class ViewInputStatus(msgspec.Struct, frozen=True, kw_only=True):

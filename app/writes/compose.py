@@ -72,4 +72,5 @@ def run_writes(
         heartbeat_seconds=platform.settings.heartbeat_seconds,
         replans_max=platform.settings.replans_max,
         hand_over=hand_over,
+        seconds_max=platform.job_seconds_max,
     )

@@ -282,6 +282,15 @@ def test_cancel_stops_only_tasks_of_its_tag(engine: SparkEngine, storage: LocalS
     assert ended == ["hung stopped", "other done"]
 
 
+def test_cancelled_tag_starts_no_further_tasks(engine: SparkEngine, storage: LocalStorage) -> None:
+    source = raw(storage, "staged/late.body", [line(1, "")])
+    engine.cancel("late")
+    for _ in range(2):
+        with pytest.raises(EngineStopped):
+            engine.decode(source, DATASET, Operation.UPSERT, prefix="staged/late", tag="late")
+    assert not any(path.startswith("staged/late-") for path, _ in storage.list("staged"))
+
+
 def test_session_refuses_sql_on_files_and_runs_in_utc(engine: SparkEngine, root: Any) -> None:
     session = SparkSession.getActiveSession()
     assert session is not None

@@ -99,12 +99,12 @@ def test_cache_keeps_one_row_range_per_group_and_always_the_last() -> None:
     rows = pa.table({"n": pa.array(range(100), pa.int64())})
     kept = MergedRowsCache(rows.nbytes + 100)
     kept.put("a", CachedRows(first=0, rows=rows, ended=True))
-    assert kept.find("a", 40, 1_000).rows_from(40, 3).column("n").to_pylist() == [40, 41, 42]
+    assert kept.find("a", 40, 1_000, 2**30).rows_from(40, 3).column("n").to_pylist() == [40, 41, 42]
     kept.put("b", CachedRows(first=50, rows=rows, ended=False))
-    assert kept.find("a", 0, 1) is None
-    assert kept.find("b", 49, 1) is None
-    assert kept.find("b", 149, 2) is None
-    assert kept.find("b", 149, 1).rows_from(149, 1).column("n").to_pylist() == [99]
+    assert kept.find("a", 0, 1, 2**30) is None
+    assert kept.find("b", 49, 1, 2**30) is None
+    assert kept.find("b", 149, 2, 2**30) is None
+    assert kept.find("b", 149, 1, 2**30).rows_from(149, 1).column("n").to_pylist() == [99]
     kept.put("b", CachedRows(first=150, rows=rows, ended=True))
-    assert kept.find("b", 50, 1) is None
-    assert kept.find("b", 250, 5).rows_from(250, 5).num_rows == 0
+    assert kept.find("b", 50, 1, 2**30) is None
+    assert kept.find("b", 250, 5, 2**30).rows_from(250, 5).num_rows == 0

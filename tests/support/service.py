@@ -61,6 +61,8 @@ SCOPES = tuple(KeyScope)
 class TasksInProcess:
     """A write engine that runs the same tasks as Spark does, one after another."""
 
+    decompressed_bytes_max = 2**30
+
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._place = TaskResources.on(storage, MemoryBudget(bytes_max=2**30))
@@ -80,7 +82,16 @@ class TasksInProcess:
         def run(tasks: Tasks) -> list[TaskResult]:
             return [run_task(self._place, task) for task in tasks]
 
-        return decode_input(run, raw, dataset, operation, options, prefix=prefix, quarantine=quarantine)
+        return decode_input(
+            run,
+            raw,
+            dataset,
+            operation,
+            options,
+            prefix=prefix,
+            quarantine=quarantine,
+            decompressed_bytes_max=self.decompressed_bytes_max,
+        )
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         return [MergeHandle(self._place).run(task) for task in tasks]

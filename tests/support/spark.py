@@ -24,6 +24,7 @@ def task_setup(root: Path, scratch: Path, *, memory_bytes: int = 2**30) -> TaskS
         scratch=str(scratch),
         hot_folder=str(scratch / "hot"),
         hot_bytes_max=2**30,
+        decompressed_bytes_max=2**30,
     )
 
 

@@ -13,6 +13,7 @@ from app.changes.positions import FeedBounds
 from app.format.file_group import ChangelogFile, ChangelogSegment, StoredFile
 from app.format.rows.changelog import OP_COLUMN
 from app.format.rows.meta_columns import CORRECTS_FIELD
+from app.format.rows.row_sizes import rows_within
 from app.format.schema.schema import Schema
 from app.format.schema.schema_projection import project_rows
 from app.sql.conditions.evaluate import matches
@@ -64,9 +65,14 @@ class Stored:
             first += len(commit)
         return found
 
-    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
-        self.read.append((int(file.path), schema.names, rows))
-        return project_rows(self._rows(file).slice(first_row, rows), schema)
+    def read_slice(
+        self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int, *, bytes_max: int | None = None
+    ) -> pa.Table:
+        found = project_rows(self._rows(file).slice(first_row, rows), schema)
+        if bytes_max is not None:
+            found = found.slice(0, rows_within(found, bytes_max))
+        self.read.append((int(file.path), schema.names, found.num_rows))
+        return found
 
     def row_ranges(
         self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int

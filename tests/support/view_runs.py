@@ -59,7 +59,8 @@ def view_of(plan: ViewPlan, record_key: Sequence[str] = ()) -> DatasetDefinition
 
 def planned(sql: str, **tables: LakeTable) -> ViewPlan:
     """A view over these tables."""
-    return bind_view(parse_view(sql), {name: table.dataset for name, table in tables.items()})
+    inputs = {name: table.dataset for name, table in tables.items()}
+    return bind_view(parse_view(sql), inputs, allow_cross_join=True)
 
 
 def derived(

@@ -93,6 +93,7 @@ class Writing:
     storage: LocalStorage
     dataset: Dataset
     replans_max: int = 3
+    seconds_max: float = 60
     announced: list[bool] = field(default_factory=list)
     handed_over: list[tuple[str, str]] = field(default_factory=list)
 
@@ -130,6 +131,7 @@ class Writing:
             "heartbeat_seconds": 60,
             "replans_max": self.replans_max,
             "hand_over": lambda tenant_id, dataset_id: self.handed_over.append((tenant_id, dataset_id)),
+            "seconds_max": lambda _: self.seconds_max,
         }
         return RunWrites(**parts | settings)
 

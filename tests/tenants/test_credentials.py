@@ -13,6 +13,7 @@ import pytest
 
 from app.http.credentials import Credentials
 from app.http.threads import Threads
+from app.runtime.loops import Loop
 from app.tenants.repository.administration import CREDENTIALS_CHANNEL
 from app.tenants.service import FollowCredentials, RecordUses
 from app.tenants.values import KeyScope, NewKey, Principal, TenantState, new_api_key
@@ -39,9 +40,13 @@ class Process:
     def listening(self) -> Iterator[None]:
         stop = threading.Event()
         follow = FollowCredentials(
-            cache=self.credentials, listening=lambda: self._stores.database.listening(CREDENTIALS_CHANNEL)
+            cache=self.credentials,
+            listening=lambda: self._stores.database.listening(CREDENTIALS_CHANNEL),
+            stop=stop,
+            moved=lambda: None,
         )
-        thread = threading.Thread(target=follow.run, args=(stop,))
+        loop = Loop("credentials", follow.run, every_seconds=0.1)
+        thread = threading.Thread(target=loop.run, args=(stop,))
         thread.start()
         try:
             yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -33,6 +34,7 @@ from workers.engine.tasks import Task, TaskResult, pack, run_partition, unpack_r
 
 # With fewer input bytes, the start of another Python task costs more than it saves.
 _BYTES_PER_TASK = 32 * 1024 * 1024
+_CANCELLED_TAGS_MAX = 10_000
 
 
 class SparkEngine:
@@ -48,8 +50,7 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._pools = FairPools()
         self._session: SparkSession | None = None
-        self._running: set[str] = set()
-        self._stopped: set[str] = set()
+        self._cancelled: OrderedDict[str, None] = OrderedDict()
 
     def warm_up(self) -> None:
         """Starts the session and its first Python processes, so that no write waits for them."""
@@ -87,7 +88,16 @@ class SparkEngine:
         def run(tasks: Tasks) -> list[TaskResult]:
             return self._run(tasks, tag, raw.size_bytes, Work.WRITES)
 
-        return decode_input(run, raw, dataset, operation, options, prefix=prefix, quarantine=quarantine)
+        return decode_input(
+            run,
+            raw,
+            dataset,
+            operation,
+            options,
+            prefix=prefix,
+            quarantine=quarantine,
+            decompressed_bytes_max=self._setup.decompressed_bytes_max,
+        )
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""
@@ -170,26 +180,24 @@ class SparkEngine:
     @contextmanager
     def _under(self, tag: str, work: Work) -> Iterator[None]:
         """Runs the Spark jobs of this thread under the tag. Raises EngineStopped if the tag is cancelled."""
+        if tag in self._cancelled:
+            raise EngineStopped(tag)
         context = self._spark().sparkContext
-        self._running.add(tag)
         try:
             with self._pools.pool(work, tenant_of_tag(tag)) as pool:
                 context.setJobGroup(tag, tag, interruptOnCancel=True)
                 context.setLocalProperty("spark.scheduler.pool", pool)
                 yield
         except Exception as error:
-            if tag in self._stopped:
+            if tag in self._cancelled:
                 raise EngineStopped(tag) from error
             if not self._alive():
                 self._died()
             raise
         else:
-            # The cancellation came between two jobs, when there was no job to cancel.
-            if tag in self._stopped:
+            # The cancellation came after the last job of the block.
+            if tag in self._cancelled:
                 raise EngineStopped(tag)
-        finally:
-            self._running.discard(tag)
-            self._stopped.discard(tag)
 
     def _collect(self, tasks: Sequence[Task], size_bytes: int) -> list[bytes]:
         context = self._spark().sparkContext
@@ -215,11 +223,18 @@ class SparkEngine:
         return done, total
 
     def cancel(self, tag: str) -> None:
-        """Stops the tasks under the tag; the thread that waits for them gets EngineStopped."""
-        if tag not in self._running:
-            return
-        self._stopped.add(tag)
-        self._spark().sparkContext.cancelJobGroup(tag)
+        """Stops the tasks under the tag, and starts no others: the thread that runs them gets EngineStopped.
+
+        The last tags are remembered, many more than run at a time. A tag is never used again.
+        """
+        with self._lock:
+            self._cancelled[tag] = None
+            while len(self._cancelled) > _CANCELLED_TAGS_MAX:
+                self._cancelled.popitem(last=False)
+            session = self._session
+        if session is not None:
+            # A block runs several jobs, and the next one may be about to start.
+            session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(tag)
 
     def stop(self) -> None:
         """Ends the session and its processes."""

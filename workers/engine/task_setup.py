@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of tasks on every machine. `scratch` and `hot_folder` are local folders; without
-    `hot_bytes_max` there are no hot copies.
+    `hot_bytes_max` there are no hot copies. `decompressed_bytes_max`: the limit for a gzipped input.
     """
 
     storage_uri: str
@@ -28,6 +28,7 @@ class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
     scratch: str
     hot_folder: str
     hot_bytes_max: int
+    decompressed_bytes_max: int
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -21,10 +21,13 @@ from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile, FieldError, InvalidRequest, NotFound, OffsetExpired
 from app.format.file_group import ChangelogSegment
 from app.format.rows.changelog import Op
+from app.format.rows.row_sizes import rows_within
 from app.format.schema.schema import Schema
 
 # The most changes that a page scans. A page whose filter selects few of them ends there, with a later position.
 SCANNED_CHANGES_MAX: Final = 256 * 1024
+# The size of a page in memory, with the names of members as JSON repeats them. Texts of JSON are mostly shorter.
+PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 _STEP_CHANGES_MAX: Final = 128 * 1024
 # Steps grow until one has this number of files.
 _STEP_FILES: Final = 64
@@ -48,11 +51,12 @@ class FeedQuery(DeliveryFormat, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadChanges:
-    """Pages of a dataset's feed."""
+    """Pages of a dataset's feed. `bytes_max`: the most bytes of changes on a page, unless it has one or one pair."""
 
     catalog: DatasetLookup
     index: ChangelogIndex
     reader: ChangelogReader
+    bytes_max: int = PAGE_BYTES_MAX
 
     def page(self, dataset: Dataset, since: int | StartingPosition, query: FeedQuery) -> ChangePage:
         """The changes from position `since` on, in the requested form.
@@ -61,8 +65,8 @@ class ReadChanges:
         the two ends the page before both. A `since` between the two starts with the +C alone. In forms where the two
         are one event, that event has the offset of the +C, so it is returned with both rows.
 
-        A page ends after `SCANNED_CHANGES_MAX` scanned changes, however few of them are selected. It may then be empty
-        although changes follow.
+        A page also ends before `bytes_max` bytes, and after `SCANNED_CHANGES_MAX` scanned changes, however few of them
+        are selected. It may then be empty although changes follow.
 
         Raises InvalidRequest, InvalidFilter, OffsetAhead, OffsetExpired, SchemaMismatch (a value that the types of the
         requested schema cannot represent), CorruptFile, NotFound.
@@ -149,6 +153,7 @@ class ReadChanges:
         first = max(earliest, among.start - selection.selects)
         lower = max(earliest, among.start - (selection.selects or query.form.joins_pairs))
         position, room, scanned, segment = among.start, query.limit, 0, None
+        room_bytes = self.bytes_max
         for segment, last, skipped in self._pieces(dataset, selection, segments, among, query.limit + 1):
             if skipped:
                 position = first = last
@@ -157,15 +162,30 @@ class ReadChanges:
                     break
                 continue
             upper = among.stop if selection.selects else last
-            part = scan.find(segment, max(first, segment.first_offset), last, lower=lower, upper=upper)
-            parts.append(changes_since(part.changes, among.start, whole=query.form.joins_pairs))
-            position = first = max(last, end_of(part.changes))
-            room -= count_since(parts[-1], among.start)
-            scanned += part.scanned
-            if room <= 0 or (selection.selects and scanned >= SCANNED_CHANGES_MAX):
+            full = False
+            while not full:
+                part = scan.find(
+                    segment,
+                    max(first, segment.first_offset),
+                    last,
+                    lower=lower,
+                    upper=upper,
+                    bytes_max=room_bytes,
+                )
+                parts.append(changes_since(part.changes, among.start, whole=query.form.joins_pairs))
+                position = first = max(part.end, end_of(part.changes))
+                room -= count_since(parts[-1], among.start)
+                # Columns without rows have some bytes too.
+                room_bytes -= parts[-1].nbytes if parts[-1].num_rows else 0
+                scanned += part.scanned
+                full = room <= 0 or room_bytes <= 0 or (selection.selects and scanned >= SCANNED_CHANGES_MAX)
+                if position >= last:
+                    break
+            if full:
                 break
         changes = pa.concat_tables(parts)
-        kept = _page_end(changes, changes.num_rows + min(room, 0))
+        fits = rows_within(changes, self.bytes_max, named=True)
+        kept = _page_end(changes, min(changes.num_rows + min(room, 0), fits))
         if kept < changes.num_rows:
             return _FoundChanges(changes=changes.slice(0, kept), position=offset_at(changes, kept))
         if segment is None or not (selection.selects or op_is(changes, kept - 1, Op.CORRECT_FROM)):

@@ -43,7 +43,7 @@ from app.format.schema.schema import Schema
 
 STEP_ROWS_MAX: Final = 65_536
 STEP_BYTES: Final = 16 << 20
-ROW_BYTES_MAX: Final = 256 << 20
+ROW_BYTES_MAX: Final = 16 << 20
 TABLE_BYTES_MAX: Final = 1 << 30
 
 
@@ -115,7 +115,7 @@ def steps(
     """The batch, validated, in steps of at most 65,536 rows and about 16 MiB of plain values.
 
     `row`: the number of its first row. Each step has the number of its own first row. Rows with text that is not UTF-8
-    are left out and reported to `record_errors`. Raises MalformedBody, SchemaMismatch, BodyTooLarge (one row over 256
+    are left out and reported to `record_errors`. Raises MalformedBody, SchemaMismatch, BodyTooLarge (one row over 16
     MiB).
     """
     for first, sound in _sound_runs(batch, row, schema, record_errors):
@@ -259,7 +259,11 @@ def _of_bounded_size(row: int, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.
     size = sum(expanded_bytes(column) for column in batch.columns)
     if size <= STEP_BYTES or batch.num_rows == 1:
         if size > ROW_BYTES_MAX:
-            raise BodyTooLarge(f"one row takes more than {ROW_BYTES_MAX} bytes", limit_bytes=ROW_BYTES_MAX)
+            raise BodyTooLarge(
+                f"row {row} takes more than {ROW_BYTES_MAX} bytes: store large values elsewhere, and send links",
+                limit_bytes=ROW_BYTES_MAX,
+                row=row,
+            )
         yield row, batch
         return
     half = batch.num_rows // 2

@@ -52,7 +52,7 @@ HEADER_BYTES_MAX: Final = 1 << 20
 # Arrow's CSV reader counts the bytes of a block in 32 bits.
 PIECE_BYTES_MAX: Final = (1 << 31) - 2
 # A longer record is an attack, or a quote that was never closed.
-RECORD_BYTES_MAX: Final = 256 << 20
+RECORD_BYTES_MAX: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

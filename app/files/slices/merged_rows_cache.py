@@ -17,9 +17,14 @@ class CachedRows:
     rows: pa.Table
     ended: bool
 
-    def has(self, first_row: int, rows: int) -> bool:
-        """Whether the row range includes all existing rows of [first_row, first_row + rows)."""
-        return self.first <= first_row and (self.ended or first_row + rows <= self.first + self.rows.num_rows)
+    def has(self, first_row: int, rows: int, bytes_max: int) -> bool:
+        """Whether the row range includes all existing rows of [first_row, first_row + rows), or `bytes_max` of them."""
+        end = self.first + self.rows.num_rows
+        if self.first > first_row:
+            return False
+        if self.ended or first_row + rows <= end:
+            return True
+        return first_row < end and bool(self.rows.slice(first_row - self.first).nbytes >= bytes_max)
 
     def rows_from(self, first_row: int, rows: int) -> pa.Table:
         """Rows [first_row, first_row + rows) of the group."""
@@ -38,11 +43,11 @@ class MergedRowsCache:
         self._kept: OrderedDict[str, tuple[CachedRows, int]] = OrderedDict()
         self._bytes = 0
 
-    def find(self, key: str, first_row: int, rows: int) -> CachedRows | None:
-        """The row range of the group, if it includes these rows."""
+    def find(self, key: str, first_row: int, rows: int, bytes_max: int) -> CachedRows | None:
+        """The row range of the group, if it includes these rows, or `bytes_max` of them."""
         with self._lock:
             cached, _ = self._kept.get(key, (None, 0))
-            if cached is None or not cached.has(first_row, rows):
+            if cached is None or not cached.has(first_row, rows, bytes_max):
                 return None
             self._kept.move_to_end(key)
             return cached

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
@@ -54,24 +55,29 @@ class TableReader:
         schema: pa.Schema,
         first_row: int,
         rows: int,
+        bytes_max: int = sys.maxsize,
     ) -> pa.Table:
-        """Live rows [first_row, first_row + rows) of a group, fewer at its end. `files`: in the order of their commits.
+        """Live rows [first_row, first_row + rows) of a group: fewer at its end, and fewer, but at least one, of
+        `bytes_max` bytes or more. `files`: in the order of their commits.
 
         `schema`: columns of the dataset, stored meta columns, and those derived from the file. A row that a log has
         added is in no file, so its file name is null. Rows always have the same numbers. Raises CorruptFile.
         """
         if any(file.kind is FileKind.LOG for file in files):
-            return self._of_merged(dataset, files, schema, first_row, rows)
+            return self._of_merged(dataset, files, schema, first_row, rows, bytes_max)
         tables = [schema.empty_table()]
         for file in files:
-            if file.kind is not FileKind.BASE or rows == 0:
+            if file.kind is not FileKind.BASE:
                 continue
-            if first_row >= file.live_rows:
-                first_row -= file.live_rows
-                continue
-            tables.append(self._of_file(file, schema, first_row, min(rows, file.live_rows - first_row)))
-            rows -= tables[-1].num_rows
-            first_row = 0
+            while rows > 0 and bytes_max > 0 and first_row < file.live_rows:
+                count = min(rows, file.live_rows - first_row)
+                tables.append(self._of_file(file, schema, first_row, count, bytes_max))
+                first_row += tables[-1].num_rows
+                rows -= tables[-1].num_rows
+                bytes_max -= tables[-1].nbytes
+            first_row -= file.live_rows
+            if rows <= 0 or bytes_max <= 0:
+                break
         return pa.concat_tables(tables)
 
     def row_ranges(
@@ -114,16 +120,20 @@ class TableReader:
             if group in chosen:
                 yield first, live
 
-    def _of_file(self, file: DataFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+    def _of_file(
+        self, file: DataFile, schema: pa.Schema, first_row: int, rows: int, bytes_max: int
+    ) -> pa.Table:
+        """Some live rows from the first on, at least one."""
         first, last, live = first_row, first_row + rows, None
         if file.deletion_vector is not None:
             live = live_mask(self._vectors.read(file.deletion_vector), 0, file.row_count)
             places = np.flatnonzero(live)[first_row : first_row + rows]
             first, last = int(places[0]), int(places[-1]) + 1
         stored = pa.schema([field for field in schema if field.name not in DERIVED_NAMES])
-        table = self._reader.read_slice(file, stored, first, last - first)
+        table = self._reader.read_slice(file, stored, first, last - first, bytes_max=bytes_max)
         if live is not None:
-            table = table.filter(pa.array(live[first:last]))
+            # The first row that is read is live.
+            table = table.filter(pa.array(live[first : first + table.num_rows]))
         table = resolved(table, file.written_version, file.first_offset)
         derived = {
             PARTITION_FIELD.name: _repeated(file.slot.partition_path, table.num_rows),
@@ -138,16 +148,18 @@ class TableReader:
         schema: pa.Schema,
         first_row: int,
         rows: int,
+        bytes_max: int,
     ) -> pa.Table:
         # The paths identify the version of the files: a file that lost rows has another deletion vector. Under another
         # schema of the dataset, a column of the same name may be another column.
         columns = [f"{field_id(field)} {field.type} {field.name}" for field in schema]
         key = "|".join([*(path for file in files for path in file.paths), *columns])
-        cached = self._merged_rows.find(key, first_row, rows)
+        cached = self._merged_rows.find(key, first_row, rows, bytes_max)
         if cached is None:
-            cached = self._merge(dataset, files, schema, first_row, rows)
+            cached = self._merge(dataset, files, schema, first_row, rows, bytes_max)
             self._merged_rows.put(key, cached)
-        return cached.rows_from(first_row, rows)
+        found = cached.rows_from(first_row, rows)
+        return found if found.nbytes <= bytes_max else found.slice(0, _rows_up_to(found, bytes_max))
 
     def _merge(
         self,
@@ -156,8 +168,11 @@ class TableReader:
         schema: pa.Schema,
         first_row: int,
         rows: int,
+        bytes_max: int,
     ) -> CachedRows:
         """A range of the merged group with these rows, from the first row to the last for which there is room.
+
+        It has at least `bytes_max` bytes of the rows, if these are too large.
 
         A reader that requests the next page then rarely needs another merge of the group.
         """
@@ -165,8 +180,10 @@ class TableReader:
         first = end = size = 0
         with closing(merged_blocks(self._slices, dataset, files, self._memory)) as blocks:
             for block in blocks:
-                if size >= self._cache_bytes and end >= first_row + rows:
-                    return CachedRows(first=first, rows=pa.concat_tables(parts), ended=False)
+                if size >= self._cache_bytes:
+                    found = CachedRows(first=first, rows=pa.concat_tables(parts), ended=False)
+                    if found.has(first_row, rows, bytes_max):
+                        return found
                 table = _of_block(block, dataset, files, schema)
                 parts.append(table)
                 end += table.num_rows
@@ -199,6 +216,15 @@ def _partitions(rows: pa.Table, dataset: DatasetDefinition, file: DataFile) -> p
     # A group has keys of several partitions, and its logs belong to no single partition.
     codes, paths = partition_codes(rows, dataset.partition_by)
     return pa.array(paths, PARTITION_FIELD.type).take(pa.array(codes))
+
+
+def _rows_up_to(rows: pa.Table, bytes_max: int) -> int:
+    """The number of the first rows that have at least `bytes_max` bytes together."""
+    low, high = 1, rows.num_rows
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if rows.slice(0, middle).nbytes >= bytes_max else (middle + 1, high)
+    return low
 
 
 def _file_name(file: DataFile) -> str:

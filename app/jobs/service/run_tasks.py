@@ -12,7 +12,8 @@ from app.jobs.engine import TaskProgress, engine_tag
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.give_back import give_back
 from app.jobs.service.lease import Lease
-from app.jobs.values import ClaimRules, Job, JobKind, Progress
+from app.jobs.service.time_limit import TimeLimit
+from app.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +31,10 @@ class TaskHandler(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunTasks:
-    """The worker's use case. `owner` names this worker process; `announce` is called when a job has ended."""
+    """The worker's use case. `owner` names this worker process; `announce` is called when a job has ended.
+
+    `seconds_max`: the time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`.
+    """
 
     jobs: JobStore
     handlers: Mapping[JobKind, TaskHandler]
@@ -39,6 +43,7 @@ class RunTasks:
     owner: str
     rules: ClaimRules
     heartbeat_seconds: float
+    seconds_max: Callable[[str], float]
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
         """Claims and runs one task of the dataset; False if there was none to claim."""
@@ -47,14 +52,20 @@ class RunTasks:
             return False
         tag = engine_tag(job)
         try:
-            with Lease(
-                self.jobs,
-                tenant_id,
-                [job.claim],
-                lease_seconds=self.rules.lease_seconds,
-                heartbeat_seconds=self.heartbeat_seconds,
-                progress=lambda: self._progress(job, tag),
-                lost=lambda: self.engine.cancel(tag),
+            with (
+                TimeLimit(
+                    self.seconds_max(tenant_id) if job.kind in TIME_LIMITED else None,
+                    lambda: self.engine.cancel(tag),
+                ),
+                Lease(
+                    self.jobs,
+                    tenant_id,
+                    [job.claim],
+                    lease_seconds=self.rules.lease_seconds,
+                    heartbeat_seconds=self.heartbeat_seconds,
+                    progress=lambda: self._progress(job, tag),
+                    lost=lambda: self.engine.cancel(tag),
+                ),
             ):
                 self.handlers[job.kind].run(job, tag)
         except EngineStopped:

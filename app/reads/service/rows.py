@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
+from app.changes.service.read_changes import PAGE_BYTES_MAX
 from app.changes.service.read_corrections import ReadCorrections
 from app.codecs.meta_on_read import (
     CORRECTED_BY_FIELD,
@@ -31,6 +32,7 @@ from app.format.errors import FieldError, InvalidRequest, VersionExpired
 from app.format.file_group import FileKind
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
 from app.format.rows.projection import check_partitions, projection
+from app.format.rows.row_sizes import row_bytes
 from app.format.schema.schema import Schema
 from app.paging import PageTokens, unknown_token
 from app.reads.ports import TableReaderPort
@@ -104,19 +106,20 @@ class _RowPosition(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadTable:
-    """Pages of a dataset's rows."""
+    """Pages of a dataset's rows. `bytes_max`: the most bytes of rows on a page, unless it has one."""
 
     catalog: DatasetLookup
     timeline: VersionReader
     versions: VersionOf
     tables: TableReaderPort
     corrections: ReadCorrections
+    bytes_max: int = PAGE_BYTES_MAX
 
     def page(self, dataset: Dataset, query: RowQuery) -> RowPage:
         """At most `limit` rows. The first page determines the version, which is part of its token.
 
-        Rows have no particular order, but the same each time for a version. A page ends after `SCANNED_ROWS_MAX`
-        scanned rows, however few of them are selected.
+        Rows have no particular order, but the same each time for a version. A page also ends before `bytes_max` bytes,
+        and after `SCANNED_ROWS_MAX` scanned rows, however few of them are selected.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name), and with
         `corrected_since` OffsetExpired if the feed no longer goes back to the version.
@@ -172,25 +175,37 @@ class ReadTable:
     ) -> tuple[pa.Table, _RowPosition | None]:
         """The rows from a position on, and the position of the next page; None if no row is left to scan."""
         found = [selection.read.empty_table()]
-        room, scanned = limit, 0
+        room, scanned, room_bytes = limit, 0, self.bytes_max
         for scan, start, end in self._ranges_from(selection, scans, position):
             first = start
             while True:
-                if scanned >= SCANNED_ROWS_MAX:
+                if scanned >= SCANNED_ROWS_MAX or room_bytes <= 0:
                     return pa.concat_tables(found), _at(position, scan, first)
                 # One row more than there is room for shows whether another page follows.
                 wanted = _STEP_ROWS if selection.selects else room + 1
                 wanted = wanted if end is None else min(wanted, end - first)
-                rows = self.tables.read_group(selection.definition, scan.files, selection.read, first, wanted)
+                rows = self.tables.read_group(
+                    selection.definition, scan.files, selection.read, first, wanted, self.bytes_max
+                )
                 chosen = selection.chosen(rows)
-                if len(chosen) > room:
-                    found.append(_taken(rows, chosen[:room]))
-                    return pa.concat_tables(found), _at(position, scan, first + int(chosen[room]))
-                found.append(_taken(rows, chosen))
+                part = _taken(rows, chosen)
+                sizes = np.cumsum(row_bytes(part, named=True))
+                fits = min(room, int(np.searchsorted(sizes, room_bytes, side="right")))
+                if len(chosen) > fits:
+                    # A row that fits no page is a page of its own.
+                    fits = fits or int(room == limit)
+                    found.append(part.slice(0, fits))
+                    if len(chosen) > fits:
+                        return pa.concat_tables(found), _at(position, scan, first + int(chosen[fits]))
+                    room_bytes = 0
+                else:
+                    found.append(part)
+                    room_bytes -= int(sizes[-1]) if len(sizes) else 0
                 room -= len(chosen)
                 scanned += max(rows.num_rows, _READ_ROWS_MIN)
                 first += rows.num_rows
-                if rows.num_rows < wanted or first == end:
+                ended = rows.num_rows < wanted and rows.nbytes < self.bytes_max
+                if ended or first == end:
                     break
         return pa.concat_tables(found), None
 

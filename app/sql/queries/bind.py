@@ -20,13 +20,17 @@ from app.sql.queries.values import Binding
 from app.sql.syntax import Select, Table
 
 
-def bind_view(parsed: ParsedView, inputs: Mapping[str, InputTable]) -> ViewPlan:
+def bind_view(
+    parsed: ParsedView, inputs: Mapping[str, InputTable], *, allow_cross_join: bool = False
+) -> ViewPlan:
     """The plan of the view. `inputs` has the definition of each dataset in `parsed.inputs`.
 
-    Raises InvalidView.
+    Raises InvalidView, also for a join without an equality unless `allow_cross_join`.
     """
     binding = Binding(parsed.text)
-    binder = QueryBinder(binding, {name: inputs[name] for name in parsed.inputs})
+    binder = QueryBinder(
+        binding, {name: inputs[name] for name in parsed.inputs}, allow_cross_joins=allow_cross_join
+    )
     query = parsed.query
     select = None
     if isinstance(query, Select) and not query.common:

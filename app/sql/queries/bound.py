@@ -8,6 +8,7 @@ from typing import Protocol
 
 from app.format.schema.schema import Schema
 from app.sql.queries.clause import Clause
+from app.sql.queries.cross_joins import NO_JOINS, Joins
 from app.sql.queries.scope import Scope, ScopeColumn
 from app.sql.queries.values import Value
 
@@ -53,11 +54,12 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """A FROM that is bound: its SQL, its scope, and the number of reads of datasets."""
+    """A FROM that is bound: its SQL, its scope, the number of reads of datasets, and what its joins compare."""
 
     sql: str
     scope: Scope
     reads: int
+    joins: Joins = NO_JOINS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,27 @@ from app.format.schema.types import List, Map, Struct
 from app.sql.queries.bound import BoundQuery, BoundSelect, Environment, From, InputTable, Named
 from app.sql.queries.clause import Clause, Subquery
 from app.sql.queries.coercion import SqlType, Untyped, common_type, is_flat
+from app.sql.queries.cross_joins import Joins
 from app.sql.queries.expressions import Binder
 from app.sql.queries.functions import FUNCTIONS, Role
 from app.sql.queries.relation_types import quoted, spark_type
 from app.sql.queries.scope import Scope, ScopeColumn
 from app.sql.queries.sources import SourceBinder
 from app.sql.queries.values import Binding, Value, converted
-from app.sql.syntax import Call, Expression, Item, Name, Node, Number, Query, Select, SetOperation, Star
+from app.sql.syntax import (
+    Call,
+    Expression,
+    Item,
+    Join,
+    Name,
+    Node,
+    Number,
+    Query,
+    Select,
+    SetOperation,
+    Star,
+    Table,
+)
 
 # The engine expands a query of WITH at each place that names it.
 READS_MAX: Final = 64
@@ -32,8 +46,11 @@ class QueryBinder:
     reads by these.
     """
 
-    def __init__(self, binding: Binding, inputs: Mapping[str, InputTable]) -> None:
+    def __init__(
+        self, binding: Binding, inputs: Mapping[str, InputTable], *, allow_cross_joins: bool
+    ) -> None:
         self.binding = binding
+        self._allow_cross_joins = allow_cross_joins
         self._sources = SourceBinder(binding, inputs, self.query, self.subquery)
         self._environment = Environment()
         self._subquery_reads = 0
@@ -123,6 +140,7 @@ class QueryBinder:
             From("", Scope(), 0) if node.source is None else self._sources.source(node.source, environment)
         )
         where = self._where(node, source.scope, outer)
+        self._check_joins(source.joins.where(node.where, source.scope))
         groups = self._groups(node, source.scope)
         clause = Clause(
             "SELECT",
@@ -168,6 +186,16 @@ class QueryBinder:
             where,
             groups,
         )
+
+    def _check_joins(self, joins: Joins) -> None:
+        node = None if self._allow_cross_joins else joins.cross_join()
+        if node is not None:
+            named = None if isinstance(node.right, Join) else node.right.alias
+            named = node.right.name if named is None and isinstance(node.right, Table) else named
+            join = f"the {node.side.value} JOIN" + (f" with {shown(named)}" if named is not None else "")
+            reason = f"{join} compares every row of one side with every row of the other"
+            expected = "ON with an equality of columns of both sides, or allow_cross_join: true in the view"
+            raise self.binding.at(node.at, reason, expected)
 
     def _where(self, node: Select, scope: Scope, outer: Scope | None) -> Value | None:
         if node.where is None:

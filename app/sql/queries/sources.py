@@ -10,6 +10,7 @@ from app.codecs.faults import shown
 from app.sql.queries.bound import BoundQuery, Environment, From, InputTable
 from app.sql.queries.clause import Clause, Subquery
 from app.sql.queries.coercion import common_type, is_flat
+from app.sql.queries.cross_joins import Joins
 from app.sql.queries.expressions import Binder
 from app.sql.queries.relation_types import quoted, relation_type
 from app.sql.queries.scope import Relation, Scope, ScopeColumn
@@ -57,7 +58,8 @@ class SourceBinder:
         named = environment.named.get(node.name.casefold())
         if named is not None:
             relation = Relation(shown_as, _under(alias, named.bound.columns))
-            return From(f"{named.name} AS {alias}", Scope((relation,)), named.bound.reads)
+            joins = _one_group(relation, single_row=named.bound.single_row)
+            return From(f"{named.name} AS {alias}", Scope((relation,)), named.bound.reads, joins)
         definition = self._inputs[node.name]
         columns = tuple(
             ScopeColumn(
@@ -70,24 +72,30 @@ class SourceBinder:
             for each in definition.schema.fields
         )
         relation = Relation(shown_as, columns, key=definition.record_key)
-        return From(f"in{self._numbers[node.name]} AS {alias}", Scope((relation,)), 1)
+        sql = f"in{self._numbers[node.name]} AS {alias}"
+        return From(sql, Scope((relation,)), 1, _one_group(relation))
 
     def _derived(self, node: Derived, environment: Environment) -> From:
         bound = self._query(node.query, environment, node.columns)
         alias = self.alias()
         relation = Relation(node.alias, _under(alias, bound.columns))
-        return From(f"({bound.sql}) AS {alias}", Scope((relation,)), bound.reads)
+        joins = _one_group(relation, single_row=bound.single_row)
+        return From(f"({bound.sql}) AS {alias}", Scope((relation,)), bound.reads, joins)
 
     def _join(self, node: Join, environment: Environment) -> From:
         left, right = self.source(node.left, environment), self.source(node.right, environment)
         self._check_aliases(node, left.scope, right.scope)
         both = _beside(left.scope, right.scope)
         merged: tuple[ScopeColumn, ...] = ()
+        joins = left.joins.beside(right.joins, node).where(node.on, both)
         condition = ""
         if node.using:
             pairs = [self._pair(node, name, left.scope, right.scope) for name in node.using]
             condition = " ON " + " AND ".join(f"({one.sql} = {other.sql})" for one, other in pairs)
             merged = tuple(_merged(node.side, one, other) for one, other in pairs)
+            for column in merged:
+                [one], [other] = left.scope.find(None, column.name), right.scope.find(None, column.name)
+                joins = joins.using(one.sql, other.sql, column.sql)
         elif node.on is not None:
             clause = Clause(
                 "ON",
@@ -100,7 +108,8 @@ class SourceBinder:
             condition = f" ON {Binder(clause, self.binding).condition(node.on).sql}"
         right_sql = f"({right.sql})" if isinstance(node.right, Join) else right.sql
         sql = f"{left.sql} {node.side.value} JOIN {right_sql}{condition}"
-        return From(sql, _joined(node.side, left.scope, right.scope, merged), left.reads + right.reads)
+        scope = _joined(node.side, left.scope, right.scope, merged)
+        return From(sql, scope, left.reads + right.reads, joins)
 
     def _check_aliases(self, node: Join, left: Scope, right: Scope) -> None:
         for relation in right.relations:
@@ -124,6 +133,11 @@ class SourceBinder:
             reason = f"{shown(name)} is {sides[0].named()} on one side and {sides[1].named()} on the other"
             raise self.binding.at(node.at, reason, "columns that can be compared, or ON")
         return converted(sides[0], type_), converted(sides[1], type_)
+
+
+def _one_group(relation: Relation, *, single_row: bool = False) -> Joins:
+    columns = frozenset(column.sql for column in relation.columns)
+    return Joins(groups=(columns,), single_row=columns if single_row else frozenset())
 
 
 def _under(alias: str, columns: tuple[ScopeColumn, ...]) -> tuple[ScopeColumn, ...]:

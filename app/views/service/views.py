@@ -45,7 +45,7 @@ class DerivedViews:
         inputs = {name: _input(catalog, tenant_id, new, name) for name in parsed.inputs}
         _check_distinct(inputs)
         definitions = {name: dataset.definition for name, dataset in inputs.items()}
-        plan = bind_view(parsed, definitions)
+        plan = bind_view(parsed, definitions, allow_cross_join=new.allow_cross_join)
         definition = define_view(new, plan)
         follows = follows_changes(plan, definitions, definition.record_key)
         dataset_id = new_id()
@@ -55,7 +55,10 @@ class DerivedViews:
                 dataset_id=dataset_id,
                 dataset=definition,
                 definition=ViewDefinition(
-                    sql=new.sql, plan=plan, mode=ViewMode.ROW_BY_ROW if follows else ViewMode.RECOMPUTE
+                    sql=new.sql,
+                    plan=plan,
+                    mode=ViewMode.ROW_BY_ROW if follows else ViewMode.RECOMPUTE,
+                    allow_cross_join=new.allow_cross_join,
                 ),
                 inputs={name: dataset.id for name, dataset in inputs.items()},
                 refresh=new_refresh(dataset_id, actor),

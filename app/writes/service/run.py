@@ -22,7 +22,8 @@ from app.format.outages import awaited
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.give_back import give_back
 from app.jobs.service.lease import Lease
-from app.jobs.values import ClaimRules, Job, JobKind, Progress
+from app.jobs.service.time_limit import TimeLimit
+from app.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress
 from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.publish import Publish
 from app.timeline.service.version_pins import KeptVersions, expired_if_missing
@@ -57,6 +58,7 @@ class RunWrites:
 
     `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
     `hand_over` is called for a dataset whose next write is not of `rules.kinds`.
+    `seconds_max`: the time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`.
     """
 
     catalog: DatasetLookup
@@ -71,6 +73,7 @@ class RunWrites:
     heartbeat_seconds: float
     replans_max: int
     hand_over: Callable[[str, str], None]
+    seconds_max: Callable[[str], float]
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
         """Claims and runs one group of writes; False if there was none to claim."""
@@ -81,7 +84,7 @@ class RunWrites:
         reached = _Reached(WriteGroup.of(claimed))
         tag = reached.group.tag
         try:
-            with self._lease(reached):
+            with self._time_limit(reached.group), self._lease(reached):
                 self._run(reached)
         except EngineStopped:
             _log.info("group %s was stopped: its jobs are no longer ours", tag)
@@ -125,6 +128,12 @@ class RunWrites:
             progress=lambda: self._progress(reached.group),
             lost=lambda: self.engine.cancel(tag),
         )
+
+    def _time_limit(self, group: WriteGroup) -> TimeLimit:
+        """A job whose kind is limited is a group of its own."""
+        limited = any(job.kind in TIME_LIMITED for job in group.jobs)
+        seconds = self.seconds_max(group.tenant_id) if limited else None
+        return TimeLimit(seconds, lambda: self.engine.cancel(group.tag))
 
     def _progress(self, group: WriteGroup) -> Progress:
         done, total = self.engine.progress(group.tag)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -43,12 +44,12 @@ class Cut(Stored):
             raise OffsetExpired("gone", since=since, earliest=self.earliest)
         return super().segments(tenant_id, dataset_id, since, until)
 
-    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+    def read_slice(self, file: StoredFile, *args: Any, **options: Any) -> pa.Table:
         if self.at == "file":
             self.earliest = self.to
         if file.path == "1" and self.earliest:
             raise CorruptFile("there is no file 1", path=file.path)
-        return super().read_slice(file, schema, first_row, rows)
+        return super().read_slice(file, *args, **options)
 
 
 def page(
@@ -84,7 +85,7 @@ def test_retained_changes_are_read_during_an_expiry(at: str, form: ChangeForm) -
 
 def test_file_missing_for_another_reason_is_corrupt() -> None:
     class Damaged(Stored):
-        def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+        def read_slice(self, file: StoredFile, *args: Any, **options: Any) -> pa.Table:
             raise CorruptFile("there is no such file", path=file.path)
 
     with pytest.raises(CorruptFile):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,6 +63,42 @@ def test_pages_of_any_size_join_to_one_page(
     assert resume_at == whole.events.resume_at.to_pylist()
     if until is None:
         assert events == in_form(history.table(), form, "t").table.to_pylist()
+
+
+@EVERY_FORM
+@pytest.mark.parametrize("where", [None, "n >= 1"])
+@settings(max_examples=12, deadline=None)
+@given(history=histories, bytes_max=st.integers(1, 400), limit=st.integers(1, 9))
+def test_pages_of_any_bytes_join_to_one_page(
+    form: ChangeForm, where: str | None, history: History, bytes_max: int, limit: int
+) -> None:
+    stored = Stored(history=history)
+    query = FeedQuery(limit=1_000, where=where, form=form)
+    whole = ReadChanges(catalog=stored, index=stored, reader=stored).page(DATASET, 0, query)
+    reading = ReadChanges(catalog=stored, index=stored, reader=stored, bytes_max=bytes_max)
+    since, events = 0, []
+    while True:
+        part = reading.page(DATASET, since, msgspec.structs.replace(query, limit=limit))
+        # One change, or one pair, is on a page whatever its size.
+        offsets = range(since, part.next_since)
+        assert part.events.table.num_rows <= 2 or part.events.table.nbytes <= bytes_max + len(offsets) * 64
+        events += part.events.table.to_pylist()
+        if part.next_since == since:
+            break
+        assert history.changes[part.next_since - 1]["op"] != Op.CORRECT_FROM
+        since = part.next_since
+    assert (events, since) == (whole.events.table.to_pylist(), whole.next_since)
+
+
+def test_page_ends_before_its_limit_of_bytes() -> None:
+    row = {"k": "x" * 1_000, "n": 1, "at": None, "op": None, "tags": None}
+    stored = Stored(history=History(definition=DEFINITION, commits=[[(Op.APPEND, row)] * 9]))
+    reading = ReadChanges(catalog=stored, index=stored, reader=stored, bytes_max=3_900)
+    found = reading.page(DATASET, 0, FeedQuery(limit=100))
+    count = found.events.table.num_rows
+    assert 1 < count <= 3
+    assert (found.next_since, found.pending) == (count, 9 - count)
+    assert sum(rows for _, _, rows in stored.read) <= count + 1
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.format.errors import CorruptFile, EngineStopped, Fault, StorageFull, StorageUnavailable, Unavailable
@@ -96,16 +97,19 @@ class World:
     jobs: JobTable = field(default_factory=lambda: JobTable([JOB]))
     engine: Engine = field(default_factory=Engine)
     announced: list[None] = field(default_factory=list)
+    seconds_max: float = 60
+    kind: JobKind = JobKind.VERIFY
 
     def run(self) -> bool:
         return RunTasks(
             jobs=self.jobs,
-            handlers={JobKind.VERIFY: self.handler},
+            handlers={self.kind: self.handler},
             engine=self.engine,
             announce=lambda: self.announced.append(None),
             owner="worker",
             rules=RULES,
             heartbeat_seconds=0.01,
+            seconds_max={"t": self.seconds_max}.__getitem__,
         ).run("t", "d")
 
 
@@ -156,18 +160,53 @@ def test_unexpected_error_releases_the_task() -> None:
     assert len(world.announced) == 1
 
 
+@dataclass
+class Endless:
+    """Runs until the engine is stopped."""
+
+    engine: Engine
+
+    def run(self, job: Job, tag: str) -> None:
+        assert self.engine.stopped.wait(10)
+        raise EngineStopped
+
+
 def test_lost_lease_stops_the_engine() -> None:
-    @dataclass
-    class Slow:
-        engine: Engine
-
-        def run(self, job: Job, tag: str) -> None:
-            assert self.engine.stopped.wait(10)
-            raise EngineStopped
-
     engine = Engine()
-    world = World(Slow(engine), jobs=JobTable([JOB], claim_valid=False), engine=engine)
+    world = World(Endless(engine), jobs=JobTable([JOB], claim_valid=False), engine=engine)
     assert world.run()
     assert engine.tags == ["t/j-4"]
     assert world.jobs.beats == [Progress(stage="verify", done=2, total=5)]
     assert world.jobs.done == []
+
+
+def test_task_that_exceeds_its_time_limit_fails_once() -> None:
+    engine = Engine()
+    world = World(Endless(engine), engine=engine, seconds_max=0.05)
+    assert world.run()
+    assert engine.tags == ["j-4"]
+    assert world.jobs.done == [
+        ("failed", (JOB.claim, "time-limit-exceeded", {"limit_seconds": 0.05})),
+    ]
+    assert len(world.announced) == 1
+
+
+def test_task_that_ends_after_its_time_limit_keeps_its_result() -> None:
+    @dataclass
+    class Ignores:
+        engine: Engine
+
+        def run(self, job: Job, tag: str) -> None:
+            assert self.engine.stopped.wait(10)
+
+    engine = Engine()
+    world = World(Ignores(engine), engine=engine, seconds_max=0.05)
+    assert world.run()
+    assert world.jobs.done == []
+
+
+def test_table_service_has_no_time_limit() -> None:
+    job = msgspec.structs.replace(JOB, kind=JobKind.COMPACTION)
+    world = World(Ends(), jobs=JobTable([job]), seconds_max=0, kind=JobKind.COMPACTION)
+    assert world.run()
+    assert world.engine.tags == []

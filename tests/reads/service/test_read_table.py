@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,9 +72,10 @@ class Counted:
         self.read: list[tuple[str, int]] = []
 
     def read_group(
-        self, dataset: DatasetDefinition, files: Sequence[DataFile], schema: pa.Schema, first_row: int, rows: int
+        self, dataset: DatasetDefinition, files: Sequence[DataFile], schema: pa.Schema, first_row: int, rows: int,
+        bytes_max: int,
     ) -> pa.Table:  # fmt: skip
-        found = self._reader.read_group(dataset, files, schema, first_row, rows)
+        found = self._reader.read_group(dataset, files, schema, first_row, rows, bytes_max)
         self.read.append((files[0].file_group, found.num_rows))
         return found
 
@@ -146,6 +148,22 @@ def test_pages_of_any_size_join_to_the_same_rows(versioned_tables: Any, kind: st
         assert all(len(part) == limit for part in parts[:-1])
         assert len(parts[-1]) <= limit
         assert [row for part in parts for row in part] == rows(versioned, version=version)
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("bytes_max", [1, 250])
+@pytest.mark.parametrize("where", [None, "n >= 50"])
+def test_pages_of_any_bytes_join_to_the_same_rows(
+    versioned_tables: Any, kind: str, bytes_max: int, where: str | None
+) -> None:
+    versioned = versioned_tables(kind)
+    for version in (len(versioned.rows) // 2, len(versioned.rows) - 2):
+        reading = replace(use_case(versioned), bytes_max=bytes_max)
+        parts = [page.rows for page in pages(versioned, reading, version=version, where=where)]
+        assert all(part.num_rows <= 1 or part.nbytes <= bytes_max for part in parts)
+        assert [row for part in parts for row in part.to_pylist()] == rows(
+            versioned, version=version, where=where
+        )
 
 
 def test_tables_of_every_kind_have_their_file_kinds(versioned_tables: Any) -> None:

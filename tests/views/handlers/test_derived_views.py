@@ -81,6 +81,7 @@ def test_deleted_view_releases_its_inputs(
         ({"sql": "SELECT missing FROM orders"}, 422, "invalid-view", "missing"),
         ({"sql": "DROP TABLE orders"}, 422, "invalid-view", "SELECT"),
         ({"sql": "SELECT at FROM untold"}, 422, "invalid-view", "'none'"),
+        ({"sql": "SELECT a.id FROM orders a, orders b"}, 422, "invalid-view", "allow_cross_join"),
         ({"name": "orders"}, 409, "dataset-exists", "orders"),
         ({"name": "no name"}, 422, "invalid-dataset", "/name"),
         ({"record_key": ["missing"]}, 422, "invalid-dataset", "/record_key/0"),
@@ -100,6 +101,13 @@ def test_invalid_view_is_refused(
     assert code is None or answer.json()["type"] == f"/problems/{code}"
     assert message in answer.text
     assert client.get("/views").json()["items"] == []
+
+
+def test_join_of_all_pairs_is_registered_with_its_permission(client: httpx.Client, orders: str) -> None:
+    body = {"name": "pairs", "sql": "SELECT a.id FROM orders a, orders b", "allow_cross_join": True}
+    made = client.post("/views", json=body)
+    assert made.status_code == 201, made.text
+    assert client.get("/views/pairs").json()["allow_cross_join"] is True
 
 
 def test_views_of_another_tenant_are_not_found(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 import string
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -566,3 +567,29 @@ def test_refresh_that_always_conflicts_fails(followed: Writing) -> None:
     assert followed.run(stagers={JobKind.REFRESH: Deriving(followed, [5, 5, 5, 0])})
     assert ended(followed, job_id) == ("failed", "commit-conflict")
     assert followed.version == 0
+
+
+@dataclass
+class Endless:
+    """Derives until the engine is stopped."""
+
+    stopped: threading.Event
+
+    def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
+        assert self.stopped.wait(10)
+        raise EngineStopped(tag)
+
+
+def test_refresh_that_exceeds_its_time_limit_fails_once_and_leaves_nothing(
+    followed: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = threading.Event()
+    monkeypatch.setattr(followed.engine, "cancel", lambda tag: stopped.set())
+    followed.seconds_max = 0.05
+    job_id = followed.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
+    assert followed.run(stagers={JobKind.REFRESH: Endless(stopped)})
+    error = followed.job(job_id).error
+    assert error is not None
+    assert (error.code, error.facts) == ("time-limit-exceeded", {"limit_seconds": 0.05})
+    assert followed.version == 0
+    assert not followed.run()

@@ -37,7 +37,6 @@ from app.format.schema.shapes import Shape
 from app.writes.engine import DecodedInput
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
-EXPANDED_BYTES_MAX: Final = 64 * 1024 * 1024 * 1024
 DECODE_MEMORY_BYTES: Final = 2 * 1024 * 1024 * 1024
 _STEP_BYTES: Final = 4 * 1024 * 1024
 
@@ -47,6 +46,7 @@ class PrepareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     raw: RawInput
     prefix: str
+    decompressed_bytes_max: int
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -114,7 +114,7 @@ def _unpacked(task: PrepareTask, storage: Storage) -> str:
     with storage.create(path) as file, storage.open(task.raw.path) as packed:
         sink = HashingSink(file)
         chunks = iter(partial(packed.read, _STEP_BYTES), b"")
-        for chunk in gunzip_stream(chunks, expanded_bytes_max=EXPANDED_BYTES_MAX):
+        for chunk in gunzip_stream(chunks, expanded_bytes_max=task.decompressed_bytes_max):
             sink.write(chunk)
     if sink.size_bytes == 0:
         raise MalformedBody("the body is empty once decompressed")

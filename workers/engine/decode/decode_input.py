@@ -38,13 +38,15 @@ def decode_input(
     *,
     prefix: str,
     quarantine: str | None,
+    decompressed_bytes_max: int,
 ) -> DecodedInput:
     """Validates the rows of a raw input and stages them.
 
     With `merge_schema`, under the merged schema, which is part of the result. Raises SchemaMismatch, MalformedBody,
-    CorruptFile, StorageFull.
+    BodyTooLarge, CorruptFile, StorageFull.
     """
-    [prepared] = run([PrepareTask(raw=raw, prefix=prefix)])
+    task = PrepareTask(raw=raw, prefix=prefix, decompressed_bytes_max=decompressed_bytes_max)
+    [prepared] = run([task])
     if not isinstance(prepared, Prepared):
         raise AssertionError("a prepare task returns splits")
     brought = _brought(run, raw, dataset, operation, options, prepared) if options.merge_schema else None

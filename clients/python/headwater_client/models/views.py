@@ -18,6 +18,8 @@ class CreateView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its name, which no other dataset or view has."""
     sql: str
     """The SELECT over other datasets whose result it has."""
+    allow_cross_join: bool = False
+    """Whether a join may compare every row of one side with every row of the other."""
     record_key: tuple[str, ...] | None = None
     """The columns that identify a row; by default those that the SQL shows to do so, if any."""
     partition_by: tuple[str, ...] = ()
@@ -39,6 +41,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """Its name, which is that of its dataset."""
     sql: str
     """The SQL with which it was registered."""
+    allow_cross_join: bool
+    """Whether its joins may compare every row of one side with every row of the other."""
     record_key: tuple[str, ...]
     """The columns that identify a row."""
     inputs: tuple[ViewInput, ...]

@@ -1,0 +1,86 @@
+"""The sizes of rows in memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_Sizes = npt.NDArray[np.int64]
+# An offset of a text or a list, and the punctuation of a member in JSON.
+_OFFSET_BYTES: Final = 4
+_PUNCTUATION_BYTES: Final = 4
+
+
+def row_bytes(rows: pa.Table, *, named: bool = False) -> _Sizes:
+    """The bytes of each row: int64, shape (rows,). They add up to about the size of the table.
+
+    `named`: with the names of all members, which JSON repeats for each value.
+    """
+    sizes = np.zeros(rows.num_rows, dtype=np.int64)
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        start = 0
+        for chunk in column.chunks:
+            sizes[start : start + len(chunk)] += _sizes(chunk, named=named) + _name_bytes(field, named=named)
+            start += len(chunk)
+    return sizes
+
+
+def rows_within(rows: pa.Table, bytes_max: int, *, named: bool = False) -> int:
+    """The number of the first rows that have at most `bytes_max` bytes together, but at least one if there is any."""
+    if rows.num_rows <= 1:
+        return int(rows.num_rows)
+    ends = np.cumsum(row_bytes(rows, named=named))
+    fits = int(np.searchsorted(ends, bytes_max, side="right"))
+    return max(1, fits)
+
+
+def _name_bytes(field: pa.Field, *, named: bool) -> int:
+    return len(field.name) + _PUNCTUATION_BYTES if named else 0
+
+
+def _sizes(array: pa.Array, *, named: bool) -> _Sizes | int:
+    """The size of each value; one number if all have the same."""
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _text_sizes(array)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _text_sizes(array)
+    if pa.types.is_struct(kind):
+        total: _Sizes | int = 1
+        for number, field in enumerate(kind):
+            total = total + _sizes(array.field(number), named=named) + _name_bytes(field, named=named)
+        return total
+    if pa.types.is_map(kind):
+        entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+        return _list_sizes(array.offsets, entries, named=named)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _list_sizes(array.offsets, array.values, named=named)
+    if pa.types.is_dictionary(kind):
+        values = _sizes(array.dictionary, named=named)
+        places = array.indices.fill_null(0).to_numpy()
+        return values if isinstance(values, int) or not len(values) else values[places]
+    return 1 if pa.types.is_null(kind) else max(1, int(kind.bit_width) // 8)
+
+
+def _text_sizes(array: pa.Array) -> _Sizes:
+    lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy().astype(np.int64)
+    sizes: _Sizes = lengths + _OFFSET_BYTES
+    return sizes
+
+
+def _list_sizes(offsets: pa.Array, values: pa.Array, *, named: bool) -> _Sizes:
+    ends = offsets.to_numpy().astype(np.int64)
+    if not len(ends):
+        return np.zeros(0, dtype=np.int64)
+    first = int(ends[0])
+    each = _sizes(values.slice(first, int(ends[-1]) - first), named=named)
+    if isinstance(each, int):
+        sizes: _Sizes = np.diff(ends) * each
+    else:
+        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(each)])
+        sizes = np.diff(before[ends - first])
+    return sizes + _OFFSET_BYTES

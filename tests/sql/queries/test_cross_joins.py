@@ -1,0 +1,88 @@
+"""Joins that compare all pairs of rows: which ones a view needs a permission for."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.format.errors import InvalidView
+from app.sql.queries import ViewPlan, bind_view, parse_view
+from tests.support.view_inputs import DATASETS
+
+LINES = "SELECT o.id, l.item FROM orders o "
+THREE = "SELECT o.id FROM orders o, lines l, `eu.customers` c "
+
+
+def bound(sql: str, *, allow_cross_join: bool = False) -> ViewPlan:
+    return bind_view(parse_view(sql), DATASETS, allow_cross_join=allow_cross_join)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        LINES + "CROSS JOIN lines l",
+        LINES + ", lines l",
+        LINES + ", lines l WHERE o.id > l.order_id",
+        LINES + ", lines l WHERE o.id = 7 AND l.order_id = 7",
+        LINES + ", lines l WHERE o.id = l.order_id OR o.n = l.count",
+        LINES + ", lines l WHERE NOT (o.id = l.order_id)",
+        LINES + "JOIN lines l ON TRUE",
+        LINES + "JOIN lines l ON 1 = 1",
+        LINES + "JOIN lines l ON o.id = o.n",
+        LINES + "JOIN lines l ON o.id < l.order_id AND o.n > 0",
+        LINES + "LEFT JOIN lines l ON l.order_id = 3",
+        LINES + "FULL JOIN lines l ON o.id - l.order_id = 0",
+        "SELECT o.id FROM orders o LEFT SEMI JOIN lines l ON o.id > l.order_id",
+        "SELECT o.id FROM orders o LEFT ANTI JOIN lines l ON TRUE",
+        THREE + "WHERE o.id = l.order_id",
+        THREE + "WHERE o.id + l.order_id = length(c.name)",
+        LINES + "JOIN (SELECT a.item, a.order_id FROM lines a, lines b) AS l ON l.order_id = o.id",
+        "WITH p AS (SELECT a.item FROM lines a CROSS JOIN lines b) SELECT item FROM p",
+        "SELECT id FROM orders WHERE n > (SELECT count(*) FROM lines a, lines b)",
+        LINES + ", (SELECT count(*) AS item FROM lines GROUP BY order_id) l",
+    ],
+)
+def test_join_of_all_pairs_needs_a_permission(sql: str) -> None:
+    with pytest.raises(InvalidView, match=r"JOIN with .* compares every row of one side") as refusal:
+        bound(sql)
+    assert "allow_cross_join: true" in refusal.value.facts["expected"]
+    assert refusal.value.facts["pointer"] == "/sql"
+    assert bound(sql, allow_cross_join=True).sql
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        LINES + "JOIN lines l ON o.id = l.order_id",
+        LINES + "JOIN lines l ON o.n > 0 AND (o.paid AND upper(o.customer) = l.item)",
+        LINES + "JOIN lines l ON o.id <=> l.order_id",
+        LINES + ", lines l WHERE o.id = l.order_id",
+        LINES + "CROSS JOIN lines l WHERE l.order_id + 1 = o.id * 2",
+        "SELECT price FROM orders JOIN lines USING (price)",
+        "SELECT price FROM orders FULL JOIN lines USING (price) FULL JOIN lines AS more USING (price)",
+        "SELECT o.id FROM orders o LEFT SEMI JOIN lines l ON o.id = l.order_id",
+        THREE + "WHERE o.customer = c.name AND c.name = l.item",
+        THREE + "WHERE o.id = l.order_id AND concat(o.customer, l.item) = c.name",
+        LINES + "CROSS JOIN (SELECT max(item) AS item FROM lines) l",
+        "WITH l AS (SELECT max(item) AS item FROM lines) SELECT o.id, l.item FROM orders o, l",
+        "SELECT a.id FROM (SELECT max(n) AS n FROM orders) m, orders a, orders b WHERE a.n = m.n AND m.n = b.n",
+        "SELECT id FROM orders",
+    ],
+)
+def test_join_with_an_equality_needs_no_permission(sql: str) -> None:
+    assert bound(sql).sql
+
+
+def test_many_equalities_are_checked_in_reasonable_time() -> None:
+    names = [f"l{number}" for number in range(40)]
+    ties = [f"{one}.order_id + {two}.order_id = l0.order_id" for one in names for two in names]
+    tables = ", ".join(f"lines {name}" for name in names)
+    sql = f"SELECT l0.item FROM {tables} WHERE {' AND '.join(ties[:600])}"
+    with pytest.raises(InvalidView, match="compares every row"):
+        bound(sql)
+
+
+def test_refused_join_is_named_by_its_place() -> None:
+    sql = LINES + "JOIN lines l ON o.id = l.order_id LEFT JOIN `eu.customers` c ON c.vip"
+    with pytest.raises(InvalidView, match='the LEFT JOIN with "c" compares') as refusal:
+        bound(sql)
+    assert sql[refusal.value.facts["position"] :].startswith("`eu.customers`")
