@@ -70,6 +70,7 @@ def test_failed_initialisation_leaves_no_files(tmp_path, monkeypatch):
     with pytest.raises(PostgresError, match="initdb failed"):
         postgres.start()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "postgres-admin.password",
         "postgres-app.password",
         "postgres-owner.password",
     ]

@@ -12,7 +12,6 @@ from app.format.identifiers import new_id
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.values import Job, JobState
 from app.maintenance.repository.maintenance import MaintenanceStore
-from app.tenants.repository import TenantStore
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from workers.jobs.dead_workers import DeadWorkers
@@ -62,7 +61,7 @@ def hold(stores: Stores, dataset: Dataset, owner: str) -> tuple[int, bool, bool]
 def test_claims_of_a_dead_worker_end_at_once_in_every_tenant_and_those_of_others_hold(
     stores: Stores, dead: DeadWorkers
 ) -> None:
-    tenants = [TenantStore(stores.database).add_tenant(f"dead-{new_id()}") for _ in range(2)]
+    tenants = [stores.tenants.add_tenant(f"dead-{new_id()}") for _ in range(2)]
     lost = [claimed_all(stores, tenant_id, "dead") for tenant_id in tenants]
     held = claimed_all(stores, tenants[0], "alive")
     WorkerStore(stores.database).polled("dead")

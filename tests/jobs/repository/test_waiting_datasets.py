@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.db.rotation import Rotation
-from app.db.session import Database
+from app.db.session import ADMINISTRATOR_ROLE, Database
 from app.format.identifiers import new_id
 from app.jobs.repository.waiting_datasets import _DATASETS, _TENANTS
 from app.jobs.values import JobQueue
@@ -29,7 +29,9 @@ def server(postgres: TestServer) -> Iterator[tuple[TestServer, str]]:
 def own(server: tuple[TestServer, str]) -> Iterator[Stores]:
     postgres, name = server
     database = Database(postgres.application_url(name))
-    yield Stores.on(database)
+    administration = Database(postgres.admin_url(name), role=ADMINISTRATOR_ROLE)
+    yield Stores.on(database, administration)
+    administration.close()
     database.close()
 
 

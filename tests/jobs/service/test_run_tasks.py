@@ -184,7 +184,7 @@ def test_task_that_exceeds_its_time_limit_fails_once() -> None:
     engine = Engine()
     world = World(Endless(engine), engine=engine, seconds_max=0.05)
     assert world.run()
-    assert engine.tags == ["j-4"]
+    assert engine.tags == ["t/j-4"]
     assert world.jobs.done == [
         ("failed", (JOB.claim, "time-limit-exceeded", {"limit_seconds": 0.05})),
     ]
