@@ -25,6 +25,7 @@ from app.application import application
 from app.composition import stores_on
 from app.db.session import ADMINISTRATOR_ROLE, Database
 from app.http.auth import require_grant
+from app.http.bearer import BearerAuthentication
 from app.http.credentials import Credentials
 from app.http.dependencies import merged
 from app.http.threads import Threads
@@ -35,6 +36,8 @@ from app.jobs.service.relay import Relay
 from app.messaging.announcements import Announcements, listen
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
+from app.oidc.issuers import issuers_of
+from app.oidc.verifier import TokenVerifier
 from app.platform import Platform
 from app.readiness import readiness
 from app.runtime.memory import keep_freed_memory
@@ -58,7 +61,10 @@ class Api:
 
 
 def compose(settings: Settings) -> Api:
-    """Composes the application. Connects to no server yet: connections are opened when first needed."""
+    """Composes the application. Connects to no server yet: connections are opened when first needed.
+
+    Raises SettingsError.
+    """
     database = Database(settings.database_url, application_name="headwater api")
     queue = WorkQueue(settings.redis_url)
     announcements = Announcements(settings.redis_url)
@@ -76,7 +82,8 @@ def compose(settings: Settings) -> Api:
         administering(keys, administration),
         {"readiness": checks},
     )
-    credentials = Credentials(keys.authenticate, threads)
+    bearer = BearerAuthentication(keys.authenticate, keys.admit, _tokens(settings), threads)
+    credentials = Credentials(bearer.authenticate)
     follow = FollowCredentials(cache=credentials, listening=lambda: database.listening(CREDENTIALS_CHANNEL))
     uses = RecordUses(cache=credentials, store=keys)
 
@@ -98,6 +105,15 @@ def compose(settings: Settings) -> Api:
     grants = require_grant(datasets_of(platform), threads)
     served = application(provided, credentials, grants, [beside])
     return Api(app=served, subscriptions=subscriptions, dependencies=provided)
+
+
+def _tokens(settings: Settings) -> TokenVerifier | None:
+    """What verifies tokens; None if no issuers are configured. Raises SettingsError."""
+    try:
+        issuers = issuers_of(settings.oidc_issuers)
+    except ValueError as error:
+        raise SettingsError(f"HEADWATER_OIDC_ISSUERS {error}") from None
+    return TokenVerifier(issuers) if issuers else None
 
 
 def _administration(settings: Settings) -> Database | None:
@@ -186,12 +202,13 @@ def main() -> None:
     configure_logging()
     try:
         settings = Settings.from_environment()
+        api = compose(settings)
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
     # Threads decode and write while the event loop answers: it must not wait 5 ms, the default, for the lock each time.
     sys.setswitchinterval(0.001)
     keep_freed_memory()
-    server(compose(settings), settings.host, settings.port).run()
+    server(api, settings.host, settings.port).run()
 
 
 if __name__ == "__main__":

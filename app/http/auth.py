@@ -1,4 +1,4 @@
-"""Authentication and authorization: bearer keys and scopes."""
+"""Authentication and authorization: bearer credentials and scopes."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Authentication(AbstractAuthenticationMiddleware):
         self._credentials = credentials
 
     async def authenticate_request(self, connection: ASGIConnection) -> AuthenticationResult:
-        """Raises Unauthorized."""
-        scheme, _, api_key = connection.headers.get("authorization", "").partition(" ")
+        """Raises Unauthorized, and Unavailable if the credential cannot be checked."""
+        scheme, _, credential = connection.headers.get("authorization", "").partition(" ")
         if not scheme:
             raise Unauthorized("send the header `Authorization: Bearer hw_…`")
         principal = None
         if scheme.lower() == "bearer":
-            principal = await self._credentials.principal(api_key.strip())
+            principal = await self._credentials.principal(credential.strip())
         if principal is None:
             raise Unauthorized("the credential is not a valid API key")
         return AuthenticationResult(user=principal, auth=None)
