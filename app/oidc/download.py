@@ -1,4 +1,4 @@
-"""JSON from an issuer: within a bounded time and size, from where the operator said, and from nowhere else."""
+"""JSON from an issuer: within a bounded time and size, from the configured URLs, and from no other."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app.outbound.timed_stream import TimedStream, seconds_left
 
 TOTAL_SECONDS_MAX: Final = 5.0
 BYTES_MAX: Final = 256 * 1024
+_CONNECT_SECONDS_MAX: Final = 2.0
 _HEADERS: Final = {"Accept": "application/json", "User-Agent": "Headwater/1", "Connection": "close"}
 
 
@@ -31,7 +32,7 @@ def download(url: str) -> Any:
     if encrypted:
         # Determines whether the header Host contains the port.
         connection.default_port = http.client.HTTPS_PORT
-    stream = socket.create_connection((host, port), seconds_left(deadline))
+    stream = _connected(host, port, deadline)
     try:
         if encrypted:
             stream.settimeout(seconds_left(deadline))
@@ -48,3 +49,15 @@ def download(url: str) -> Any:
     if len(content) > BYTES_MAX:
         raise ValueError(f"{url} answers with more than {BYTES_MAX} bytes")
     return json.loads(content)
+
+
+def _connected(host: str, port: int, deadline: float) -> socket.socket:
+    """A connection to the first address that accepts one. Raises OSError."""
+    fault: OSError = OSError(f"{host} has no address")
+    for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        try:
+            seconds = seconds_left(deadline, _CONNECT_SECONDS_MAX)
+            return socket.create_connection((str(address[0]), port), seconds)
+        except OSError as error:
+            fault = error
+    raise fault

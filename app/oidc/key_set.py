@@ -28,7 +28,7 @@ KeySet: TypeAlias = Mapping[tuple[str, Algorithm], jwt.PyJWK]
 def read_key_set(issuer: Issuer, download: Callable[[str], Any]) -> KeySet:
     """The keys that the issuer publishes. `download` returns the JSON of a URL.
 
-    Raises ValueError if what is found is no key set, and what `download` raises.
+    Raises ValueError if what is found is not a key set, and what `download` raises.
     """
     return key_set_of(download(issuer.jwks_url or _discovered(issuer, download)))
 
@@ -36,7 +36,7 @@ def read_key_set(issuer: Issuer, download: Callable[[str], Any]) -> KeySet:
 def key_set_of(document: Any) -> KeySet:
     """The keys of a JSON Web Key Set. Those for other purposes or of other types are left out.
 
-    Raises ValueError if it is none.
+    Raises ValueError if it is not a key set.
     """
     keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list) or len(keys) > KEYS_MAX:
