@@ -28,6 +28,7 @@ from app.application import application
 from app.composition import stores_on
 from app.db.session import ADMINISTRATOR_ROLE, Database
 from app.http.auth import require_grant
+from app.http.bearer import BearerAuthentication
 from app.http.credentials import Credentials
 from app.http.dependencies import merged
 from app.http.server.connections import Connections
@@ -41,6 +42,8 @@ from app.jobs.service.relay import Relay
 from app.messaging.announcements import LISTEN_SECONDS, Announcements, listen
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
+from app.oidc.issuers import issuers_of
+from app.oidc.verifier import TokenVerifier
 from app.platform import Platform
 from app.readiness import readiness
 from app.runtime.loops import Loop, Loops, Pulse
@@ -70,7 +73,10 @@ class Api:
 
 
 def compose(settings: Settings) -> Api:
-    """Composes the application. Connects to no server yet: connections are opened when first needed."""
+    """Composes the application. Connects to no server yet: connections are opened when first needed.
+
+    Raises SettingsError.
+    """
     database = Database(settings.database_url, application_name="headwater api")
     queue = WorkQueue(settings.redis_url)
     announcements = Announcements(settings.redis_url)
@@ -90,7 +96,8 @@ def compose(settings: Settings) -> Api:
         administering(keys, administration),
         {"readiness": checks},
     )
-    credentials = Credentials(keys.authenticate, threads)
+    bearer = BearerAuthentication(keys.authenticate, keys.admit, _tokens(settings), threads)
+    credentials = Credentials(bearer.authenticate)
     follower = Pulse("credentials", FOLLOW_SECONDS)
     follow = FollowCredentials(
         cache=credentials,
@@ -118,6 +125,15 @@ def compose(settings: Settings) -> Api:
     grants = require_grant(datasets_of(platform), threads)
     served = application(provided, credentials, grants, [beside], cors_origins=settings.cors_origins)
     return Api(settings=settings, app=served, subscriptions=subscriptions, dependencies=provided)
+
+
+def _tokens(settings: Settings) -> TokenVerifier | None:
+    """What verifies tokens; None if no issuers are configured. Raises SettingsError."""
+    try:
+        issuers = issuers_of(settings.oidc_issuers)
+    except ValueError as error:
+        raise SettingsError(f"HEADWATER_OIDC_ISSUERS {error}") from None
+    return TokenVerifier(issuers) if issuers else None
 
 
 def _administration(settings: Settings) -> Database | None:
@@ -240,13 +256,14 @@ def main() -> None:
     configure_logging()
     try:
         settings = Settings.from_environment()
+        api = compose(settings)
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
     # Threads decode and write while the event loop answers: it must not wait 5 ms, the default, for the lock each time.
     sys.setswitchinterval(0.001)
     keep_freed_memory()
     _allow_open_files(settings.connections_max)
-    server(compose(settings), settings.host, settings.port).run()
+    server(api, settings.host, settings.port).run()
 
 
 if __name__ == "__main__":

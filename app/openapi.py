@@ -75,7 +75,7 @@ _TAGS: Final = {
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")
 _TITLES: Final = {
     400: "The request is not valid",
-    401: "A valid API key is required",
+    401: "A valid API key or token is required",
     403: "The API key lacks the scope",
     404: "There is no such thing",
     406: "No accepted media type is available",
@@ -142,7 +142,9 @@ def _document(routes: Sequence[HTTPRouteHandler], providers: Mapping[str, Provid
             "parameters": parameters,
             "responses": responses,
             "examples": examples,
-            "securitySchemes": {"api_key": {"type": "http", "scheme": "bearer", "bearerFormat": "hw_…"}},
+            "securitySchemes": {
+                "api_key": {"type": "http", "scheme": "bearer", "bearerFormat": "hw_… or JWT"}
+            },
         },
     }
 

@@ -272,6 +272,9 @@ class Settings:
     )
     """The time after which an upload that no write names expires."""
 
+    oidc_issuers: str = field(default="", metadata=_env("HEADWATER_OIDC_ISSUERS", _text))
+    """The OpenID Connect issuers whose tokens the API accepts: a JSON list, or the path of a file with one."""
+
     webhook_retry_seconds: tuple[float, ...] = field(
         default=(5.0, 300.0, 1800.0, 7200.0, 18000.0, 36000.0, 50400.0, 72000.0, 86400.0),
         metadata=_env("HEADWATER_WEBHOOK_RETRY_SECONDS", _times),

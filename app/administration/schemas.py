@@ -114,7 +114,7 @@ class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     """When it was made."""
     created_by: str | None
-    """The id of the key that made it; null for the first of an installation."""
+    """The id of the key, or of the subject of the token, that made it; null for the first of an installation."""
     expires_at: datetime | None
     """When it expires; null for never."""
     revoked_at: datetime | None
@@ -149,12 +149,16 @@ class NamedResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdentityResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The key of a request."""
+    """The credential of a request: an API key, or a token of an OpenID Connect issuer."""
 
     tenant: NamedResource
     """Its tenant."""
-    key: NamedResource
-    """The key."""
+    key: NamedResource | None
+    """The key; null for a token."""
+    subject: str | None
+    """The subject of the token, which timelines show as the name of the actor; null for a key."""
+    issuer: str | None
+    """The issuer of the token; null for a key."""
     scopes: list[KeyScope]
     """What it may do."""
     grants: list[Grant] | None
@@ -183,15 +187,18 @@ def created_key(made: MadeKey) -> CreatedKey:
     return CreatedKey(**_members(made.key), api_key=made.api_key)
 
 
-def identity_response(tenant: Tenant, key: ApiKey) -> IdentityResponse:
-    """The response for the key of a request."""
-    members = _members(key)
+def identity_response(principal: Principal, tenant: Tenant, key: ApiKey | None) -> IdentityResponse:
+    """The response for the credential of a request. `key`: None for a token."""
+    token = principal.token
+    expires_at = None if key is None else key.expires_at
     return IdentityResponse(
         tenant=NamedResource(id=tenant.id, name=tenant.name),
-        key=NamedResource(id=key.id, name=key.name),
-        scopes=members["scopes"],
-        grants=members["grants"],
-        expires_at=key.expires_at,
+        key=None if key is None else NamedResource(id=key.id, name=key.name),
+        subject=None if token is None else token.subject,
+        issuer=None if token is None else token.issuer,
+        scopes=sorted(principal.scopes, key=lambda scope: scope.value),
+        grants=None if principal.grants is None else list(principal.grants),
+        expires_at=expires_at if token is None else token.expires_at,
     )
 
 
@@ -202,7 +209,7 @@ def new_key(data: CreateKey, principal: Principal) -> NewKey:
         scopes=frozenset(data.scopes),
         grants=None if data.grants is None else tuple(data.grants),
         expires_at=data.expires_at,
-        created_by=principal.key_id,
+        created_by=principal.actor,
     )
 
 

@@ -31,8 +31,8 @@ class Identities:
 
     keys: CredentialStore
 
-    def get(self, principal: Principal) -> tuple[Tenant, ApiKey]:
-        """The tenant and the key of a principal."""
+    def get(self, principal: Principal) -> tuple[Tenant, ApiKey | None]:
+        """The tenant and the key of a principal; no key if it has a token."""
         return self.keys.identity(principal)
 
 
@@ -47,7 +47,7 @@ class Administration:
         if is_uuid(name):
             detail = "expected a name that does not have the form of an id"
             raise InvalidRequest(f"/name: {detail}", [FieldError(pointer="/name", detail=detail)])
-        first = NewKey(name="first", scopes=FIRST_KEY_SCOPES, created_by=principal.key_id)
+        first = NewKey(name="first", scopes=FIRST_KEY_SCOPES, created_by=principal.actor)
         return self._store().add_tenant_with_key(name, first)
 
     def tenant(self, reference: str) -> Tenant:

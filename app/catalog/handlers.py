@@ -121,7 +121,7 @@ async def change_dataset(
         dataset,
         data,
         version=required_revision,
-        actor=principal.key_id,
+        actor=principal.actor,
     )
     return Tagged(dataset_response(changed), revision=changed.version)
 

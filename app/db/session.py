@@ -31,6 +31,7 @@ _TOO_SLOW: Final = ("57014", "55P03", "40P01")
 
 _AS_TENANT: Final = text("SELECT set_config('headwater.tenant_id', :value, true)")
 _AS_CREDENTIAL: Final = text("SELECT set_config('headwater.key_digest', :value, true)")
+_AS_NAMED: Final = text("SELECT set_config('headwater.tenant_name', :value, true)")
 _AS_RELAY: Final = text(f"SET LOCAL ROLE {RELAY_ROLE}")
 _AS_ADMINISTRATOR: Final = text(f"SET LOCAL ROLE {ADMINISTRATOR_ROLE}")
 
@@ -139,6 +140,12 @@ class Database:
     def credential(self, digest: bytes) -> Iterator[Connection]:
         """A transaction that sees the API key with this digest and its tenant, and no other row."""
         with self._transaction(_AS_CREDENTIAL, {"value": digest.hex()}) as connection:
+            yield connection
+
+    @contextmanager
+    def named(self, name: str) -> Iterator[Connection]:
+        """A transaction that sees the tenant of this name, and no other row."""
+        with self._transaction(_AS_NAMED, {"value": name}) as connection:
             yield connection
 
     @contextmanager

@@ -373,14 +373,14 @@ class Unauthorized(HeadwaterError):
     """The request has no credential, or one that is unknown, expired or revoked."""
 
     code = "unauthorized"
-    title = "A valid API key is required"
+    title = "A valid API key or token is required"
 
 
 class Forbidden(HeadwaterError):
     """The credential lacks a scope. Fact: `required_scope`."""
 
     code = "forbidden"
-    title = "This API key lacks the required scope"
+    title = "The credential lacks the required scope"
 
 
 def scope_missing(scope: str) -> Forbidden:

@@ -1,4 +1,4 @@
-"""Authentication and authorization: bearer keys and scopes."""
+"""Authentication and authorization: bearer credentials and scopes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Authentication(AbstractAuthenticationMiddleware):
         self._credentials = credentials
 
     async def authenticate_request(self, connection: ASGIConnection) -> AuthenticationResult:
-        """Raises Unauthorized."""
+        """Raises Unauthorized, and Unavailable if the credential cannot be checked."""
         scheme = connection.headers.get("authorization", "").partition(" ")[0]
         if not scheme:
             raise Unauthorized("send the header `Authorization: Bearer hw_…`")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
 
-from app.http.threads import Threads
-from app.tenants.values import Principal
+from app.tenants.values import KEYS_MAX, Principal
 
 _CACHE_SIZE_MAX: Final = 10_000
+# A tenant may have any number of tokens. They displace one another, not the credentials of other tenants.
+_TENANT_SIZE_MAX: Final = KEYS_MAX
 # An unknown key is looked up at most this often; keys are random, so none becomes known meanwhile.
 _UNKNOWN_SECONDS: Final = 2.0
 # How long ago the listening connection may have been confirmed. A lost one is noticed earlier, unless nothing arrives.
@@ -21,10 +22,10 @@ CONFIRMED_SECONDS: Final = 2.0
 
 
 class _Cached(msgspec.Struct, frozen=True):
-    """A principal, and the time (of the monotonic clock) at which its key expires."""
+    """A principal, and the time (of the monotonic clock) until which it holds."""
 
     principal: Principal
-    expires_at: float
+    valid_until: float
 
 
 class Credentials:
@@ -34,24 +35,25 @@ class Credentials:
     cache unless `confirm` was called within the last seconds.
     """
 
-    def __init__(self, authenticate: Callable[[str], Principal | None], threads: Threads) -> None:
+    def __init__(self, authenticate: Callable[[str], Awaitable[Principal | None]]) -> None:
         self._authenticate = authenticate
-        self._threads = threads
         self._lock = threading.Lock()
         self._cached: dict[bytes, _Cached] = {}
+        # The digests of each tenant, the first cached first.
+        self._of_tenant: dict[str, dict[bytes, None]] = {}
         self._unknown: dict[bytes, float] = {}
         self._changes = 0
         self._confirmed_at = -CONFIRMED_SECONDS
         self._used: dict[str, set[str]] = {}
         self._used_count = 0
 
-    async def principal(self, api_key: str) -> Principal | None:
-        """The principal of a key; None if the text is not a valid key."""
-        digest = hashlib.sha256(api_key.encode()).digest()
+    async def principal(self, credential: str) -> Principal | None:
+        """The principal of a credential; None if the text is not a valid one. Raises what `authenticate` raises."""
+        digest = hashlib.sha256(credential.encode()).digest()
         found = self._known(digest)
         if found is None and self._unknown.get(digest, 0.0) <= time.monotonic():
-            found = await self._read(api_key, digest)
-        if found is None or found.expires_at <= time.monotonic():
+            found = await self._read(credential, digest)
+        if found is None or found.valid_until <= time.monotonic():
             return None
         self._note_use(found.principal)
         return found.principal
@@ -65,15 +67,14 @@ class Credentials:
         """The keys or the state of a tenant have changed."""
         with self._lock:
             self._changes += 1
-            gone = [digest for digest, each in self._cached.items() if each.principal.tenant_id == tenant_id]
-            for digest in gone:
+            for digest in self._of_tenant.pop(tenant_id, ()):
                 del self._cached[digest]
 
     def drop_all(self) -> None:
         """Changes may have been missed."""
         with self._lock:
             self._changes += 1
-            self._cached.clear()
+            self._clear()
             self._confirmed_at = -CONFIRMED_SECONDS
 
     def take_used(self) -> dict[str, set[str]]:
@@ -86,29 +87,45 @@ class Credentials:
         with self._lock:
             if time.monotonic() - self._confirmed_at >= CONFIRMED_SECONDS:
                 return None
-            return self._cached.get(digest)
+            found = self._cached.get(digest)
+        # What has expired is read once more, for the reason of the refusal.
+        return None if found is None or found.valid_until <= time.monotonic() else found
 
-    async def _read(self, api_key: str, digest: bytes) -> _Cached | None:
+    async def _read(self, credential: str, digest: bytes) -> _Cached | None:
         changes, now = self._changes, time.monotonic()
-        principal = await self._threads.run(self._authenticate, api_key)
+        principal = await self._authenticate(credential)
         if principal is None:
             if len(self._unknown) >= _CACHE_SIZE_MAX:
                 self._unknown.clear()
             self._unknown[digest] = now + _UNKNOWN_SECONDS
             return None
-        seconds = principal.expires_in_seconds
+        seconds = principal.valid_seconds
         found = _Cached(principal, float("inf") if seconds is None else now + seconds)
         with self._lock:
             # What changed during the query may not be in its answer.
             if changes == self._changes:
-                if len(self._cached) >= _CACHE_SIZE_MAX:
-                    self._cached.clear()
-                self._cached[digest] = found
+                self._store(digest, found)
         return found
 
+    def _store(self, digest: bytes, found: _Cached) -> None:
+        of_tenant = self._of_tenant.get(found.principal.tenant_id, {})
+        if digest not in of_tenant and len(of_tenant) >= _TENANT_SIZE_MAX:
+            oldest = next(iter(of_tenant))
+            del of_tenant[oldest], self._cached[oldest]
+        elif len(self._cached) >= _CACHE_SIZE_MAX:
+            self._clear()
+        self._cached[digest] = found
+        self._of_tenant.setdefault(found.principal.tenant_id, {})[digest] = None
+
+    def _clear(self) -> None:
+        self._cached.clear()
+        self._of_tenant.clear()
+
     def _note_use(self, principal: Principal) -> None:
+        if principal.token is not None:
+            return
         with self._lock:
             keys = self._used.setdefault(principal.tenant_id, set())
-            if principal.key_id not in keys and self._used_count < _CACHE_SIZE_MAX:
-                keys.add(principal.key_id)
+            if principal.actor not in keys and self._used_count < _CACHE_SIZE_MAX:
+                keys.add(principal.actor)
                 self._used_count += 1

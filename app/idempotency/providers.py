@@ -68,7 +68,7 @@ class Idempotency:
         scope = (
             self.request.url.path
             if principal.grants is None
-            else f"{principal.key_id} {self.request.url.path}"
+            else f"{principal.actor} {self.request.url.path}"
         )
         if dataset_id is not None:
             # By its name, another dataset may be meant at the next request.

@@ -26,7 +26,7 @@ async def acceptance(
     return Acceptance(
         idempotency_key=idempotency_key,
         preference=preference,
-        actor=principal.key_id,
+        actor=principal.actor,
         in_flight=in_flight,
         threads=threads,
         waiter=waiter,

@@ -204,7 +204,7 @@ def is_exclusive(request: JobRequest) -> bool:
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job as users see it. Many tasks have no instant; a job may have a `result`, whose form depends on its kind.
 
-    `actor`: the id of the API key that requested it; None for the service itself.
+    `actor`: the id of the API key or subject that requested it; None for the service itself.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The tables of tenants and API keys.
+"""The tables of tenants, API keys and the subjects of tokens.
 
 Every row belongs to a tenant: `tenant_id` is the first column of every key, and its default is the tenant of the
 transaction, so that no statement names it; row level security (see the migrations) hides all others. Two keys are
@@ -68,5 +68,18 @@ api_keys: Final = Table(
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("digest"),
     CheckConstraint("octet_length(digest) = 32", name="digest"),
+    of_tenant(),
+)
+
+# Who sent tokens: the actors of jobs and timelines that are no keys.
+token_subjects: Final = Table(
+    "token_subjects",
+    metadata,
+    tenant_column(),
+    id_column("id"),
+    text_column("issuer"),
+    text_column("subject"),
+    timestamp_column("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
     of_tenant(),
 )

@@ -1,4 +1,4 @@
-"""Values of tenants and API keys that the services and their ports use."""
+"""Values of tenants, API keys and tokens that the services and their ports use."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import secrets
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, Final
+from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
@@ -78,19 +79,48 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return True
 
 
+class TokenIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a token of an OpenID Connect issuer is: `subject` is unique at the issuer."""
+
+    issuer: str
+    subject: str
+    expires_at: datetime
+
+    @property
+    def actor(self) -> str:
+        """The id of the subject, the same in every process."""
+        return str(uuid5(uuid5(NAMESPACE_URL, self.issuer), self.subject))
+
+
+class TokenClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verified token gives. `tenant`: by its id or name; it may not exist.
+
+    `valid_seconds`: for how long this holds without another verification.
+    """
+
+    tenant: str
+    identity: TokenIdentity
+    scopes: frozenset[KeyScope]
+    grants: tuple[Grant, ...] | None
+    valid_seconds: float
+
+
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The principal of a request: the tenant of the credential, and what the credential permits.
 
-    No other value determines the tenant. `grants`: the datasets that it reaches; None for all of the tenant.
-    `suspended`: why the tenant may not write; None if it may. `expires_in_seconds`: None for a key without an end.
+    No other value determines the tenant. `actor`: the id of the API key, or that of the subject of the `token`.
+    `grants`: the datasets that it reaches; None for all of the tenant. `suspended`: why the tenant may not write; None
+    if it may. `valid_seconds`: for how long it holds without another check; None if only a change of the key or of
+    the tenant ends that.
     """
 
     tenant_id: str
-    key_id: str
+    actor: str
+    token: TokenIdentity | None = None
     scopes: frozenset[KeyScope]
     grants: tuple[Grant, ...] | None = None
     suspended: str | None = None
-    expires_in_seconds: float | None = None
+    valid_seconds: float | None = None
 
     def scopes_on(self, dataset: str) -> frozenset[KeyScope]:
         """What it may do with the dataset of this name; nothing if the dataset is not granted."""
@@ -123,7 +153,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key to make. `created_by`: the id of the key that makes it."""
+    """A key to make. `created_by`: the id of the key, or of the subject of the token, that makes it."""
 
     name: str
     scopes: frozenset[KeyScope]

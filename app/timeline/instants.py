@@ -27,9 +27,9 @@ class InstantEntry(msgspec.Struct, frozen=True, kw_only=True):
     transaction_id: str | None
     """The transaction that it is part of; null for none."""
     actor: str | None
-    """The id of the API key that requested it; null for the service itself."""
+    """The id of the API key, or of the subject of the token, that requested it; null for the service itself."""
     actor_name: str | None
-    """The name of that key."""
+    """The name of that key, or that subject."""
     writer_id: str | None
     """The stream that the batch is of; null for none."""
     batch_id: int | None

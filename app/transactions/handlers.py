@@ -85,7 +85,7 @@ async def create_transaction(
         require_media_type(request, [JSON])
         refuse_encoding(request)
         body = await read_body(request, json_body_bytes_max)
-        incoming = await threads.run(_incoming, body, idempotency_key, principal.key_id)
+        incoming = await threads.run(_incoming, body, idempotency_key, principal.actor)
         accepted = await threads.run(transactions.accept, principal.tenant_id, incoming, granted)
     found = accepted.transaction
     # The transaction of an earlier request may be of other datasets.

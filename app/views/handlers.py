@@ -52,7 +52,7 @@ async def create_view(
     granted.check_new(data.name)
 
     def create() -> Created[ViewResponse]:
-        view = views.register(principal.tenant_id, data, granted.reading(), actor=principal.key_id)
+        view = views.register(principal.tenant_id, data, granted.reading(), actor=principal.actor)
         return Created(view_response(view), path=view_path(view), revision=view.revision)
 
     return await idempotency.run(create)

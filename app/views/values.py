@@ -125,7 +125,7 @@ def view_of(follower: str) -> str:
 def new_refresh(dataset_id: str, actor: str | None = None) -> NewJob:
     """A refresh to queue. When it runs it decides whether to read changes or all rows; the first one reads all rows.
 
-    `actor`: the id of the API key that requests it; None for a refresh after a change of an input.
+    `actor`: the id of the API key or subject that requests it; None for a refresh after a change of an input.
     """
     return NewJob(
         id=new_id(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import io
 import socket
 import ssl
 import time
@@ -12,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Final
 
 from app.outbound.addresses import AddressRefused, Rules, Target
+from app.outbound.timed_stream import TimedStream, seconds_left
 from app.webhooks.values import RefusedUrl, Reply
 
 _CONNECT_SECONDS_MAX: Final = 5.0
@@ -78,14 +78,14 @@ class HttpSender:
         )
 
     def _post(self, target: Target, headers: dict[str, str], body: bytes, deadline: float) -> _Answer:
-        addresses = self._addresses(target, _left(deadline, _CONNECT_SECONDS_MAX))
+        addresses = self._addresses(target, seconds_left(deadline, _CONNECT_SECONDS_MAX))
         connection = http.client.HTTPConnection(target.host, target.port)
         if target.scheme == "https":
             # Determines whether the header Host contains the port.
             connection.default_port = http.client.HTTPS_PORT
         stream = self._connect(target, addresses, deadline)
         try:
-            connection.sock = _Timed(stream, deadline)
+            connection.sock = TimedStream(stream, deadline)
             connection.request("POST", target.path, body, {**headers, "User-Agent": _USER_AGENT})
             response = connection.getresponse()
             return _Answer(
@@ -109,11 +109,11 @@ class HttpSender:
 
     def _connect(self, target: Target, addresses: list[str], deadline: float) -> socket.socket:
         """A connection to the first of the addresses that takes one, encrypted if the URL says so. Raises OSError."""
-        connected_by = time.monotonic() + _left(deadline, _CONNECT_SECONDS_MAX)
+        connected_by = time.monotonic() + seconds_left(deadline, _CONNECT_SECONDS_MAX)
         plain = None
         for address in addresses:
             try:
-                plain = socket.create_connection((address, target.port), _left(connected_by))
+                plain = socket.create_connection((address, target.port), seconds_left(connected_by))
                 break
             except OSError:
                 if address == addresses[-1]:
@@ -124,7 +124,7 @@ class HttpSender:
         if target.scheme == "http":
             return plain
         try:
-            plain.settimeout(_left(connected_by))
+            plain.settimeout(seconds_left(connected_by))
             return self.tls.wrap_socket(plain, server_hostname=target.host)
         except BaseException:
             plain.close()
@@ -138,38 +138,6 @@ class _Answer:
     content: bytes
 
 
-class _Timed:
-    """What `http.client` uses of a socket, such that all of it ends at the deadline, however slowly bytes trickle."""
-
-    def __init__(self, stream: socket.socket, deadline: float) -> None:
-        self._stream = stream
-        self._deadline = deadline
-
-    def sendall(self, data: Any) -> None:
-        self._stream.settimeout(_left(self._deadline))
-        self._stream.sendall(data)
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_TimedReader(self._stream, self._deadline))
-
-    def close(self) -> None:
-        # It is closed before the answer is read; the stream is, by the one who opened it.
-        pass
-
-
-class _TimedReader(io.RawIOBase):
-    def __init__(self, stream: socket.socket, deadline: float) -> None:
-        self._stream = stream
-        self._deadline = deadline
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._stream.settimeout(_left(self._deadline))
-        return self._stream.recv_into(buffer)
-
-
 def _fault(answer: _Answer) -> str | None:
     """What was wrong, in the receiver's words if it has any."""
     if 200 <= answer.status < 300:
@@ -177,14 +145,6 @@ def _fault(answer: _Answer) -> str | None:
     if 300 <= answer.status < 400:
         return "redirects are not followed; give the webhook the URL that this one leads to"
     return _printable(answer.content) or http.client.responses.get(answer.status, "")
-
-
-def _left(deadline: float, seconds_max: float = float("inf")) -> float:
-    """The seconds until the deadline. Raises TimeoutError."""
-    left = min(deadline - time.monotonic(), seconds_max)
-    if left <= 0:
-        raise TimeoutError("the receiver did not answer in time")
-    return left
 
 
 def _content(response: http.client.HTTPResponse) -> bytes:

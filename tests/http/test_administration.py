@@ -17,7 +17,7 @@ from tests.support.exports import EVERY_MINUTE
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service
 
-PRINCIPAL = Principal(tenant_id=new_id(), key_id=new_id(), scopes=frozenset())
+PRINCIPAL = Principal(tenant_id=new_id(), actor=new_id(), scopes=frozenset())
 
 
 @pytest.fixture

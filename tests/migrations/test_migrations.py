@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -28,6 +29,8 @@ from app.jobs.tasks import CompactionTask
 from app.jobs.values import JobKind, JobQueue, JobState
 from app.tables import metadata
 from app.tenants.bootstrap import initialise, migrate
+from app.tenants.repository.credentials import CredentialStore
+from app.tenants.values import TokenClaims, TokenIdentity
 from app.timeline.values import Published
 from tests.support.lakehouse import RULES, commit_of, message, new_job
 from tests.support.postgres import TestServer
@@ -212,6 +215,25 @@ def test_a_stored_reply_outlives_an_upgrade(postgres: TestServer) -> None:
             b'{"name": "orders"}',
         )
         assert outcome.reply.headers["Location"] == f"/datasets/{DATASET}"
+        database.close()
+
+
+def test_tenants_of_earlier_versions_are_found_by_the_name_in_a_token(postgres: TestServer) -> None:
+    with postgres.fresh_database(template="template0") as name:
+        with owner_connection(postgres, name) as connection:
+            migrate(connection, "0007")
+        with postgres.administration(name) as administration:
+            administration.execute(data_of("0007"))
+        initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
+        database = Database(postgres.application_url(name))
+        identity = TokenIdentity(issuer="https://issuer.example", subject="ada", expires_at=datetime.now(UTC))
+        for reference in ("acme", TENANT):
+            claims = TokenClaims(
+                tenant=reference, identity=identity, scopes=frozenset(), grants=None, valid_seconds=60
+            )
+            principal = CredentialStore(database).admit(claims)
+            assert principal is not None
+            assert principal.tenant_id == TENANT
         database.close()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -216,7 +217,7 @@ def relay_loop(relay: Relay, poll_seconds: float) -> Loop:
     return Loop("relay", relay.run, every_seconds=poll_seconds, woken=relay.woken)
 
 
-def settings_for(database_url: str, admin_url: str, redis_url: str, directory: Path) -> Settings:
+def settings_for(database_url: str, admin_url: str, redis_url: str, directory: Path, **more: Any) -> Settings:
     """Small limits, so that tests reach them."""
     return Settings(
         database_url=database_url,
@@ -231,6 +232,7 @@ def settings_for(database_url: str, admin_url: str, redis_url: str, directory: P
         webhook_retry_seconds=(0.05, 0.05),
         webhook_http=True,
         webhook_allow=("127.0.0.0/8",),
+        **more,
     )
 
 

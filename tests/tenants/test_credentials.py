@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from app.format.identifiers import new_id
 from app.http.credentials import Credentials
-from app.http.threads import Threads
 from app.runtime.loops import Loop
 from app.tenants.repository.administration import CREDENTIALS_CHANNEL
 from app.tenants.service import FollowCredentials, RecordUses
-from app.tenants.values import KeyScope, NewKey, Principal, TenantState, new_api_key
+from app.tenants.values import KEYS_MAX, KeyScope, NewKey, Principal, TenantState, new_api_key
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
 
@@ -27,9 +27,9 @@ class Process:
     def __init__(self, stores: Stores) -> None:
         self.reads = 0
         self._stores = stores
-        self.credentials = Credentials(self._authenticate, Threads())
+        self.credentials = Credentials(self._authenticate)
 
-    def _authenticate(self, api_key: str) -> Principal | None:
+    async def _authenticate(self, api_key: str) -> Principal | None:
         self.reads += 1
         return self._stores.keys.authenticate(api_key)
 
@@ -132,21 +132,18 @@ def test_key_expires_also_in_the_cache(stores: Stores, tenant_id: str, process: 
     assert datetime.now(UTC) >= soon
 
 
-def test_key_that_is_revoked_while_it_is_read_is_not_cached(
-    stores: Stores, tenant_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_key_that_is_revoked_while_it_is_read_is_not_cached(stores: Stores, tenant_id: str) -> None:
     made = stores.tenants.make_key(tenant_id, {"read"})
 
-    def revoked_after(api_key: str) -> Principal | None:
+    async def revoked_after(api_key: str) -> Principal | None:
         principal = stores.keys.authenticate(api_key)
         stores.tenants.revoke_key(tenant_id, made.key_id)
         credentials.drop(tenant_id)
         return principal
 
-    credentials = Credentials(revoked_after, Threads())
+    credentials = Credentials(revoked_after)
     credentials.confirm(time.monotonic())
     assert asyncio.run(credentials.principal(made.api_key)) is not None
-    monkeypatch.setattr(credentials, "_authenticate", stores.keys.authenticate)
     assert asyncio.run(credentials.principal(made.api_key)) is None
 
 
@@ -166,3 +163,28 @@ def test_used_keys_are_recorded_without_a_query_of_the_request(
     uses.record()
     assert stores.tenants.key(tenant_id, made.key_id).last_used_at is not None
     assert not process.credentials.take_used()
+
+
+def test_credentials_of_a_tenant_displace_only_one_another() -> None:
+    reads: list[str] = []
+
+    async def authenticate(credential: str) -> Principal:
+        reads.append(credential)
+        return Principal(tenant_id=credential.split("-")[0], actor=new_id(), scopes=frozenset())
+
+    credentials = Credentials(authenticate)
+
+    async def send(*sent: str) -> None:
+        for credential in sent:
+            credentials.confirm(time.monotonic())
+            await credentials.principal(credential)
+
+    many = [f"many-{number}" for number in range(KEYS_MAX + 1)]
+    asyncio.run(send("few-0", *many))
+    reads.clear()
+    asyncio.run(send("few-0", many[-1], many[0]))
+    assert reads == [many[0]]
+    credentials.drop("many")
+    reads.clear()
+    asyncio.run(send("few-0", many[-1]))
+    assert reads == [many[-1]]

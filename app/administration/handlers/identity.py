@@ -1,4 +1,4 @@
-"""`/me`: the tenant, the key, and what the key may do."""
+"""`/me`: the tenant, the credential, and what it may do."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from app.tenants.values import Principal
 
 
 @get(
-    "/me", operation_id="get_identity", summary="Get the identity of the key", tags=["keys"], opt=needs(None)
+    "/me",
+    operation_id="get_identity",
+    summary="Get the identity of the credential",
+    tags=["keys"],
+    opt=needs(None),
 )
 async def get_identity(
     identities: Provided[Identities], principal: Provided[Principal], threads: Provided[Threads]
 ) -> IdentityResponse:
-    """Returns the tenant and the key of the request, and what the key may do. Any valid key may ask."""
-    return identity_response(*await threads.run(identities.get, principal))
+    """Returns the tenant and the key or token of the request, and what it may do. Any valid credential may ask."""
+    return identity_response(principal, *await threads.run(identities.get, principal))

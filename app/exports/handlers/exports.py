@@ -94,7 +94,7 @@ async def create_export(
     definition, start = export_definition(data), export_start(data)
 
     def create() -> AcceptedExport:
-        export = exports.create(found, definition, start, actor=principal.key_id)
+        export = exports.create(found, definition, start, actor=principal.actor)
         headers = {"Location": export_path(export.id), "ETag": etag(export.revision)}
         return AcceptedExport(export_response(export), status_code=202, headers=headers)
 
@@ -199,7 +199,7 @@ async def start_export_run(
     """
     found = await threads.run(exports.get, principal.tenant_id, export)
     with in_flight.reserved(found.tenant_id, found.dataset_id, idempotency_key):
-        started = await threads.run(exports.start, found, idempotency_key, actor=principal.key_id)
+        started = await threads.run(exports.start, found, idempotency_key, actor=principal.actor)
     headers = {"Location": run_path(started.run), "Retry-After": "1"}
     if started.replayed:
         headers["Idempotency-Replayed"] = "true"

@@ -26,7 +26,7 @@ class TableServiceRequests:
         idempotency_key: str | None,
         actor: str | None,
     ) -> Accepted:
-        """Accepts a job for the task. `actor`: the id of the API key that requests it; None for the service itself.
+        """Accepts a job for the task. `actor`: the id of the API key or subject; None for the service itself.
 
         Raises InvalidRequest for partitions that cannot exist, IdempotencyMismatch, NotFound.
         """

@@ -1,18 +1,29 @@
-"""Credentials as the service's own login reads them: the key of a request, its tenant, and when it was used."""
+"""Credentials as the service's own login reads them: the key or token of a request, its tenant, and uses of keys."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import Connection, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
 
 from app.db.any_of import any_of
 from app.db.session import Database
+from app.format.identifiers import is_uuid
 from app.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_of, tenant_of
-from app.tenants.tables import api_keys, tenants
-from app.tenants.values import API_KEY, ApiKey, KeyScope, Principal, Tenant, TenantState, key_digest
+from app.tenants.tables import api_keys, tenants, token_subjects
+from app.tenants.values import (
+    API_KEY,
+    ApiKey,
+    KeyScope,
+    Principal,
+    Tenant,
+    TenantState,
+    TokenClaims,
+    key_digest,
+)
 
 USED_SECONDS: Final = 60.0
 """How exactly it is known when a key was last used."""
@@ -54,20 +65,41 @@ class CredentialStore:
             return None
         return Principal(
             tenant_id=row.tenant_id,
-            key_id=row.id,
+            actor=row.id,
             scopes=frozenset(map(KeyScope, row.scopes)),
             grants=row.grants,
-            suspended=(row.suspended_reason or "") if row.state == TenantState.SUSPENDED.value else None,
-            expires_in_seconds=None if row.seconds is None else float(row.seconds),
+            suspended=_suspended(row),
+            valid_seconds=None if row.seconds is None else float(row.seconds),
         )
 
-    def identity(self, principal: Principal) -> tuple[Tenant, ApiKey]:
-        """The tenant and the key of a principal."""
-        key = select(*KEY_COLUMNS).where(api_keys.c.id == principal.key_id)
+    def admit(self, claims: TokenClaims) -> Principal | None:
+        """The principal of a verified token, whose subject is recorded; None if its tenant does not exist."""
+        tenant_id = claims.tenant if is_uuid(claims.tenant) else self._id_of(claims.tenant)
+        if tenant_id is None:
+            return None
+        with self._database.tenant(tenant_id) as connection:
+            row = connection.execute(select(*TENANT_COLUMNS)).one_or_none()
+            if row is None:
+                return None
+            _record(connection, claims)
+        return Principal(
+            tenant_id=row.id,
+            actor=claims.identity.actor,
+            token=claims.identity,
+            scopes=claims.scopes,
+            grants=claims.grants,
+            suspended=_suspended(row),
+            valid_seconds=claims.valid_seconds,
+        )
+
+    def identity(self, principal: Principal) -> tuple[Tenant, ApiKey | None]:
+        """The tenant and the key of a principal; no key if it has a token."""
+        key = select(*KEY_COLUMNS).where(api_keys.c.id == principal.actor)
         with self._database.tenant(principal.tenant_id) as connection:
-            return tenant_of(connection.execute(select(*TENANT_COLUMNS)).one()), key_of(
-                connection.execute(key).one()
-            )
+            tenant = tenant_of(connection.execute(select(*TENANT_COLUMNS)).one())
+            if principal.token is not None:
+                return tenant, None
+            return tenant, key_of(connection.execute(key).one())
 
     def note_use(self, tenant_id: str, key_ids: Collection[str]) -> None:
         """Records that keys of a tenant were used now, unless that is known to be less than a minute ago."""
@@ -79,3 +111,18 @@ class CredentialStore:
         )
         with self._database.tenant(tenant_id) as connection:
             connection.execute(used)
+
+    def _id_of(self, name: str) -> str | None:
+        with self._database.named(name) as connection:
+            return connection.execute(select(tenants.c.tenant_id)).scalar_one_or_none()
+
+
+def _suspended(row: Any) -> str | None:
+    return (row.suspended_reason or "") if row.state == TenantState.SUSPENDED.value else None
+
+
+def _record(connection: Connection, claims: TokenClaims) -> None:
+    """Records the subject, so that timelines can name it."""
+    identity = claims.identity
+    new = {"id": identity.actor, "issuer": identity.issuer, "subject": identity.subject}
+    connection.execute(insert(token_subjects).values(new).on_conflict_do_nothing())

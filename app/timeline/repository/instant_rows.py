@@ -11,7 +11,7 @@ from app.format.instant import Action, InstantState
 from app.jobs.job_parameters import parameters_of
 from app.jobs.tables import instants, jobs
 from app.jobs.values import WriteRequest
-from app.tenants.tables import api_keys
+from app.tenants.tables import api_keys, token_subjects
 from app.timeline.instants import InstantFilter, InstantRecord
 from app.timeline.tables import commits
 from app.timeline.values import changed_range
@@ -79,11 +79,12 @@ def _entries() -> Select[Any]:
             *(commits.c[name] for name in _OF_COMMIT),
             *(jobs.c[name] for name in _OF_JOB),
             _ACTOR.label("actor"),
-            api_keys.c.name.label("actor_name"),
+            func.coalesce(api_keys.c.name, token_subjects.c.subject).label("actor_name"),
         )
         .join_from(instants, commits, _OWN_COMMIT, isouter=True)
         .join(jobs, jobs.c.id == instants.c.job_id, isouter=True)
         .join(api_keys, api_keys.c.id == _ACTOR, isouter=True)
+        .join(token_subjects, token_subjects.c.id == _ACTOR, isouter=True)
     )
 
 

@@ -92,7 +92,7 @@ def test_each_key_of_a_tenant_is_its_own_actor(
 ) -> None:
     principal = CredentialStore(service.database).authenticate(client.headers["authorization"].split()[1])
     assert principal is not None
-    assert principal.key_id == actor
+    assert principal.actor == actor
     other = service.tenants.make_key(principal.tenant_id, SCOPES, name="nightly")
     with service.client(other.api_key) as nightly:
         nightly.post(f"{orders}/writes", json=upsert({"id": 2}))

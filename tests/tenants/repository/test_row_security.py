@@ -93,6 +93,7 @@ _MORE = (
     "INSERT INTO idempotency_keys (scope, key, request_hash, status, headers, body, expires_at) "
     "VALUES ('/datasets', 'k', 'hash', 201, '{}', '', now())",
     "INSERT INTO partition_marks (dataset_id, path, changed_version, changed_at) VALUES (:dataset, 'day=1', 1, now())",
+    "INSERT INTO token_subjects (id, issuer, subject) VALUES (:new, 'https://issuer.example', 'ada')",
     "INSERT INTO partition_events (dataset_id, number, kind, partition, version) "
     "VALUES (:dataset, 0, 'reopened', 'day=1', 1)",
 )
@@ -230,6 +231,16 @@ def test_credential_session_reads_only_its_own_key(stores: Stores, victim: str) 
         assert connection.execute(api_keys.select()).one().digest == key_digest(key)
         assert connection.execute(tenants.select()).one().tenant_id == victim
         assert connection.execute(text("UPDATE api_keys SET last_used_at = now()")).rowcount == 0
+
+
+def test_session_with_the_name_of_a_tenant_reads_only_that_tenant(stores: Stores, victim: str) -> None:
+    name = stores.tenants.tenant(victim).name
+    with stores.database.named(name) as connection:
+        assert connection.execute(tenants.select()).one().tenant_id == victim
+        assert not any(count(connection, table) for table in READABLE if table is not tenants)
+        assert refused(connection, "UPDATE tenants SET state = 'active'") == INSUFFICIENT_PRIVILEGE
+    with stores.database.credential(bytes(32)) as connection:
+        assert count(connection, tenants) == 0
 
 
 ADMINISTERING = [

@@ -19,7 +19,7 @@ def test_key_authenticates_as_its_tenant_with_its_scopes(stores: Stores, tenant_
     made = stores.tenants.make_key(tenant_id, {"read", "write"}, name="ingest")
     principal = stores.keys.authenticate(made.api_key)
     assert principal is not None
-    assert (principal.tenant_id, principal.key_id) == (tenant_id, made.key_id)
+    assert (principal.tenant_id, principal.actor) == (tenant_id, made.key_id)
     assert principal.scopes == {"read", "write"}
 
 
@@ -39,7 +39,7 @@ def test_expired_key_does_not_authenticate(stores: Stores, tenant_id: str) -> No
     expired, live = (stores.keys.authenticate(each.api_key) for each in made)
     assert expired is None
     assert live is not None
-    assert 3500 < (live.expires_in_seconds or 0) <= 3600
+    assert 3500 < (live.valid_seconds or 0) <= 3600
 
 
 def test_use_of_a_key_is_recorded_once_a_minute(stores: Stores, tenant_id: str) -> None:

@@ -21,7 +21,7 @@ class CreatedKey(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     """When it was made."""
     created_by: str | None
-    """The id of the key that made it; null for the first of an installation."""
+    """The id of the key, or of the subject of the token, that made it; null for the first of an installation."""
     expires_at: datetime | None
     """When it expires; null for never."""
     revoked_at: datetime | None
@@ -42,12 +42,16 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """The key of a request."""
+    """The credential of a request: an API key, or a token of an OpenID Connect issuer."""
 
     tenant: NamedResource
     """Its tenant."""
-    key: NamedResource
-    """The key."""
+    key: NamedResource | None
+    """The key; null for a token."""
+    subject: str | None
+    """The subject of the token, which timelines show as the name of the actor; null for a key."""
+    issuer: str | None
+    """The issuer of the token; null for a key."""
     scopes: tuple[str, ...]
     """What it may do."""
     grants: tuple[Grant, ...] | None
@@ -70,7 +74,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     """When it was made."""
     created_by: str | None
-    """The id of the key that made it; null for the first of an installation."""
+    """The id of the key, or of the subject of the token, that made it; null for the first of an installation."""
     expires_at: datetime | None
     """When it expires; null for never."""
     revoked_at: datetime | None

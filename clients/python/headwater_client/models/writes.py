@@ -141,7 +141,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: datetime | None
     """When it ended."""
     actor: str | None
-    """The id of the API key that requested it; null for the service itself."""
+    """The id of the API key, or of the subject of the token, that requested it; null for the service itself."""
     links: JobLinks
     """The paths of its resources."""
 

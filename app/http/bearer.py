@@ -1,0 +1,39 @@
+"""The two kinds of bearer credentials: API keys, and tokens of OpenID Connect issuers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.http.threads import Threads
+from app.oidc.token import TokenRefused, has_form_of_token
+from app.oidc.verifier import TokenVerifier
+from app.tenants.values import Principal, TokenClaims
+
+
+class BearerAuthentication:
+    """Authenticates bearer credentials. `key` reads the principal of an API key, `claims` that of a verified token;
+    both return None if there is none. `tokens`: None if no issuers are configured.
+    """
+
+    def __init__(
+        self,
+        key: Callable[[str], Principal | None],
+        claims: Callable[[TokenClaims], Principal | None],
+        tokens: TokenVerifier | None,
+        threads: Threads,
+    ) -> None:
+        self._key = key
+        self._claims = claims
+        self._tokens = tokens
+        self._threads = threads
+
+    async def authenticate(self, credential: str) -> Principal | None:
+        """The principal; None if this is not a valid API key. Raises TokenRefused, Unavailable."""
+        if self._tokens is None or not has_form_of_token(credential):
+            return await self._threads.run(self._key, credential)
+        # The keys of an issuer may take seconds: nothing waits for them in a thread of the requests.
+        claims = await self._tokens.claims(credential)
+        principal = await self._threads.run(self._claims, claims)
+        if principal is None:
+            raise TokenRefused("tenant", "the tenant of the token does not exist")
+        return principal
