@@ -38,7 +38,7 @@ from app.messaging.work_queue import WorkQueue
 from app.platform import Platform
 from app.readiness import readiness
 from app.runtime.memory import keep_freed_memory
-from app.services import datasets_of, dependencies
+from app.services import access_of, datasets_of, dependencies
 from app.settings import Settings, SettingsError
 from app.tenants.repository.administration import CREDENTIALS_CHANNEL
 from app.tenants.repository.credentials import CredentialStore
@@ -95,7 +95,7 @@ def compose(settings: Settings) -> Api:
         if administration is not None:
             administration.close()
 
-    grants = require_grant(datasets_of(platform), threads)
+    grants = require_grant(datasets_of(platform), access_of(platform), threads)
     served = application(provided, credentials, grants, [beside])
     return Api(app=served, subscriptions=subscriptions, dependencies=provided)
 

@@ -37,6 +37,7 @@ STATUS: Final[Mapping[str, int]] = {
     "duplicate-key": 422,
     "export-ended": 409,
     "forbidden": 403,
+    "grant-not-applicable": 403,
     "idempotency-in-flight": 409,
     "idempotency-mismatch": 422,
     "internal": 500,
@@ -82,6 +83,8 @@ _RETRY_AFTER_SECONDS: Final = {
     "unavailable": 5,
     "idempotency-in-flight": 1,
     "job-not-finished": 1,
+    "masked-column": 403,
+    "restricted-grant": 403,
     "storage-full": 60,
 }
 
