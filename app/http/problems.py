@@ -51,6 +51,7 @@ STATUS: Final[Mapping[str, int]] = {
     "job-not-finished": 409,
     "lease-lost": 409,
     "malformed-body": 400,
+    "masked-column": 403,
     "method-not-allowed": 405,
     "no-commits": 409,
     "no-feed": 422,
@@ -66,6 +67,7 @@ STATUS: Final[Mapping[str, int]] = {
     "precondition-failed": 412,
     "precondition-required": 428,
     "range-not-satisfiable": 416,
+    "restricted-grant": 403,
     "result-expired": 410,
     "schema-change-refused": 422,
     "schema-mismatch": 422,
@@ -83,8 +85,6 @@ _RETRY_AFTER_SECONDS: Final = {
     "unavailable": 5,
     "idempotency-in-flight": 1,
     "job-not-finished": 1,
-    "masked-column": 403,
-    "restricted-grant": 403,
     "storage-full": 60,
 }
 
