@@ -1,8 +1,8 @@
 """Tenants and API keys over HTTP: operators administer tenants, and tenants their own keys.
 
 - service.py: tenants and keys; who may make which key
-- handlers/tenants.py, handlers/tenant_keys.py: for operators (scope `operate`)
-- handlers/keys.py: the keys of one's own tenant (scope `manage`)
+- handlers/tenants.py: for operators (scope `operate`)
+- handlers/keys.py: the keys of the own tenant (scope `manage`), and, for operators, those of any tenant
 - handlers/identity.py: `/me`, what a key is and may do
 - schemas.py: the JSON of tenants, keys and the identity
 

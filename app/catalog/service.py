@@ -32,7 +32,7 @@ from app.format.identifiers import new_id, new_instant_id
 from app.format.policies import TableServices
 from app.paging import Page
 from app.sql.conditions.row_access import RowAccess
-from app.tenants.values import Principal, Scope, seen_in_part
+from app.tenants.values import KeyScope, Principal, seen_in_part
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +57,7 @@ class Datasets:
             principal.tenant_id,
             page_size=page_size,
             page_token=page_token,
-            patterns=principal.patterns(Scope.READ),
+            patterns=principal.patterns(KeyScope.READ),
         )
 
     def change(
@@ -120,7 +120,7 @@ class GrantedDatasets:
 
     catalog: CatalogStore
     principal: Principal
-    scope: Scope
+    scope: KeyScope
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
         """A dataset that the principal sees whole. Raises NotFound, Forbidden, RestrictedGrant."""
@@ -142,7 +142,7 @@ class GrantedDatasets:
 
     def reading(self) -> GrantedDatasets:
         """Those that the principal may read."""
-        return replace(self, scope=Scope.READ)
+        return replace(self, scope=KeyScope.READ)
 
     def check(self, names: Sequence[str], missing: NotFound) -> None:
         """Raises `missing` if one of these names is not granted, Forbidden if one is granted without the scope.
@@ -169,7 +169,7 @@ class GrantedDatasets:
     def manage(self, dataset: Dataset) -> None:
         """Raises Forbidden if the principal may not manage a dataset that it was given."""
         name = dataset.definition.name
-        replace(self, scope=Scope.MANAGE)._check([name], dataset_not_found(name))
+        replace(self, scope=KeyScope.MANAGE)._check([name], dataset_not_found(name))
 
     def shows(self, dataset_id: str, made: RowAccess | None) -> bool:
         """Whether the principal sees all that was made of a dataset with this access; None if it may be anything."""

@@ -14,7 +14,7 @@ from app.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.http.credentials import Credentials
 from app.http.threads import Threads
 from app.sql.conditions.row_access import RowAccess
-from app.tenants.values import Principal, Scope, TenantSuspended, seen_in_part
+from app.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_part
 
 PUBLIC: Final = "public"
 """Handler option: no credential is required."""
@@ -23,7 +23,7 @@ _WHOLE_TENANT: Final = "whole_tenant"
 _IN_PART: Final = "in_part"
 
 
-def needs(scope: Scope | None, *, whole_tenant: bool = False, in_part: bool = False) -> dict[str, Any]:
+def needs(scope: KeyScope | None, *, whole_tenant: bool = False, in_part: bool = False) -> dict[str, Any]:
     """The handler option that states the scope that a request needs. Every handler that is not public has it.
 
     None: any valid key will do. `whole_tenant`: a key with grants is refused: the operation is not about datasets.
@@ -33,9 +33,9 @@ def needs(scope: Scope | None, *, whole_tenant: bool = False, in_part: bool = Fa
     return {_SCOPE: scope, _WHOLE_TENANT: whole_tenant, _IN_PART: in_part}
 
 
-def scope_of(handler: BaseRouteHandler) -> Scope | None:
+def scope_of(handler: BaseRouteHandler) -> KeyScope | None:
     """The scope that the handler needs; None if any valid key will do."""
-    scope: Scope | None = handler.opt[_SCOPE]
+    scope: KeyScope | None = handler.opt[_SCOPE]
     return scope
 
 
@@ -120,9 +120,9 @@ def require_grant(
     return check
 
 
-def refuse_suspended(principal: Principal, scope: Scope) -> None:
+def refuse_suspended(principal: Principal, scope: KeyScope) -> None:
     """Raises TenantSuspended if the scope is one of those that change the tenant's data and the tenant is suspended."""
-    if principal.suspended is not None and scope in (Scope.WRITE, Scope.MANAGE):
+    if principal.suspended is not None and scope in (KeyScope.WRITE, KeyScope.MANAGE):
         raise TenantSuspended(
             f"the operator has suspended this tenant: {principal.suspended or 'no reason was given'}. "
             "Data can be read, not changed",

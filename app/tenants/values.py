@@ -26,7 +26,7 @@ _MASKED_MAX: Final = 100
 _ColumnName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=FIELD_NAME_CHARACTERS_MAX)]
 
 
-class Scope(str, Enum):
+class KeyScope(str, Enum):
     """What a key may do. No scope implies another."""
 
     READ = "read"
@@ -39,7 +39,7 @@ class Scope(str, Enum):
     """Make, suspend and resume tenants, and make keys for them."""
 
 
-FIRST_KEY_SCOPES: Final = frozenset({Scope.READ, Scope.WRITE, Scope.MANAGE})
+FIRST_KEY_SCOPES: Final = frozenset({KeyScope.READ, KeyScope.WRITE, KeyScope.MANAGE})
 """The scopes of the first key of a tenant."""
 
 
@@ -63,7 +63,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ),
     ]
     """A pattern of names: `*` stands for any characters, every other character for itself."""
-    scopes: tuple[Scope, ...] = ()
+    scopes: tuple[KeyScope, ...] = ()
     """The scopes of the key that apply to these datasets; all of them by default. With `where` or `mask`, only `read`
     is possible.
     """
@@ -102,12 +102,12 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant_id: str
     key_id: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[KeyScope]
     grants: tuple[Grant, ...] | None = None
     suspended: str | None = None
     expires_in_seconds: float | None = None
 
-    def scopes_on(self, dataset: str) -> frozenset[Scope]:
+    def scopes_on(self, dataset: str) -> frozenset[KeyScope]:
         """What it may do with the dataset of this name; nothing if the dataset is not granted."""
         if self.grants is None:
             return self.scopes
@@ -125,11 +125,11 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         granted = [
             grant.access()
             for grant in self.grants
-            if Scope.READ in (grant.scopes or self.scopes) and grant.matches(dataset)
+            if KeyScope.READ in (grant.scopes or self.scopes) and grant.matches(dataset)
         ]
         return combined(granted)
 
-    def patterns(self, scope: Scope) -> tuple[str, ...] | None:
+    def patterns(self, scope: KeyScope) -> tuple[str, ...] | None:
         """The patterns of the datasets with which it may do this; None for all datasets."""
         if self.grants is None:
             return None
@@ -152,7 +152,7 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key to make. `created_by`: the id of the key that makes it."""
 
     name: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[KeyScope]
     grants: tuple[Grant, ...] | None = None
     expires_at: datetime | None = None
     created_by: str | None = None
@@ -164,7 +164,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     tenant_id: str
     name: str
-    scopes: tuple[Scope, ...]
+    scopes: tuple[KeyScope, ...]
     grants: tuple[Grant, ...] | None
     created_at: datetime
     created_by: str | None

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from app.format.identifiers import new_id
-from app.tenants.values import Grant, Scope
+from app.tenants.values import Grant, KeyScope
 from tests.http.test_access_matrix import OF_DATA, OPERATIONS, World, bearer
 from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import problem, upsert
@@ -40,7 +40,7 @@ DATASET = {
 }
 VIEW = "SELECT region, id, email, level, note FROM people"
 WHERE = "level < 5"
-PART = Grant(datasets="people*", scopes=(Scope.READ,), where=WHERE, mask=("email",))
+PART = Grant(datasets="people*", scopes=(KeyScope.READ,), where=WHERE, mask=("email",))
 # Of a dataset that a key sees in part: what it gets of it.
 SHOWN = {
     *("get_dataset", "get_dataset_schema", "list_dataset_schemas", "read_rows", "create_read"),
@@ -69,9 +69,9 @@ class Part(World):
     def __init__(self, service: Service, receiver: Receiver) -> None:
         self.receiver = receiver
         super().__init__(service)
-        grants = (PART, Grant(datasets="people*", scopes=(Scope.WRITE, Scope.MANAGE)))
+        grants = (PART, Grant(datasets="people*", scopes=(KeyScope.WRITE, KeyScope.MANAGE)))
         tenants = service.tenants
-        self.reader = tenants.make_key(self.tenant, (Scope.READ,), grants=(PART,)).api_key
+        self.reader = tenants.make_key(self.tenant, (KeyScope.READ,), grants=(PART,)).api_key
         self.manager = tenants.make_key(self.tenant, SCOPES[:3], grants=grants).api_key
 
     def _resources(self) -> dict[str, str]:
@@ -301,8 +301,8 @@ def test_webhooks_and_schedules_keep_the_restriction_of_their_key(
 ) -> None:
     part.receiver.messages.clear()
     tenants = service.tenants
-    grants = (PART, Grant(datasets="people*", scopes=(Scope.MANAGE,)))
-    made_by = tenants.make_key(part.tenant, (Scope.READ, Scope.MANAGE), grants=grants)
+    grants = (PART, Grant(datasets="people*", scopes=(KeyScope.MANAGE,)))
+    made_by = tenants.make_key(part.tenant, (KeyScope.READ, KeyScope.MANAGE), grants=grants)
     with service.client(made_by.api_key) as manager:
         hook = manager.post(
             "/webhooks", json={"dataset": "people", "url": part.receiver.url, "since": "earliest"}
@@ -335,8 +335,8 @@ def test_grant_that_does_not_fit_shows_nothing(part: Part, service: Service) -> 
         {"mask": ("phone",)},
         {"where": f"level < 5 OR country = '{MARKER}'"},
     ):
-        grants = (Grant(datasets="*", scopes=(Scope.READ,), **grant),)
-        key = service.tenants.make_key(part.tenant, (Scope.READ,), grants=grants).api_key
+        grants = (Grant(datasets="*", scopes=(KeyScope.READ,), **grant),)
+        key = service.tenants.make_key(part.tenant, (KeyScope.READ,), grants=grants).api_key
         with service.client(key) as client:
             for path in ("rows", "changes", "changes/events"):
                 problem(client.get(f"/datasets/people/{path}"), 403, "grant-not-applicable")
@@ -380,7 +380,7 @@ def test_keys_with_restricted_grants_only_read(part: Part, service: Service) -> 
 
 def test_several_grants_show_the_rows_of_all(part: Part, service: Service) -> None:
     def seen(*grants: Grant) -> set[tuple[str, bool]]:
-        key = service.tenants.make_key(part.tenant, (Scope.READ,), grants=grants).api_key
+        key = service.tenants.make_key(part.tenant, (KeyScope.READ,), grants=grants).api_key
         with service.client(key) as client:
             rows = client.get("/datasets/people/rows").json()["rows"]
             return {(each["id"], each["email"] is None) for each in rows}

@@ -29,7 +29,7 @@ from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.sql.conditions.row_access import RowAccess
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 LIMIT_MAX: Final = 10_000
 _TIMEOUT_SECONDS_MAX: Final = 60
@@ -58,7 +58,7 @@ class ReadChangesOptions(FeedOptions, frozen=True, kw_only=True):
     operation_id="read_changes",
     summary="Read the feed",
     tags=["changes"],
-    opt=needs(Scope.READ, in_part=True)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(
         description="A page of changes, empty if there are none.",
         content={JSON: ChangesPage, NDJSON: TEXT, ARROW_STREAM: BINARY},

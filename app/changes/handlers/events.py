@@ -37,7 +37,7 @@ from app.http.parameters.query_parameters import natural
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.sql.conditions.row_access import RowAccess
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 PAGE_CHANGES: Final = 1_000
 HEARTBEAT_SECONDS: Final = 15.0
@@ -62,7 +62,7 @@ class ChangeStream(Stream):
     operation_id="follow_changes",
     summary="Follow the feed",
     tags=["changes"],
-    opt=needs(Scope.READ, in_part=True) | documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[409, 410, 422]),
 )
 async def follow_changes(
     options: Provided[FeedOptions],

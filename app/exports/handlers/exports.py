@@ -42,7 +42,7 @@ from app.http.response import ApiResponse, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
 from app.sql.conditions.row_access import RowAccess
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["exports"]
 _BODY_BYTES_MAX: Final = 256 * 1024
@@ -74,7 +74,7 @@ class AcceptedRun(ApiResponse[ExportRunSummary]):
     tags=_TAGS,
     status_code=202,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=needs(Scope.READ, in_part=True) | documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[409, 410, 422]),
 )
 async def create_export(
     data: JSONBody[CreateExport],
@@ -92,7 +92,7 @@ async def create_export(
     """
     if data.schedule is not None:
         granted.manage(found)
-        refuse_suspended(principal, Scope.MANAGE)
+        refuse_suspended(principal, KeyScope.MANAGE)
     definition, start = export_definition(data, access), export_start(data)
 
     def create() -> AcceptedExport:
@@ -108,7 +108,7 @@ async def create_export(
     operation_id="list_exports",
     summary="List exports",
     tags=_TAGS,
-    opt=needs(Scope.READ, in_part=True),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def list_exports(
     options: Provided[ListExportsOptions],
@@ -129,7 +129,7 @@ async def list_exports(
     operation_id="get_export",
     summary="Get an export",
     tags=_TAGS,
-    opt=needs(Scope.READ, in_part=True),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def get_export(
     export: ExportId,
@@ -147,7 +147,7 @@ async def get_export(
     operation_id="change_export",
     summary="Pause or resume an export, or change its schedule",
     tags=_TAGS,
-    opt=needs(Scope.MANAGE, in_part=True) | documented(problems=[409, 410]),
+    opt=needs(KeyScope.MANAGE, in_part=True) | documented(problems=[409, 410]),
 )
 async def change_export(
     export: ExportId,
@@ -169,7 +169,7 @@ async def change_export(
     operation_id="delete_export",
     summary="Delete an export",
     tags=_TAGS,
-    opt=needs(Scope.MANAGE, in_part=True)
+    opt=needs(KeyScope.MANAGE, in_part=True)
     | documented(description="The export, its runs and their files are deleted."),
 )
 async def delete_export(
@@ -188,7 +188,7 @@ async def delete_export(
     summary="Run an export now",
     tags=_TAGS,
     status_code=202,
-    opt=needs(Scope.MANAGE, in_part=True) | documented(problems=[410]),
+    opt=needs(KeyScope.MANAGE, in_part=True) | documented(problems=[410]),
 )
 async def start_export_run(
     export: ExportId,
@@ -217,7 +217,7 @@ async def start_export_run(
     operation_id="list_export_runs",
     summary="List the runs of an export",
     tags=_TAGS,
-    opt=needs(Scope.READ, in_part=True),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def list_export_runs(
     export: ExportId,
@@ -242,7 +242,7 @@ async def list_export_runs(
     operation_id="get_export_run",
     summary="Get a run of an export with its manifest",
     tags=_TAGS,
-    opt=needs(Scope.READ, in_part=True) | documented(problems=[400]),
+    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[400]),
 )
 async def get_export_run(
     export: ExportId,

@@ -20,7 +20,7 @@ from app.http.threads import Threads
 from app.reads.service.rows import ReadTable, RowQuery
 from app.reads.values import RowPage
 from app.sql.conditions.row_access import RowAccess
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 
 class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
     operation_id="read_rows",
     summary="Read rows of the table",
     tags=["rows"],
-    opt=needs(Scope.READ, in_part=True)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(
         description="A page of rows.",
         content={JSON: RowsPage, NDJSON: TEXT, ARROW_STREAM: BINARY},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from app.tenants.tables import api_keys, tenants
-from app.tenants.values import ApiKey, Scope, Tenant, TenantState
+from app.tenants.values import ApiKey, KeyScope, Tenant, TenantState
 
 TENANT_COLUMNS: Final = (
     tenants.c.tenant_id.label("id"),
@@ -23,4 +23,4 @@ def tenant_of(row: Any) -> Tenant:
 def key_of(row: Any) -> ApiKey:
     """The key in a row of KEY_COLUMNS."""
     values = row._asdict()
-    return ApiKey(**{**values, "scopes": tuple(map(Scope, values["scopes"]))})
+    return ApiKey(**{**values, "scopes": tuple(map(KeyScope, values["scopes"]))})

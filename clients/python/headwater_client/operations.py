@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headwater_client.calls.administration import AdministrationCalls
 from headwater_client.calls.consumers import ConsumerCalls
 from headwater_client.calls.datasets import DatasetCalls
 from headwater_client.calls.explain import ExplainCalls
@@ -35,5 +36,6 @@ class Operations(
     PartitionCalls,
     ReadCalls,
     ReadJobCalls,
+    AdministrationCalls,
 ):
     """One method for each operation."""
