@@ -48,7 +48,7 @@ from app.platform import Platform
 from app.readiness import readiness
 from app.runtime.loops import Loop, Loops, Pulse
 from app.runtime.memory import keep_freed_memory
-from app.services import datasets_of, dependencies
+from app.services import access_of, datasets_of, dependencies
 from app.settings import Settings, SettingsError
 from app.tenants.repository.administration import CREDENTIALS_CHANNEL
 from app.tenants.repository.credentials import USED_SECONDS, CredentialStore
@@ -122,7 +122,7 @@ def compose(settings: Settings) -> Api:
         if administration is not None:
             administration.close()
 
-    grants = require_grant(datasets_of(platform), threads)
+    grants = require_grant(datasets_of(platform), access_of(platform), threads)
     served = application(provided, credentials, grants, [beside], cors_origins=settings.cors_origins)
     return Api(settings=settings, app=served, subscriptions=subscriptions, dependencies=provided)
 

@@ -23,6 +23,10 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Any]
     next_token: str | None
 
+    def filtered(self, shown: Callable[[Any], bool]) -> Page:
+        """The page with the items that may be shown; the next page is the same."""
+        return Page(items=[item for item in self.items if shown(item)], next_token=self.next_token)
+
 
 class PageTokens:
     """The tokens of one listing: with another scope, a token would skip items, so it is refused.

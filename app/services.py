@@ -10,7 +10,7 @@ from app.changes.handlers.shared_pages import SharedPages
 from app.exports import compose as exports
 from app.files.slices.memory_budget import MemoryBudget
 from app.format.identifiers import is_uuid
-from app.http.auth import DatasetsOf
+from app.http.auth import AccessOf, DatasetsOf
 from app.http.dependencies import merged
 from app.http.in_flight import InFlight
 from app.http.threads import OUTBOUND_THREADS_MAX, Threads
@@ -93,6 +93,20 @@ def datasets_of(platform: Platform) -> Mapping[str, DatasetsOf]:
         "webhook": of_webhook,
         "export": of_export,
         "transaction": of_transaction,
+    }
+
+
+def access_of(platform: Platform) -> Mapping[str, AccessOf]:
+    """The access with which something was made, by the parameter of its path. See `require_grant`."""
+    stores = platform.stores
+    webhooks_of, exports_of = webhooks.webhooks(platform), exports.manage_exports(platform)
+
+    return {
+        "job": lambda tenant_id, job_id: stores.jobs.get(tenant_id, job_id).access,
+        "webhook": lambda tenant_id, webhook_id: webhooks_of.get(tenant_id, webhook_id).access,
+        "export": lambda tenant_id, export_id: exports_of.get(tenant_id, export_id).definition.access,
+        # A transaction writes: what its jobs report may be of any row.
+        "transaction": lambda *_: None,
     }
 
 

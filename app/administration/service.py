@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.format.errors import FieldError, Forbidden, InvalidRequest
+from app.format.errors import FieldError, Forbidden, InvalidFilter, InvalidRequest
 from app.format.identifiers import is_uuid
 from app.paging import Page
+from app.sql.conditions.parse import check_syntax
 from app.tenants.repository.administration import AdministrationStore
 from app.tenants.repository.credentials import CredentialStore
 from app.tenants.values import (
@@ -109,6 +110,14 @@ def _check(new: NewKey) -> None:
         if beyond := sorted(scope.value for scope in set(grant.scopes) - new.scopes):
             detail = f"expected scopes of the key, got {', '.join(beyond)}"
             errors.append(FieldError(pointer=f"/grants/{number}/scopes", detail=detail))
+        if grant.access().restricted and set(grant.scopes or new.scopes) != {KeyScope.READ}:
+            detail = 'expected ["read"]: a grant with `where` or `mask` only reads'
+            errors.append(FieldError(pointer=f"/grants/{number}/scopes", detail=detail))
+        if grant.where is not None:
+            try:
+                check_syntax(grant.where)
+            except InvalidFilter as error:
+                errors.append(FieldError(pointer=f"/grants/{number}/where", detail=error.detail))
     if new.grants is not None and KeyScope.OPERATE in new.scopes:
         detail = "expected no grants: the scope operate is not about datasets"
         errors.append(FieldError(pointer="/grants", detail=detail))

@@ -84,7 +84,7 @@ async def list_datasets(
     operation_id="get_dataset",
     summary="Get a dataset",
     tags=_TAGS,
-    opt=needs(KeyScope.READ),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def get_dataset(found: Provided[Dataset]) -> Tagged[DatasetResponse]:
     """Returns a dataset by its id or its name. The ETag is its version."""
@@ -131,7 +131,7 @@ async def change_dataset(
     operation_id="get_dataset_schema",
     summary="Get the schema of a dataset",
     tags=_TAGS,
-    opt=needs(KeyScope.READ),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def get_dataset_schema(
     found: Provided[Dataset],
@@ -156,7 +156,7 @@ async def get_dataset_schema(
     operation_id="list_dataset_schemas",
     summary="List the schemas of a dataset",
     tags=_TAGS,
-    opt=needs(KeyScope.READ),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def list_dataset_schemas(
     options: Provided[ListSchemasOptions],

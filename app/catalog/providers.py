@@ -12,6 +12,7 @@ from app.http.dependencies import Provided, Provider
 from app.http.parameters.query_parameters import DatasetReference
 from app.http.request import ApiRequest
 from app.http.threads import Threads
+from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import Principal
 
 
@@ -34,4 +35,9 @@ async def granted(
     return GrantedDatasets(catalog=datasets.catalog, principal=principal, scope=scope)
 
 
-PROVIDERS: Final[Mapping[str, Provider]] = {"found": found, "granted": granted}
+async def access(found: Provided[Dataset], principal: Provided[Principal]) -> RowAccess:
+    """What the principal sees of the dataset of the path."""
+    return principal.access(found.definition.name)
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = {"found": found, "granted": granted, "access": access}

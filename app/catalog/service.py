@@ -31,7 +31,8 @@ from app.format.errors import (
 from app.format.identifiers import new_id, new_instant_id
 from app.format.policies import TableServices
 from app.paging import Page
-from app.tenants.values import KeyScope, Principal
+from app.sql.conditions.row_access import RowAccess
+from app.tenants.values import KeyScope, Principal, seen_in_part
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,10 +123,18 @@ class GrantedDatasets:
     scope: KeyScope
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
-        """Raises NotFound, Forbidden."""
-        dataset = self.catalog.get(tenant_id, reference)
-        self.check([dataset.definition.name], dataset_not_found(reference))
+        """A dataset that the principal sees whole. Raises NotFound, Forbidden, RestrictedGrant."""
+        dataset, access = self.seen(tenant_id, reference)
+        if access.restricted:
+            raise seen_in_part(dataset.definition.name)
         return dataset
+
+    def seen(self, tenant_id: str, reference: str) -> tuple[Dataset, RowAccess]:
+        """A dataset, and what the principal sees of it. Raises NotFound, Forbidden."""
+        dataset = self.catalog.get(tenant_id, reference)
+        name = dataset.definition.name
+        self._check([name], dataset_not_found(reference))
+        return dataset, self.principal.access(name)
 
     def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
         """A schema of a dataset that `get` has returned. Raises NotFound."""
@@ -136,7 +145,16 @@ class GrantedDatasets:
         return replace(self, scope=KeyScope.READ)
 
     def check(self, names: Sequence[str], missing: NotFound) -> None:
-        """Raises `missing` if one of these names is not granted, Forbidden if one is granted without the scope."""
+        """Raises `missing` if one of these names is not granted, Forbidden if one is granted without the scope.
+
+        Raises RestrictedGrant if the principal sees only a part of one.
+        """
+        self._check(names, missing)
+        for name in names:
+            if self.principal.access(name).restricted:
+                raise seen_in_part(name)
+
+    def _check(self, names: Sequence[str], missing: NotFound) -> None:
         if not all(map(self.principal.reaches, names)):
             raise missing
         for name in names:
@@ -151,7 +169,18 @@ class GrantedDatasets:
     def manage(self, dataset: Dataset) -> None:
         """Raises Forbidden if the principal may not manage a dataset that it was given."""
         name = dataset.definition.name
-        replace(self, scope=KeyScope.MANAGE).check([name], dataset_not_found(name))
+        replace(self, scope=KeyScope.MANAGE)._check([name], dataset_not_found(name))
+
+    def shows(self, dataset_id: str, made: RowAccess | None) -> bool:
+        """Whether the principal sees all that was made of a dataset with this access; None if it may be anything."""
+        if self.principal.grants is None or not any(
+            grant.access().restricted for grant in self.principal.grants
+        ):
+            return True
+        seen = [
+            self.principal.access(name) for name in self.catalog.names(self.principal.tenant_id, [dataset_id])
+        ]
+        return all(not each.restricted or (made is not None and made.within(each)) for each in seen)
 
     def check_new(self, name: str) -> None:
         """Raises Forbidden if the principal may not give a dataset this name."""

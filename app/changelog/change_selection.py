@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from app.changelog.forms import one_array
 from app.commit.read_plan import in_globs
-from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
+from app.format.errors import RestrictedGrant
 from app.format.file_group import ChangelogFile, ChangelogSegment, partition_of
 from app.format.partition.codes import partition_codes
 from app.format.partition.fields import partition_sources
@@ -21,9 +22,11 @@ from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.rows.meta_columns import CORRECTS_COLUMN, CORRECTS_FIELD, resolved_offsets
 from app.format.rows.projection import check_partitions, projection
 from app.format.schema.schema import Schema
+from app.sql.conditions.bound_access import WHOLE, BoundAccess, bind_access
 from app.sql.conditions.evaluate import matches
 from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.prune import may_match
+from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.sql.conditions.tree import Filter
 
 SYSTEM_TIME = pa.timestamp("ms", tz="UTC")
@@ -36,6 +39,7 @@ class ChangeSelection:
 
     `definition`: the current dataset, which determines event time and partition. A change is selected if it matches
     `where`, a filter on rows of `schema`, and if its partition matches one of the globs `partitions`; None selects all.
+    `access`: what the reader may see of the rows. `where` selects no row that it hides.
     """
 
     definition: DatasetDefinition
@@ -43,6 +47,7 @@ class ChangeSelection:
     shown: Schema
     where: Filter | None
     partitions: tuple[str, ...] | None
+    access: BoundAccess = WHOLE
 
     @classmethod
     def of(
@@ -53,15 +58,23 @@ class ChangeSelection:
         columns: Sequence[str] | None,
         where: str | None,
         partitions: tuple[str, ...] | None,
+        access: RowAccess = EVERYTHING,
     ) -> ChangeSelection:
-        """The selection of a reader's request. Raises InvalidRequest, InvalidFilter."""
+        """The selection of a reader's request.
+
+        Raises InvalidRequest, InvalidFilter, MaskedColumn, GrantNotApplicable, RestrictedGrant.
+        """
+        check_feed_access(definition, access)
+        bound = bind_access(access, definition.schema, schema)
         check_partitions(definition, partitions)
+        bound.check_partitions(definition, partitions)
         return cls(
             definition=definition,
             schema=schema,
             shown=projection(schema, columns),
-            where=None if where is None else _parsed(where, schema),
+            where=bound.selecting(None if where is None else _parsed(where, schema)),
             partitions=partitions,
+            access=bound,
         )
 
     @property
@@ -117,6 +130,10 @@ class ChangeSelection:
             chosen &= np.array(path_matches, dtype=np.bool_)[codes]
         return chosen
 
+    def visible(self, stored: pa.Table) -> npt.NDArray[np.bool_] | None:
+        """Whether the reader may see each of these rows: shape (rows,); None if it may see all rows."""
+        return None if self.access.where is None else matches(self.access.where, stored)
+
     def changes_schema(self) -> pa.Schema:
         """The columns of a change page: the system columns, and those of `shown` as one struct."""
         row = pa.struct([field.with_nullable(True).remove_metadata() for field in self.shown.to_arrow()])
@@ -144,6 +161,7 @@ class ChangeSelection:
         schema = self.changes_schema()
         count = stored.num_rows
         row_type = schema.field("row").type
+        stored = self.access.shown(stored)
         row = pa.StructArray.from_arrays(
             [one_array(stored.column(name)) for name in self.shown.names()],
             fields=[row_type.field(at) for at in range(row_type.num_fields)],
@@ -151,6 +169,7 @@ class ChangeSelection:
         event_time = (
             pa.nulls(count, schema.field("event_time").type)
             if self.definition.event_time_field is None
+            or self.access.hides_any([self.definition.event_time_field])
             else stored.column(_EVENT_TIME_COLUMN)
         )
         columns = [
@@ -163,6 +182,16 @@ class ChangeSelection:
             resolved_offsets(stored.column(CORRECTS_COLUMN), segment.first_offset),
         ]
         return pa.table(columns, schema=schema)
+
+
+def check_feed_access(definition: DatasetDefinition, access: RowAccess) -> None:
+    """Raises RestrictedGrant if the feed does not have the rows that the conditions of the access are about."""
+    if access.where and definition.changelog.producer is ChangelogProducer.INPUT:
+        raise RestrictedGrant(
+            f"the feed of {definition.name!r} has rows as they were sent (changelog.producer is 'input'), so it "
+            "cannot be determined which of them the `where` of the grants of this key is true of: read the table",
+            dataset=definition.name,
+        )
 
 
 @lru_cache(maxsize=256)

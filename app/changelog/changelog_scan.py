@@ -14,7 +14,7 @@ import pyarrow as pa
 from app.changelog.change_selection import ChangeSelection
 from app.format.errors import FieldError, SchemaMismatch
 from app.format.file_group import ChangelogSegment, StoredFile
-from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op, complete_pairs
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op, complete_pairs, without_hidden_halves
 from app.format.schema.schema import Schema
 from app.sql.conditions.tree import Filter
 
@@ -162,6 +162,12 @@ class ChangelogScan:
             order = np.argsort(offsets)
             stored, offsets, chosen = stored.take(pa.array(order)), offsets[order], chosen[order]
         chosen = complete_pairs(offsets, _ops(stored), chosen)
+        visible = self.selection.visible(stored)
+        if visible is not None:
+            # A pair of which one half is hidden is an append or a retraction for the reader.
+            ops = without_hidden_halves(offsets, _ops(stored), visible)
+            chosen &= visible
+            stored = stored.set_column(stored.schema.get_field_index(OP_COLUMN), OP_FIELD, pa.array(ops))
         if not chosen.all():
             stored, offsets = stored.filter(pa.array(chosen)), offsets[chosen]
         return self.selection.changes(stored, segment, offsets), last
@@ -191,7 +197,9 @@ class ChangelogScan:
         try:
             return self.reader.read_slice(segment.file, schema, first, end - start, bytes_max=bytes_max)
         except pa.ArrowInvalid as error:
-            raise _does_not_fit(self.selection.schema, segment, error) from error
+            # What Arrow says repeats a value.
+            reason = "" if self.selection.access.restricted else f": {error}"
+            raise _does_not_fit(self.selection.schema, segment, reason) from error
 
 
 def _ops(stored: pa.Table) -> npt.NDArray[np.uint8]:
@@ -211,10 +219,10 @@ def _lacking(
     return lacking[(lacking >= lower) & (lacking < upper)]
 
 
-def _does_not_fit(schema: Schema, segment: ChangelogSegment, error: pa.ArrowInvalid) -> SchemaMismatch:
+def _does_not_fit(schema: Schema, segment: ChangelogSegment, reason: str) -> SchemaMismatch:
     detail = f"expected `latest`, or an id from {segment.file.schema_id} on"
     return SchemaMismatch(
         f"changes of version {segment.version} were written under schema {segment.file.schema_id} and do not fit "
-        f"schema {schema.id}: {error}",
+        f"schema {schema.id}{reason}",
         [FieldError(pointer="/schema", detail=detail)],
     )

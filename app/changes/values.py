@@ -6,6 +6,7 @@ import msgspec
 
 from app.changelog.forms import ChangeForm, Events
 from app.format.dataset import Vocabulary
+from app.sql.conditions.row_access import EVERYTHING, RowAccess
 
 
 class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,7 @@ class DeliveryFormat(msgspec.Struct, frozen=True, kw_only=True):
     `form`: the form of the changes. `columns`: those of each row, all for None; the record key need not be among them.
     `where`: a filter on the rows. `partitions`: globs, one of which the partition of a row must match. A pair is
     delivered whole if either half is selected. `schema_id`: the schema under which the rows are; None for the latest.
+    `access`: what the reader may see; a pair of which it may see one half is delivered as +A or -R.
     """
 
     form: ChangeForm = ChangeForm.TWO_EVENT
@@ -39,3 +41,4 @@ class DeliveryFormat(msgspec.Struct, frozen=True, kw_only=True):
     where: str | None = None
     partitions: tuple[str, ...] | None = None
     schema_id: int | None = None
+    access: RowAccess = EVERYTHING

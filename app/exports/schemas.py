@@ -34,6 +34,7 @@ from app.http.parameters.query_parameters import INT64_MAX
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
 from app.jobs.values import JobState
+from app.sql.conditions.row_access import RowAccess
 
 _PATH: Final = "/exports/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"
 _FILE: Final = "part-00000-00000.parquet"
@@ -287,8 +288,8 @@ class ListExportRunsOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `list_export_runs`."""
 
 
-def export_definition(data: CreateExport) -> ExportDefinition:
-    """What a request exports. Raises InvalidRequest."""
+def export_definition(data: CreateExport, access: RowAccess) -> ExportDefinition:
+    """What a request exports for a key with this access. Raises InvalidRequest."""
     if data.query is ExportQuery.INCREMENTAL and data.form is not msgspec.UNSET:
         detail = "only query `changes` has a form; remove it"
         raise InvalidRequest(f"form: {detail}", [FieldError(pointer="/form", detail=detail)])
@@ -305,6 +306,7 @@ def export_definition(data: CreateExport) -> ExportDefinition:
         schedule=data.schedule,
         target_bytes=data.target_bytes,
         max_lag=data.max_lag,
+        access=access,
     )
 
 

@@ -17,6 +17,7 @@ from app.format.dataset import DatasetDefinition
 from app.format.file_format import FileFormat
 from app.format.file_group import ChangelogSegment
 from app.format.result_file import ExportedFile
+from app.sql.conditions.row_access import EVERYTHING, RowAccess
 
 TARGET_BYTES_MIN: Final = 64 * 1024
 TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
@@ -50,7 +51,7 @@ class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What is exported of a dataset, under the schema of `dataset`. `form`: the form of changes.
 
     `columns`: None for all. `where`: a filter on rows. `partitions`: globs, one of which a row's partition must match.
-    `target_bytes`: the size at which a file is closed.
+    `target_bytes`: the size at which a file is closed. `access`: what the reader of the files may see.
     """
 
     dataset: DatasetDefinition
@@ -61,6 +62,7 @@ class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
     where: str | None
     partitions: tuple[str, ...] | None
     target_bytes: int
+    access: RowAccess = EVERYTHING
 
 
 class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):

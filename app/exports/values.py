@@ -17,6 +17,7 @@ from app.format.result_file import RunFile
 from app.format.schema.schema import Field
 from app.jobs.engine import TaskProgress
 from app.jobs.values import Claim, Job, JobState, RequestKey
+from app.sql.conditions.row_access import EVERYTHING, RowAccess
 
 RUNS_SHOWN: Final = 5
 MANIFEST_NAME: Final = "manifest.json"
@@ -35,7 +36,7 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     `form`: the form of changes. `columns`: None for all. `where`: a filter on rows. `partitions`: globs, one of which a
     row's partition must match. Without a `schedule` it runs on request only. `max_lag`: how far behind the head it may
-    be and still keep the changes that it has not written.
+    be and still keep the changes that it has not written. `access`: what the key that created it may see.
     """
 
     name: str | None
@@ -50,6 +51,7 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Schedule | None
     target_bytes: int
     max_lag: MaxLag | None = None
+    access: RowAccess = EVERYTHING
 
 
 class ExportState(str, Enum):

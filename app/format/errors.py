@@ -383,6 +383,27 @@ class Forbidden(HeadwaterError):
     title = "The credential lacks the required scope"
 
 
+class RestrictedGrant(HeadwaterError):
+    """The operation would show more of a dataset than the grants of the key do."""
+
+    code = "restricted-grant"
+    title = "The grants of this API key show a part of the dataset only"
+
+
+class MaskedColumn(HeadwaterError):
+    """The request uses a column whose values the grants of the key hide. Fact: `column`."""
+
+    code = "masked-column"
+    title = "The column is masked for this API key"
+
+
+class GrantNotApplicable(HeadwaterError):
+    """A grant of the key has a condition or a masked column that does not fit the schema, so it shows nothing."""
+
+    code = "grant-not-applicable"
+    title = "A grant of this API key does not fit the dataset"
+
+
 def scope_missing(scope: str) -> Forbidden:
     """The error for a credential without this scope."""
     return Forbidden(f"this needs a key with the scope {scope!r}", required_scope=scope)

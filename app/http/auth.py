@@ -13,20 +13,24 @@ from litestar.types import ASGIApp, Guard
 from app.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.http.credentials import Credentials
 from app.http.threads import Threads
-from app.tenants.values import KeyScope, Principal, TenantSuspended
+from app.sql.conditions.row_access import RowAccess
+from app.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_part
 
 PUBLIC: Final = "public"
 """Handler option: no credential is required."""
 _SCOPE: Final = "scope"
 _WHOLE_TENANT: Final = "whole_tenant"
+_IN_PART: Final = "in_part"
 
 
-def needs(scope: KeyScope | None, *, whole_tenant: bool = False) -> dict[str, Any]:
+def needs(scope: KeyScope | None, *, whole_tenant: bool = False, in_part: bool = False) -> dict[str, Any]:
     """The handler option that states the scope that a request needs. Every handler that is not public has it.
 
     None: any valid key will do. `whole_tenant`: a key with grants is refused: the operation is not about datasets.
+    `in_part`: the operation shows a principal no more of a dataset than `Principal.access`. Without it, principals that
+    see a part of the dataset only are refused.
     """
-    return {_SCOPE: scope, _WHOLE_TENANT: whole_tenant}
+    return {_SCOPE: scope, _WHOLE_TENANT: whole_tenant, _IN_PART: in_part}
 
 
 def scope_of(handler: BaseRouteHandler) -> KeyScope | None:
@@ -80,14 +84,21 @@ DatasetsOf: TypeAlias = Callable[[str, str], Sequence[str]]
 """The names of the datasets that something belongs to, by its tenant and its id or name. Raises NotFound."""
 
 
-def require_grant(datasets_of: Mapping[str, DatasetsOf], threads: Threads) -> Guard:
+AccessOf: TypeAlias = Callable[[str, str], RowAccess | None]
+"""The access with which something was made, by its tenant and its id; None if it may show anything of its dataset."""
+
+
+def require_grant(
+    datasets_of: Mapping[str, DatasetsOf], access_of: Mapping[str, AccessOf], threads: Threads
+) -> Guard:
     """The guard that hides what belongs to datasets which are not granted to the key.
 
-    `datasets_of`: by the name of the first parameter of a path. What is missing and what is hidden get one answer.
+    `datasets_of`: by the name of the first parameter of a path. `access_of`: the same, of what was made of a dataset.
+    What is missing and what is hidden get one answer.
     """
 
     async def check(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-        """Raises NotFound, or Forbidden if the grants of a dataset lack the scope of the handler."""
+        """Raises NotFound, Forbidden if the grants of a dataset lack the scope of the handler, RestrictedGrant."""
         if handler.opt.get(PUBLIC) or connection.user.grants is None or not connection.path_params:
             return
         principal: Principal = connection.user
@@ -101,6 +112,15 @@ def require_grant(datasets_of: Mapping[str, DatasetsOf], threads: Threads) -> Gu
         scope = scope_of(handler)
         if scope is not None and not all(scope in principal.scopes_on(name) for name in names):
             raise scope_missing(scope.value)
+        seen = [access for access in map(principal.access, names) if access.restricted]
+        if not seen:
+            return
+        if kind in access_of:
+            made = await threads.run(access_of[kind], principal.tenant_id, reference)
+            if made is None or not all(map(made.within, seen)):
+                raise NotFound(f"there is no {kind} {reference!r}")
+        if not handler.opt[_IN_PART]:
+            raise seen_in_part(names[0])
 
     return check
 

@@ -11,6 +11,7 @@ import msgspec
 from app.format.instant import Action
 from app.format.policies import ClusterOrder, HistoryPolicy
 from app.format.rows.read_order import ReadOrder
+from app.sql.conditions.row_access import EVERYTHING, RowAccess
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True, tag_field="task"):
@@ -21,10 +22,11 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True, tag_field="task"):
 
 
 class ExportTask(_Task, frozen=True, kw_only=True, tag="export"):
-    """Run `number` (from 1) of an export: its range is in the run's own row."""
+    """Run `number` (from 1) of an export: its range is in the run's own row. `access`: that of the export."""
 
     export_id: str
     number: int
+    access: RowAccess = EVERYTHING
 
 
 class VerifyTask(_Task, frozen=True, kw_only=True, tag="verify"):
@@ -103,7 +105,7 @@ class ReadTask(_Task, frozen=True, kw_only=True, tag="read"):
     """Reads rows of a version, or those that changed in (`begin`, `end`], to files.
 
     `version`: determined when the job was accepted; of an incremental read, `end`. `format`: a name of `ExportFormat`,
-    or `json`.
+    or `json`. `access`: what its requester may see.
     """
 
     query: ReadQuery
@@ -116,6 +118,7 @@ class ReadTask(_Task, frozen=True, kw_only=True, tag="read"):
     partitions: tuple[str, ...] | None = None
     order_by: tuple[ReadOrder, ...] = ()
     limit: int | None = None
+    access: RowAccess = EVERYTHING
 
 
 class ComparisonTask(_Task, frozen=True, kw_only=True, tag="comparison"):

@@ -22,7 +22,8 @@ from app.format.instant import Action, RowCounts
 from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
 from app.format.rows.staged import RawInput, StagedFile
-from app.jobs.tasks import TaskRequest, action_of, is_table_service
+from app.jobs.tasks import ExportTask, ReadTask, TaskRequest, action_of, is_table_service
+from app.sql.conditions.row_access import RowAccess
 
 SERVICE_MADE: Final = frozenset(
     error.code
@@ -228,6 +229,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     transaction_id: str | None
     result: dict[str, Any] | None = None
     actor: str | None = None
+
+    @property
+    def access(self) -> RowAccess | None:
+        """What its result and its errors may show of the dataset; None for anything."""
+        return self.request.access if isinstance(self.request, ReadTask | ExportTask) else None
 
     @property
     def claim(self) -> Claim:

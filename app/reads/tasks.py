@@ -29,7 +29,8 @@ _CUT_ROWS: Final = 128 * 1024
 class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What is read of a dataset, under the schema of `dataset`, and how it is written.
 
-    `columns`: the columns of the result, in order. `partitions`: globs; None for all. `target_bytes`: the size at which
+    `columns`: the columns of the result, in order. `masked`: those that have no values in it. `where` selects no row
+    that the reader may not see. `partitions`: globs; None for all. `target_bytes`: the size at which
     a file is closed.
     """
 
@@ -40,6 +41,7 @@ class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
     order_by: tuple[ReadOrder, ...]
     format: FileFormat
     target_bytes: int
+    masked: tuple[str, ...] = ()
 
     @property
     def read_columns(self) -> tuple[str, ...]:

@@ -7,12 +7,15 @@ import re
 import secrets
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
-from app.format.errors import HeadwaterError
+from app.format.errors import HeadwaterError, RestrictedGrant
+from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
+from app.sql.conditions.language import TEXT_CHARACTERS_MAX as CONDITION_CHARACTERS_MAX
+from app.sql.conditions.row_access import EVERYTHING, RowAccess, combined
 
 API_KEY: Final = re.compile(r"hw_[A-Za-z0-9_-]{43}")
 KEYS_MAX: Final = 1_000
@@ -20,6 +23,8 @@ KEYS_MAX: Final = 1_000
 GRANTS_MAX: Final = 100
 """Grants of a key."""
 _PATTERN_CHARACTERS_MAX: Final = 255
+_MASKED_MAX: Final = 100
+_ColumnName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=FIELD_NAME_CHARACTERS_MAX)]
 
 
 class KeyScope(str, Enum):
@@ -60,7 +65,17 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ]
     """A pattern of names: `*` stands for any characters, every other character for itself."""
     scopes: tuple[KeyScope, ...] = ()
-    """The scopes of the key that apply to these datasets; all of them by default."""
+    """The scopes of the key that apply to these datasets; all of them by default. With `where` or `mask`, only `read`
+    is possible.
+    """
+    where: Annotated[str, msgspec.Meta(min_length=1, max_length=CONDITION_CHARACTERS_MAX)] | None = None
+    """A condition, as in `where` of reads: only the rows for which it is true exist for the key."""
+    mask: Annotated[tuple[_ColumnName, ...], msgspec.Meta(max_length=_MASKED_MAX)] = ()
+    """The columns whose values the key does not see: they read as null."""
+
+    def access(self) -> RowAccess:
+        """What the grant shows of its datasets."""
+        return RowAccess(where=() if self.where is None else (self.where,), masked=self.mask)
 
     def matches(self, name: str) -> bool:
         """Whether the pattern fits the whole name. The time is linear in its length, whatever the pattern."""
@@ -132,6 +147,17 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     def reaches(self, dataset: str) -> bool:
         """Whether the dataset of this name exists for it."""
         return self.grants is None or any(grant.matches(dataset) for grant in self.grants)
+
+    def access(self, dataset: str) -> RowAccess:
+        """What it sees of the dataset of this name when it reads: everything, unless its grants say otherwise."""
+        if self.grants is None:
+            return EVERYTHING
+        granted = [
+            grant.access()
+            for grant in self.grants
+            if KeyScope.READ in (grant.scopes or self.scopes) and grant.matches(dataset)
+        ]
+        return combined(granted)
 
     def patterns(self, scope: KeyScope) -> tuple[str, ...] | None:
         """The patterns of the datasets with which it may do this; None for all datasets."""
@@ -217,6 +243,14 @@ class AdministrationUnavailable(HeadwaterError):
 
     code = "administration-unavailable"
     title = "Tenants and keys are not administered here"
+
+
+def seen_in_part(dataset: str) -> RestrictedGrant:
+    """The error for an operation that shows or changes more of a dataset than the principal sees."""
+    return RestrictedGrant(
+        f"this key sees a part of {dataset!r} only: this needs a grant without `where` and `mask`",
+        dataset=dataset,
+    )
 
 
 def new_api_key() -> str:

@@ -12,6 +12,7 @@ from app.changes.positions import FeedStart, StartingPosition
 from app.changes.values import DeliveryFormat
 from app.consumers.values import MaxLag
 from app.format.errors import Fault, HeadwaterError, InvalidRequest
+from app.sql.conditions.row_access import RowAccess
 
 # The status by which a receiver refuses all further messages.
 GONE: Final = 410
@@ -82,6 +83,11 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     pending: int
     max_lag: MaxLag
     created_at: datetime
+
+    @property
+    def access(self) -> RowAccess:
+        """What its messages may show: what the key that registered it may see."""
+        return self.definition.delivery_format.access
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from app.reads.jobs import CreateRead, FinishedRead, ReadEngine, ReadResult
 from app.reads.service.jobs import ReadJobs
 from app.reads.service.run import RunReads
 from app.reads.tasks import ReadPart, ReadPartResult
+from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.timeline.service.version_pins import VersionPins
 from tests.support.retained_versions import RetainedVersions, versions_of
 from tests.support.table_feed import TableFeed
@@ -108,6 +109,7 @@ class Reads:
     kept: RetainedVersions = field(default_factory=RetainedVersions)
     finished: FinishedRead | None = None
     spark: ReadEngine | None = None
+    access: RowAccess = EVERYTHING
 
     def __post_init__(self) -> None:
         resources = TaskResources.on(
@@ -122,7 +124,7 @@ class Reads:
 
     def start(self, new: CreateRead) -> Job:
         """The job that is accepted."""
-        return self._jobs.start(self._feed.dataset, new, None, None).job
+        return self._jobs.start(self._feed.dataset, new, self.access, None, None).job
 
     def run(self, job: Job) -> Outcome:
         """What comes of a job."""

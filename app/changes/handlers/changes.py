@@ -28,6 +28,7 @@ from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
+from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope
 
 LIMIT_MAX: Final = 10_000
@@ -57,7 +58,7 @@ class ReadChangesOptions(FeedOptions, frozen=True, kw_only=True):
     operation_id="read_changes",
     summary="Read the feed",
     tags=["changes"],
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(
         description="A page of changes, empty if there are none.",
         content={JSON: ChangesPage, NDJSON: TEXT, ARROW_STREAM: BINARY},
@@ -74,6 +75,7 @@ async def read_changes(
     media_type: Provided[str],
     options: Provided[ReadChangesOptions],
     found: Provided[Dataset],
+    access: Provided[RowAccess],
     feed_starts: Provided[FeedStarts],
     pages: Provided[SharedPages],
     head_polls: Provided[HeadPolls],
@@ -87,7 +89,7 @@ async def read_changes(
     `where`. A page reads a bounded number of changes, so with a filter it may be empty though changes are `pending`.
     """
     dataset, start = await feed_start(options, found, feed_starts, threads, options.consumer)
-    query = feed_query(options, options.limit)
+    query = feed_query(options, options.limit, access)
     if options.feed is Feed.LONGPOLL:
         live = LiveFeed(pages=pages, head_polls=head_polls, subscriptions=subscriptions)
         page = await _next_page(live, dataset, start, query, _ENCODERS[media_type], options.timeout)

@@ -40,7 +40,8 @@ class ReadCorrectionsOptions(StartOptions, frozen=True, kw_only=True):
     operation_id="read_corrections",
     summary="Read which changes were taken back",
     tags=["changes"],
-    opt=needs(KeyScope.READ) | documented(description="A page of corrections.", problems=[409, 410]),
+    opt=needs(KeyScope.READ, in_part=True)
+    | documented(description="A page of corrections.", problems=[409, 410]),
 )
 async def read_corrections(
     options: Provided[ReadCorrectionsOptions],

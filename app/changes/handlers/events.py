@@ -20,7 +20,15 @@ from app.changes.positions import StartingPosition
 from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
-from app.format.errors import InvalidFilter, InvalidRequest, NotFound, OffsetExpired, Unavailable
+from app.format.errors import (
+    GrantNotApplicable,
+    InvalidFilter,
+    InvalidRequest,
+    MaskedColumn,
+    NotFound,
+    OffsetExpired,
+    Unavailable,
+)
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM_HEADERS
@@ -28,6 +36,7 @@ from app.http.openapi.operation_docs import TEXT, Answer, documented
 from app.http.parameters.query_parameters import natural
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
+from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope
 
 PAGE_CHANGES: Final = 1_000
@@ -53,11 +62,12 @@ class ChangeStream(Stream):
     operation_id="follow_changes",
     summary="Follow the feed",
     tags=["changes"],
-    opt=needs(KeyScope.READ) | documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[409, 410, 422]),
 )
 async def follow_changes(
     options: Provided[FeedOptions],
     found: Provided[Dataset],
+    access: Provided[RowAccess],
     feed_starts: Provided[FeedStarts],
     pages: Provided[SharedPages],
     head_polls: Provided[HeadPolls],
@@ -82,7 +92,7 @@ async def follow_changes(
     dataset, start = found, _resume_position(resumed)
     if start is None:
         dataset, start = await feed_start(options, found, feed_starts, threads, options.consumer)
-    query = feed_query(options, PAGE_CHANGES)
+    query = feed_query(options, PAGE_CHANGES, access)
     # Read here, so that a request that is not valid gets a problem, not a stream.
     first = await pages.page(dataset, start, query, _as_events)
     if resumed is not None and first.complete and first.empty:
@@ -133,7 +143,7 @@ async def _events(
                         continue
                     dataset = moved
                 page = await live.pages.page(dataset, page.next_since, query, _as_events)
-            except (NotFound, InvalidRequest, InvalidFilter, OffsetExpired):
+            except (NotFound, InvalidRequest, InvalidFilter, OffsetExpired, MaskedColumn, GrantNotApplicable):
                 # The dataset or the next changes are gone, or the request does not fit its schema any more: a client
                 # that connects again gets the problem.
                 return

@@ -17,6 +17,7 @@ from app.codecs.json.encode import encode_changes_json
 from app.format.errors import FieldError, InvalidRequest
 from app.http.openapi.openapi_components import EXPECTED
 from app.http.threads import Threads
+from app.sql.conditions.row_access import RowAccess
 
 
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,8 +64,8 @@ class FeedOptions(StartOptions, frozen=True, kw_only=True):
     """
 
 
-def feed_query(options: FeedOptions, limit: int) -> FeedQuery:
-    """What the options select, in pages of `limit` changes."""
+def feed_query(options: FeedOptions, limit: int, access: RowAccess) -> FeedQuery:
+    """What the options select of the changes that the access shows, in pages of `limit` changes."""
     return FeedQuery(
         limit=limit,
         until=options.until,
@@ -73,6 +74,7 @@ def feed_query(options: FeedOptions, limit: int) -> FeedQuery:
         schema_id=None if options.schema == "latest" else int(options.schema),
         where=options.where,
         partitions=None if options.partitions is None else tuple(options.partitions),
+        access=access,
     )
 
 

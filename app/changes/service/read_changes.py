@@ -69,7 +69,7 @@ class ReadChanges:
         are selected. It may then be empty although changes follow.
 
         Raises InvalidRequest, InvalidFilter, OffsetAhead, OffsetExpired, SchemaMismatch (a value that the types of the
-        requested schema cannot represent), CorruptFile, NotFound.
+        requested schema cannot represent), CorruptFile, NotFound, MaskedColumn, GrantNotApplicable, RestrictedGrant.
         """
         return self._page_within(self.index.bounds(dataset.tenant_id, dataset.id), dataset, since, query)
 
@@ -128,6 +128,7 @@ class ReadChanges:
             columns=query.columns,
             where=query.where,
             partitions=query.partitions,
+            access=query.access,
         )
 
     def _earlier_schema(self, dataset: Dataset, schema_id: int) -> Schema:

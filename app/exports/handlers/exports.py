@@ -41,6 +41,7 @@ from app.http.parameters.headers import etag
 from app.http.response import ApiResponse, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
+from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["exports"]
@@ -73,11 +74,12 @@ class AcceptedRun(ApiResponse[ExportRunSummary]):
     tags=_TAGS,
     status_code=202,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=needs(KeyScope.READ) | documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[409, 410, 422]),
 )
 async def create_export(
     data: JSONBody[CreateExport],
     found: Provided[Dataset],
+    access: Provided[RowAccess],
     exports: Provided[ManageExports],
     granted: Provided[GrantedDatasets],
     principal: Provided[Principal],
@@ -91,7 +93,7 @@ async def create_export(
     if data.schedule is not None:
         granted.manage(found)
         refuse_suspended(principal, KeyScope.MANAGE)
-    definition, start = export_definition(data), export_start(data)
+    definition, start = export_definition(data, access), export_start(data)
 
     def create() -> AcceptedExport:
         export = exports.create(found, definition, start, actor=principal.actor)
@@ -106,16 +108,19 @@ async def create_export(
     operation_id="list_exports",
     summary="List exports",
     tags=_TAGS,
-    opt=needs(KeyScope.READ),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def list_exports(
     options: Provided[ListExportsOptions],
     found: Provided[Dataset],
+    access: Provided[RowAccess],
     exports: Provided[ManageExports],
     threads: Provided[Threads],
 ) -> ExportPage:
     """Lists the exports of a dataset, also those that have ended."""
-    page = await threads.run(exports.list, found, page_size=options.page_size, page_token=options.page_token)
+    page = await threads.run(
+        exports.list, found, access, page_size=options.page_size, page_token=options.page_token
+    )
     return ExportPage(items=[export_response(each) for each in page.items], next_page_token=page.next_token)
 
 
@@ -124,7 +129,7 @@ async def list_exports(
     operation_id="get_export",
     summary="Get an export",
     tags=_TAGS,
-    opt=needs(KeyScope.READ),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def get_export(
     export: ExportId,
@@ -142,7 +147,7 @@ async def get_export(
     operation_id="change_export",
     summary="Pause or resume an export, or change its schedule",
     tags=_TAGS,
-    opt=needs(KeyScope.MANAGE) | documented(problems=[409, 410]),
+    opt=needs(KeyScope.MANAGE, in_part=True) | documented(problems=[409, 410]),
 )
 async def change_export(
     export: ExportId,
@@ -164,7 +169,8 @@ async def change_export(
     operation_id="delete_export",
     summary="Delete an export",
     tags=_TAGS,
-    opt=needs(KeyScope.MANAGE) | documented(description="The export, its runs and their files are deleted."),
+    opt=needs(KeyScope.MANAGE, in_part=True)
+    | documented(description="The export, its runs and their files are deleted."),
 )
 async def delete_export(
     export: ExportId,
@@ -182,7 +188,7 @@ async def delete_export(
     summary="Run an export now",
     tags=_TAGS,
     status_code=202,
-    opt=needs(KeyScope.MANAGE) | documented(problems=[410]),
+    opt=needs(KeyScope.MANAGE, in_part=True) | documented(problems=[410]),
 )
 async def start_export_run(
     export: ExportId,
@@ -211,7 +217,7 @@ async def start_export_run(
     operation_id="list_export_runs",
     summary="List the runs of an export",
     tags=_TAGS,
-    opt=needs(KeyScope.READ),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def list_export_runs(
     export: ExportId,
@@ -236,7 +242,7 @@ async def list_export_runs(
     operation_id="get_export_run",
     summary="Get a run of an export with its manifest",
     tags=_TAGS,
-    opt=needs(KeyScope.READ) | documented(problems=[400]),
+    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[400]),
 )
 async def get_export_run(
     export: ExportId,

@@ -37,7 +37,7 @@ FileName: TypeAlias = Annotated[str, PathParameter(description="The name of a fi
     operation_id="download_export_file",
     summary="Download a file of an export",
     tags=_TAGS,
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(description="The file.", content=_CONTENT, statuses=FILE_STATUSES, problems=[416]),
 )
 async def download_export_file(
@@ -62,7 +62,7 @@ async def download_export_file(
     operation_id="check_export_file",
     summary="Check a file of an export",
     tags=_TAGS,
-    opt=needs(KeyScope.READ) | documented(description="The file exists.", headers=FILE_HEADERS),
+    opt=needs(KeyScope.READ, in_part=True) | documented(description="The file exists.", headers=FILE_HEADERS),
 )
 async def check_export_file(
     export: ExportId,

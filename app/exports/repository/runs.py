@@ -75,7 +75,7 @@ def _begin(
     job = NewJob(
         id=new.job_id,
         dataset_id=export.dataset_id,
-        request=ExportTask(export_id=export.id, number=number),
+        request=ExportTask(export_id=export.id, number=number, access=export.definition.access),
         idempotency_key=new.idempotency_key,
         request_hash=new.request_hash,
         actor=new.actor,

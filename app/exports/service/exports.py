@@ -27,6 +27,7 @@ from app.format.errors import CorruptFile, NoFeed
 from app.format.identifiers import new_id
 from app.format.result_file import RunFile
 from app.paging import Page
+from app.sql.conditions.row_access import RowAccess
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +48,8 @@ class ManageExports:
     ) -> Export:
         """Adds an export and starts its first run, unless there is no change yet.
 
-        Raises InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
+        Raises InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired, MaskedColumn,
+        GrantNotApplicable, RestrictedGrant.
         """
         _check(dataset, definition)
         new = NewExport(
@@ -66,9 +68,10 @@ class ManageExports:
         """Raises NotFound."""
         return self.exports.get(tenant_id, export_id)
 
-    def list(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
-        """Export items, the latest first."""
-        return self.exports.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
+    def list(self, dataset: Dataset, access: RowAccess, *, page_size: int, page_token: str | None) -> Page:
+        """Export items, the latest first, without those that show what the access does not."""
+        page = self.exports.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
+        return page.filtered(lambda export: export.definition.access.within(access))
 
     def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
         """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired."""
@@ -128,4 +131,5 @@ def _check(dataset: Dataset, definition: ExportDefinition) -> None:
         columns=definition.columns,
         where=definition.where,
         partitions=definition.partitions,
+        access=definition.access,
     )

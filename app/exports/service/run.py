@@ -109,6 +109,7 @@ def _spec(dataset: Dataset, definition: ExportDefinition) -> ExportSpec:
         columns=definition.columns,
         where=definition.where,
         partitions=definition.partitions,
+        access=definition.access,
         target_bytes=definition.target_bytes,
     )
 

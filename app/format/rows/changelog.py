@@ -42,12 +42,34 @@ def complete_pairs(
 
     The changes are of one changelog file, by offset; some may be missing between them.
     """
-    pairs = (ops[:-1] == Op.CORRECT_FROM) & (ops[1:] == Op.CORRECT_TO) & (np.diff(offsets) == 1)
+    pairs = _pairs(offsets, ops)
     either = pairs & (chosen[:-1] | chosen[1:])
     complete = chosen.copy()
     complete[:-1] |= either
     complete[1:] |= either
     return complete
+
+
+def without_hidden_halves(
+    offsets: npt.NDArray[np.int64], ops: npt.NDArray[np.uint8], visible: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.uint8]:
+    """The ops for a reader that sees some of the changes only; the arrays are those of `complete_pairs`.
+
+    A -C whose +C is hidden takes its row out of what the reader sees: -R. A +C whose -C is hidden adds its row: +A. So
+    the visible changes fold to the visible rows.
+    """
+    pairs = _pairs(offsets, ops)
+    seen = ops.copy()
+    seen[:-1][pairs & ~visible[1:]] = Op.RETRACT
+    seen[1:][pairs & ~visible[:-1]] = Op.APPEND
+    return seen
+
+
+def _pairs(offsets: npt.NDArray[np.int64], ops: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Whether each change but the last is a -C that its +C directly follows."""
+    pairs: npt.NDArray[np.bool_] = (ops[:-1] == Op.CORRECT_FROM) & (ops[1:] == Op.CORRECT_TO)
+    pairs &= np.diff(offsets) == 1
+    return pairs
 
 
 def fold(changes: Iterable[tuple[int, dict[str, Any]]], key: Sequence[str]) -> list[dict[str, Any]]:

@@ -103,6 +103,8 @@ def _parameters(
         for name, field in _fields(handler.parsed_fn_signature.parameters, providers)
         if type(field.kwarg_definition) in _IN
     ]
+    # Two providers may read the same one.
+    found = list({(each["in"], each["name"]): each for each in found}.values())
     # Generated functions take what is in the path by position, in its order.
     (path,) = handler.paths
     found.sort(key=lambda each: path.find(f"{{{each['name']}:") if each["in"] == "path" else len(path))

@@ -59,7 +59,7 @@ async def list_jobs(
     operation_id="get_job",
     summary="Get a job, or wait for it",
     tags=_TAGS,
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(
         description="The job as it stands.",
         headers={
@@ -96,7 +96,7 @@ async def get_job(
     operation_id="follow_job",
     summary="Follow a job",
     tags=_TAGS,
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(description="Server-sent events `state`, each with the job.", content={EVENT_STREAM: TEXT}),
 )
 async def follow_job(

@@ -34,14 +34,17 @@ class Jobs:
     ) -> Page:
         """Job items of granted datasets, the newest first; of the dataset with this id or name, unless None.
 
+        Of a dataset that the principal sees in part, those that show no more than it sees.
+
         Raises NotFound, InvalidRequest for an unknown page token.
         """
         tenant_id = granted.principal.tenant_id
         if reference is not None:
-            dataset = granted.get(tenant_id, reference)
+            dataset, _ = granted.seen(tenant_id, reference)
             wanted = msgspec.structs.replace(wanted, dataset_id=dataset.id)
         wanted = msgspec.structs.replace(wanted, datasets=granted.principal.patterns(granted.scope))
-        return self.store.page(tenant_id, wanted, page_size=page_size, page_token=page_token)
+        page = self.store.page(tenant_id, wanted, page_size=page_size, page_token=page_token)
+        return page.filtered(lambda job: granted.shows(job.dataset_id, job.access))
 
     def cancel(self, granted: GrantedDatasets, job_id: str) -> Job:
         """Ends a queued or running job, with the others of its transaction, whose datasets must be granted too.

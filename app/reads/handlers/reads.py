@@ -15,6 +15,7 @@ from app.http.openapi.operation_docs import documented
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.reads.jobs import CreateRead
 from app.reads.service.jobs import ReadJobs
+from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope
 
 _TAGS: Final = ["reads"]
@@ -30,10 +31,11 @@ _DEFAULTS: Final = CreateRead()
     status_code=202,
     request_max_body_size=_BODY_BYTES_MAX,
     # It changes nothing.
-    opt=needs(KeyScope.READ) | documented(problems=[410]),
+    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[410]),
 )
 async def create_read(
     found: Provided[Dataset],
+    access: Provided[RowAccess],
     read_jobs: Provided[ReadJobs],
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateRead] = _DEFAULTS,
@@ -43,4 +45,4 @@ async def create_read(
     The version is determined now, and kept while it is read. `GET /jobs/{id}/result` returns the rows once the job has
     succeeded.
     """
-    return await acceptance.accept(found, partial(read_jobs.start, found, data))
+    return await acceptance.accept(found, partial(read_jobs.start, found, data, access))

@@ -50,7 +50,7 @@ _RESULT: Final[Mapping[str, Any]] = {
     operation_id="get_result",
     summary="Get the result of a read job",
     tags=_TAGS,
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(
         description="The rows, or links to the files that have them.",
         content=_RESULT,
@@ -100,7 +100,7 @@ async def get_result(
     operation_id="download_result_file",
     summary="Download a file of a result",
     tags=_TAGS,
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(description="The file.", content=_FILE, statuses=FILE_STATUSES, problems=[409, 410, 416]),
 )
 async def download_result_file(
@@ -123,7 +123,7 @@ async def download_result_file(
     operation_id="check_result_file",
     summary="Get the headers of a file of a result",
     tags=_TAGS,
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(description="The file exists.", headers=FILE_HEADERS, problems=[409, 410]),
 )
 async def check_result_file(

@@ -19,6 +19,7 @@ from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.threads import Threads
 from app.reads.service.rows import ReadTable, RowQuery
 from app.reads.values import RowPage
+from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope
 
 
@@ -40,7 +41,7 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
     operation_id="read_rows",
     summary="Read rows of the table",
     tags=["rows"],
-    opt=needs(KeyScope.READ)
+    opt=needs(KeyScope.READ, in_part=True)
     | documented(
         description="A page of rows.",
         content={JSON: RowsPage, NDJSON: TEXT, ARROW_STREAM: BINARY},
@@ -56,11 +57,12 @@ async def read_rows(
     media_type: Provided[str],
     options: Provided[RowQuery],
     found: Provided[Dataset],
+    access: Provided[RowAccess],
     read_table: Provided[ReadTable],
     threads: Provided[Threads],
 ) -> ApiResponse[bytes]:
     """Reads rows of the table now or back in time, without a job."""
-    page = await threads.run(read_table.page, found, options)
+    page = await threads.run(read_table.page, found, options, access)
     content = await threads.run(partial(_ENCODERS[media_type], page))
     headers = {"Headwater-Version": str(page.version), "Headwater-Schema-Id": str(page.schema_id)}
     if page.next_page_token is not None:

@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from app.catalog.values import Dataset
+from app.changelog.change_selection import check_feed_access
 from app.changes.ports import ChangelogIndex
 from app.files.ports import ObjectStorage
 from app.format.dataset import ChangelogProducer
@@ -33,7 +34,9 @@ from app.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.jobs.values import Accepted, Job, JobKind, JobState
 from app.reads.content import JoinedContent
 from app.reads.jobs import CreateRead, ReadResult, ReadResults
+from app.sql.conditions.bound_access import bind_access
 from app.sql.conditions.parse import parse_filter
+from app.sql.conditions.row_access import RowAccess
 from app.timeline.ports import VersionReader
 from app.versions.service.versions import VersionOf
 
@@ -55,24 +58,30 @@ class ReadJobs:
     keep_seconds: float
 
     def start(
-        self, dataset: Dataset, new: CreateRead, idempotency_key: str | None, actor: str | None
+        self,
+        dataset: Dataset,
+        new: CreateRead,
+        access: RowAccess,
+        idempotency_key: str | None,
+        actor: str | None,
     ) -> Accepted:
-        """A job that reads a version or a range of versions, which are determined now.
+        """A job that reads what the access shows of a version or a range of versions, which are determined now.
 
         Raises InvalidRequest, InvalidFilter, NotFound, VersionExpired, NoCommits, NoFeed, OffsetExpired,
-        IdempotencyMismatch.
+        IdempotencyMismatch, MaskedColumn, GrantNotApplicable, RestrictedGrant.
         """
+        text = msgspec.json.encode(new).decode()
         identity = RequestIdentity(
             # The request itself: a retry reads the version that the first try determined.
-            text=msgspec.json.encode(new).decode(),
+            text=f"{text} {msgspec.json.encode(access).decode()}" if access.restricted else text,
             idempotency_key=idempotency_key,
             actor=actor,
         )
         return self.requests.replayed(dataset, identity) or self.requests.accept(
-            dataset, self._task(dataset, new), identity
+            dataset, self._task(dataset, new, access), identity
         )
 
-    def _task(self, dataset: Dataset, new: CreateRead) -> ReadTask:
+    def _task(self, dataset: Dataset, new: CreateRead, access: RowAccess) -> ReadTask:
         incremental = new.query is ReadQuery.INCREMENTAL
         _refuse(new, _OF_VERSIONS if incremental else _OF_RANGES)
         if incremental:
@@ -80,7 +89,7 @@ class ReadJobs:
         else:
             begin = None
             version = self.versions.find(dataset, version=new.version, as_of=new.as_of, tag=new.tag)
-        self._check(dataset, new, None if incremental else version)
+        self._check(dataset, new, access, None if incremental else version)
         return ReadTask(
             query=new.query,
             version=version,
@@ -92,6 +101,7 @@ class ReadJobs:
             partitions=new.partitions,
             order_by=new.order_by,
             limit=new.limit,
+            access=access,
         )
 
     def result(self, job: Job) -> tuple[ReadResult, list[RunFile]]:
@@ -193,10 +203,10 @@ class ReadJobs:
             )
         return version
 
-    def _check(self, dataset: Dataset, new: CreateRead, version: int | None) -> None:
+    def _check(self, dataset: Dataset, new: CreateRead, access: RowAccess, version: int | None) -> None:
         """Checks columns, filter and order against the schema of a version; None for the latest.
 
-        Raises InvalidRequest, InvalidFilter.
+        Raises InvalidRequest, InvalidFilter, MaskedColumn, GrantNotApplicable, RestrictedGrant.
         """
         definition = dataset.definition
         if version not in (None, dataset.version) and definition.schema.id != 1:
@@ -206,8 +216,13 @@ class ReadJobs:
         projection(definition.schema, new.columns)
         check_partitions(definition, new.partitions)
         check_order(definition.schema, new.order_by)
-        if new.where is not None:
-            parse_filter(new.where, definition.schema)
+        where = None if new.where is None else parse_filter(new.where, definition.schema)
+        bound = bind_access(access, dataset.definition.schema, definition.schema)
+        bound.selecting(where)
+        bound.check_partitions(definition, new.partitions)
+        bound.refuse_masked([each.column for each in new.order_by], "order_by")
+        if new.query is ReadQuery.INCREMENTAL:
+            check_feed_access(definition, access)
 
 
 def _refuse(new: CreateRead, names: tuple[str, ...]) -> None:

@@ -22,6 +22,7 @@ from app.codecs.meta_on_read import (
     CORRECTED_VERSION_FIELD,
     META_ON_READ,
     META_SOURCES,
+    RECORD_KEY_FIELD,
     meta_on_read,
     versions_of,
 )
@@ -30,16 +31,19 @@ from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.definition.evolution import under_schema
 from app.format.errors import FieldError, InvalidRequest, VersionExpired
 from app.format.file_group import FileKind
-from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
+from app.format.partition.fields import partition_sources
+from app.format.rows.meta_columns import FILE_NAME_FIELD, META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
 from app.format.rows.projection import check_partitions, projection
 from app.format.rows.row_sizes import row_bytes
 from app.format.schema.schema import Schema
 from app.paging import PageTokens, unknown_token
 from app.reads.ports import TableReaderPort
 from app.reads.values import RowPage
+from app.sql.conditions.bound_access import BoundAccess, bind_access
 from app.sql.conditions.evaluate import matches
 from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.prune import Sought
+from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.sql.conditions.tree import Filter
 from app.timeline.ports import VersionReader
 from app.timeline.service.version_pins import expired_if_missing
@@ -97,11 +101,16 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RowPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """A position among the rows of a version: a live row of a file group. Groups are ordered by name."""
+    """A position among the rows of a version: a live row of a file group. Groups are ordered by name.
+
+    `number`: in tokens of a reader that sees a part of the dataset, the place of the group among all groups of the
+    version, instead of its name, which has values of rows that may be hidden.
+    """
 
     version: Annotated[int, msgspec.Meta(ge=0)]
     file_group: str = msgspec.field(name="group")
     row: Annotated[int, msgspec.Meta(ge=0)]
+    number: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,33 +124,38 @@ class ReadTable:
     corrections: ReadCorrections
     bytes_max: int = PAGE_BYTES_MAX
 
-    def page(self, dataset: Dataset, query: RowQuery) -> RowPage:
-        """At most `limit` rows. The first page determines the version, which is part of its token.
+    def page(self, dataset: Dataset, query: RowQuery, access: RowAccess = EVERYTHING) -> RowPage:
+        """At most `limit` of the rows that the access shows. The first page determines the version, which is part of
+        its token.
 
         Rows have no particular order, but the same each time for a version. A page also ends before `bytes_max` bytes,
         and after `SCANNED_ROWS_MAX` scanned rows, however few of them are selected.
 
-        Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name), and with
-        `corrected_since` OffsetExpired if the feed no longer goes back to the version.
+        Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name),
+        MaskedColumn, GrantNotApplicable, and with `corrected_since` OffsetExpired if the feed no longer goes back to
+        the version.
         """
         position = self._start(dataset, query)
         try:
             with expired_if_missing(
                 self.versions.leases, dataset.tenant_id, [(dataset.id, position.version)]
             ):
-                return self._page(dataset, query, position)
+                return self._page(dataset, query, position, access)
         except VersionExpired:
             if any(
                 choice is not None for choice in (query.version, query.as_of, query.tag, query.page_token)
             ):
                 raise
         # The version was the latest when the page began, and has expired since.
-        return self.page(self.catalog.get(dataset.tenant_id, dataset.id), query)
+        return self.page(self.catalog.get(dataset.tenant_id, dataset.id), query, access)
 
-    def _page(self, dataset: Dataset, query: RowQuery, position: _RowPosition) -> RowPage:
+    def _page(self, dataset: Dataset, query: RowQuery, position: _RowPosition, access: RowAccess) -> RowPage:
         definition = self._definition(dataset, position.version)
-        selection = _row_selection(definition, query)
+        bound = bind_access(access, dataset.definition.schema, definition.schema)
+        selection = _row_selection(definition, query, bound)
         live = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)
+        groups = sorted({file.file_group for file in live}) if access.restricted else None
+        position = _with_name(position, groups)
         if query.query_type is QueryType.READ_OPTIMIZED:
             live = [file for file in live if file.kind is FileKind.BASE]
         scans = plan_read(definition, live, where=selection.where, partitions=selection.partitions)
@@ -150,7 +164,9 @@ class ReadTable:
             rows=self._shown(dataset, selection, position.version, rows),
             version=position.version,
             schema_id=selection.shown.id,
-            next_page_token=None if following is None else _encode(dataset, query, following),
+            next_page_token=None
+            if following is None
+            else _encode(dataset, query, _without_name(following, groups)),
         )
 
     def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
@@ -223,13 +239,15 @@ class ReadTable:
 
     def _shown(self, dataset: Dataset, selection: _RowSelection, version: int, rows: pa.Table) -> pa.Table:
         """The rows with the requested columns, in their order."""
-        shown = rows.select(selection.shown.names())
+        shown = selection.access.shown(rows.select(selection.shown.names()))
         if selection.meta:
             versions = versions_of(rows)
             times = self.timeline.commit_times(dataset.tenant_id, dataset.id, versions) if versions else {}
             columns = meta_on_read(rows, selection.definition.record_key, times)
             for field in META_ON_READ:
-                shown = shown.append_column(field, columns[field.name])
+                hidden = selection.access.hides_any(selection.sources_of(field.name))
+                column = pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
+                shown = shown.append_column(field, column if hidden else columns[field.name])
         if selection.corrected_since:
             shown = self._with_corrections(dataset, version, shown, rows.column(OFFSET_COLUMN).to_pylist())
         return shown
@@ -264,6 +282,15 @@ class _RowSelection:
     partitions: tuple[str, ...] | None
     meta: bool
     corrected_since: bool
+    access: BoundAccess
+
+    def sources_of(self, meta_column: str) -> Sequence[str]:
+        """The columns whose values a meta column repeats."""
+        if meta_column == RECORD_KEY_FIELD.name:
+            return self.definition.record_key
+        if meta_column in (PARTITION_FIELD.name, FILE_NAME_FIELD.name):
+            return partition_sources(self.definition)
+        return ()
 
     @property
     def selects(self) -> bool:
@@ -287,12 +314,13 @@ class _RowSelection:
         return np.flatnonzero(selected)
 
 
-def _row_selection(definition: DatasetDefinition, query: RowQuery) -> _RowSelection:
-    """Raises InvalidRequest, InvalidFilter."""
+def _row_selection(definition: DatasetDefinition, query: RowQuery, access: BoundAccess) -> _RowSelection:
+    """Raises InvalidRequest, InvalidFilter, MaskedColumn."""
     schema = definition.schema
     shown = projection(schema, query.columns)
-    where = None if query.where is None else parse_filter(query.where, schema)
+    where = access.selecting(None if query.where is None else parse_filter(query.where, schema))
     check_partitions(definition, query.partitions)
+    access.check_partitions(definition, query.partitions)
     wanted = {
         *shown.names(),
         *(where.columns() if where else ()),
@@ -307,6 +335,7 @@ def _row_selection(definition: DatasetDefinition, query: RowQuery) -> _RowSelect
         partitions=query.partitions,
         meta=query.meta,
         corrected_since=query.corrected_since,
+        access=access,
     )
     if selection.by_row and not query.meta:
         return replace(selection, read=selection.read.append(PARTITION_FIELD))
@@ -347,6 +376,23 @@ def _taken(rows: pa.Table, chosen: npt.NDArray[np.int64]) -> pa.Table:
 def _tokens(dataset: Dataset, query: RowQuery) -> PageTokens:
     """The tokens of the rows that a query selects. It may return other columns of them on each page."""
     return PageTokens("rows", dataset.id, query.query_type, query.where, query.partitions)
+
+
+def _without_name(position: _RowPosition, groups: Sequence[str] | None) -> _RowPosition:
+    """The position for a token. `groups`: the names of all groups of the version; None if the reader may see them."""
+    if groups is None:
+        return position
+    return msgspec.structs.replace(position, file_group="", number=groups.index(position.file_group))
+
+
+def _with_name(position: _RowPosition, groups: Sequence[str] | None) -> _RowPosition:
+    """The position of a token. Raises InvalidRequest for a token of a reader with another access."""
+    if groups is None and position.number is None:
+        return position
+    if groups is None or position.file_group or (position.number or 0) >= max(len(groups), 1):
+        raise unknown_token()
+    name = "" if position.number is None else groups[position.number]
+    return msgspec.structs.replace(position, file_group=name, number=None)
 
 
 def _encode(dataset: Dataset, query: RowQuery, position: _RowPosition) -> str:

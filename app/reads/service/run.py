@@ -23,6 +23,7 @@ from app.format.paths import dataset_prefix, read_folder
 from app.format.result_file import ExportedFile, RunFile
 from app.format.rows.projection import projection
 from app.format.rows.read_order import cut_ranges
+from app.format.schema.schema import Schema
 from app.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.jobs.values import Job
 from app.reads.jobs import FinishedRead, ReadEngine, ReadResult, ReadResults, ReadSchema, described
@@ -37,6 +38,7 @@ from app.reads.tasks import (
     shortened,
     table_sources,
 )
+from app.sql.conditions.bound_access import bind_access
 from app.sql.conditions.parse import parse_filter
 from app.timeline.ports import VersionReader
 from app.timeline.service.version_pins import VersionPins
@@ -70,11 +72,11 @@ class RunReads:
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         folder = read_folder(dataset_prefix(job.tenant_id, job.dataset_id), job.id, job.epoch)
         if task.query is ReadQuery.INCREMENTAL:
-            spec = _spec(dataset.definition, task)
+            spec = _spec(dataset.definition, task, dataset.definition.schema)
             files = self._read(spec, self._changed(dataset, task, spec), task, folder, tag)
         else:
             with self.pins.pin(job.tenant_id, [(job.dataset_id, task.version)], tag):
-                spec = _spec(self._definition(dataset, task.version), task)
+                spec = _spec(self._definition(dataset, task.version), task, dataset.definition.schema)
                 files = self._read(spec, self._table(dataset, task, spec), task, folder, tag)
         finished = FinishedRead(
             dataset_id=job.dataset_id,
@@ -118,6 +120,7 @@ class RunReads:
             where=task.where,
             partitions=task.partitions,
             target_bytes=spec.target_bytes,
+            access=task.access,
         )
         parts = export_parts(
             exported, segments, since=since, until=until, earliest=bounds.earliest, prefix=""
@@ -176,16 +179,20 @@ class RunReads:
         )
 
 
-def _spec(definition: DatasetDefinition, task: ReadTask) -> ReadSpec:
-    """Raises InvalidRequest, InvalidFilter."""
+def _spec(definition: DatasetDefinition, task: ReadTask, latest: Schema) -> ReadSpec:
+    """`latest`: the present schema. Raises InvalidRequest, InvalidFilter, MaskedColumn, GrantNotApplicable."""
+    bound = bind_access(task.access, latest, definition.schema)
+    bound.check_partitions(definition, task.partitions)
+    bound.refuse_masked([each.column for each in task.order_by], "order_by")
     return ReadSpec(
         dataset=definition,
         columns=tuple(projection(definition.schema, task.columns).names()),
-        where=None if task.where is None else parse_filter(task.where, definition.schema),
+        where=bound.selecting(None if task.where is None else parse_filter(task.where, definition.schema)),
         partitions=task.partitions,
         order_by=task.order_by,
         format=FileFormat(task.format),
         target_bytes=DEFAULT_TARGET_BYTES,
+        masked=tuple(sorted(bound.masked)),
     )
 
 

@@ -7,6 +7,8 @@ literals    a literal as a value of a column's type, exactly
 tree        the `Filter` and its conditions: plain values that travel to tasks
 evaluate    which rows of a table match
 prune       whether any row, or every row, of a file can match, from the bounds of its columns
+row_access  which rows and columns a reader may see: the texts of conditions, and names
+bound_access  a `RowAccess` with a meaning for one schema
 
 >>> from app.format.schema.schema import Field, Schema
 >>> from app.sql.conditions.parse import parse_filter

@@ -12,6 +12,7 @@ from app.sql.conditions.language import CONDITIONS
 from app.sql.conditions.tree import Filter
 from app.sql.expression_parser import ExpressionParser
 from app.sql.lexer import Token, TokenKind
+from app.sql.syntax import Expression
 
 _TIGHT_BEFORE: Final = frozenset({")", ",", "."})
 _TIGHT_AFTER: Final = frozenset({"(", ".", "-", "X"})
@@ -19,12 +20,22 @@ _TIGHT_AFTER: Final = frozenset({"(", ".", "-", "X"})
 
 def parse_filter(text: str, schema: Schema) -> Filter:
     """The filter that `text` describes for rows of `schema`. Raises InvalidFilter."""
+    parser, expression = _parsed(text)
+    return Filter(root=ConditionBinder(text, schema).condition(expression), text=_canonical(parser.tokens))
+
+
+def check_syntax(text: str) -> None:
+    """Raises InvalidFilter for a text that is not a condition, whatever the schema."""
+    _parsed(text)
+
+
+def _parsed(text: str) -> tuple[ExpressionParser, Expression]:
     parser = ExpressionParser(text, CONDITIONS)
     if parser.here.kind is TokenKind.END:
         raise CONDITIONS.invalid(text, 0, "the filter is empty", "a condition")
     expression = parser.expression()
     parser.end("AND, OR or the end of the filter")
-    return Filter(root=ConditionBinder(text, schema).condition(expression), text=_canonical(parser.tokens))
+    return parser, expression
 
 
 def _canonical(tokens: Sequence[Token]) -> str:

@@ -76,7 +76,7 @@ def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHa
         summary=f"List {word}s",
         description=description.list,
         tags=tags,
-        opt=needs(KeyScope.READ),
+        opt=needs(KeyScope.READ, in_part=True),
     )
     async def list_(
         options: Provided[PageOptions],
@@ -95,7 +95,7 @@ def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHa
         summary=f"Get a {word}",
         description=f"Returns the version that a {word} names, and when the name expires.",
         tags=tags,
-        opt=needs(KeyScope.READ),
+        opt=needs(KeyScope.READ, in_part=True),
     )
     async def get_one(
         name: VersionName,

@@ -72,13 +72,14 @@ class DerivedViews:
         return self.views.get(tenant_id, reference)
 
     def list(self, principal: Principal, *, page_size: int, page_token: str | None) -> Page:
-        """The views that the principal may read, by name."""
-        return self.views.list(
+        """The views that the principal may read, by name, without those of which it sees a part only."""
+        page = self.views.list(
             principal.tenant_id,
             page_size=page_size,
             page_token=page_token,
             patterns=principal.patterns(KeyScope.READ),
         )
+        return page.filtered(lambda view: not principal.access(view.dataset.definition.name).restricted)
 
     def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
         """Pauses or resumes the refreshes of a view. Raises NotFound, PreconditionFailed."""

@@ -30,7 +30,7 @@ DeliveryId: TypeAlias = Annotated[str, PathParameter(description="The id of a me
     operation_id="list_webhook_deliveries",
     summary="List the messages of a webhook",
     tags=_TAGS,
-    opt=needs(KeyScope.READ),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def list_webhook_deliveries(
     webhook: WebhookId,
@@ -56,7 +56,7 @@ async def list_webhook_deliveries(
     operation_id="get_webhook_delivery",
     summary="Get a message of a webhook",
     tags=_TAGS,
-    opt=needs(KeyScope.READ),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def get_webhook_delivery(
     webhook: WebhookId,
@@ -75,7 +75,7 @@ async def get_webhook_delivery(
     summary="Send a message again",
     tags=_TAGS,
     status_code=202,
-    opt=needs(KeyScope.MANAGE),
+    opt=needs(KeyScope.MANAGE, in_part=True),
 )
 async def redeliver_webhook_delivery(
     webhook: WebhookId,
@@ -94,7 +94,7 @@ async def redeliver_webhook_delivery(
     summary="Send all dead messages again",
     tags=_TAGS,
     status_code=202,
-    opt=needs(KeyScope.MANAGE),
+    opt=needs(KeyScope.MANAGE, in_part=True),
 )
 async def redeliver_dead_webhook_deliveries(
     webhook: WebhookId,

@@ -63,8 +63,8 @@ async def create_webhook(
     new = registration(data)
 
     def create() -> Created[WebhookWithSecret]:
-        dataset = granted.get(principal.tenant_id, data.dataset)
-        made, secret = webhooks.create(dataset, new)
+        dataset, access = granted.seen(principal.tenant_id, data.dataset)
+        made, secret = webhooks.create(dataset, new, access)
         return Created(webhook_with_secret(made, secret), path=webhook_path(made.id), revision=made.revision)
 
     # The URL is resolved, which may take long.
@@ -100,7 +100,7 @@ async def list_webhooks(
     operation_id="get_webhook",
     summary="Get a webhook",
     tags=_TAGS,
-    opt=needs(KeyScope.READ),
+    opt=needs(KeyScope.READ, in_part=True),
 )
 async def get_webhook(
     webhook: WebhookId,
@@ -119,7 +119,7 @@ async def get_webhook(
     summary="Change, pause or resume a webhook",
     tags=_TAGS,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=needs(KeyScope.MANAGE) | documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.MANAGE, in_part=True) | documented(problems=[409, 410, 422]),
 )
 async def change_webhook(
     webhook: WebhookId,
@@ -150,7 +150,7 @@ async def change_webhook(
     operation_id="delete_webhook",
     summary="Delete a webhook",
     tags=_TAGS,
-    opt=needs(KeyScope.MANAGE),
+    opt=needs(KeyScope.MANAGE, in_part=True),
 )
 async def delete_webhook(
     webhook: WebhookId,
@@ -169,7 +169,7 @@ async def delete_webhook(
     summary="Rotate the secret of a webhook",
     tags=_TAGS,
     status_code=200,
-    opt=needs(KeyScope.MANAGE),
+    opt=needs(KeyScope.MANAGE, in_part=True),
 )
 async def rotate_webhook_secret(
     webhook: WebhookId,
@@ -188,7 +188,7 @@ async def rotate_webhook_secret(
     summary="Send a test message",
     tags=_TAGS,
     status_code=200,
-    opt=needs(KeyScope.MANAGE),
+    opt=needs(KeyScope.MANAGE, in_part=True),
 )
 async def try_webhook(
     webhook: WebhookId,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+import msgspec
+
 from app.catalog.ports import DatasetLookup
 from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
@@ -18,6 +20,8 @@ from app.format.dataset import ChangelogProducer
 from app.format.errors import FieldError, NoFeed, PreconditionFailed
 from app.format.identifiers import new_id
 from app.paging import Page
+from app.sql.conditions.row_access import EVERYTHING, RowAccess
+from app.tenants.values import seen_in_part
 from app.webhooks.repository.webhooks import WebhookStore
 from app.webhooks.sender import HttpSender
 from app.webhooks.service.message import test_body
@@ -49,8 +53,10 @@ class Webhooks:
     sender: HttpSender
     wake: Callable[[], None]
 
-    def create(self, dataset: Dataset, new: Registration) -> tuple[Webhook, str]:
-        """The webhook and its secret, which is not returned again.
+    def create(
+        self, dataset: Dataset, new: Registration, access: RowAccess = EVERYTHING
+    ) -> tuple[Webhook, str]:
+        """The webhook and its secret, which is not returned again. It sends what the access shows, for ever.
 
         Raises InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
         """
@@ -60,12 +66,14 @@ class Webhooks:
         except ValueError as error:
             raise _invalid("/secret", str(error)) from None
         _check_start(new.definition, new.since)
-        self._check(dataset, new.definition, new.max_lag)
+        shown = msgspec.structs.replace(new.definition.delivery_format, access=access)
+        definition = msgspec.structs.replace(new.definition, delivery_format=shown)
+        self._check(dataset, definition, new.max_lag)
         webhook = self.index.add(
             dataset.tenant_id,
             new_id(),
             dataset.id,
-            new.definition,
+            definition,
             secret,
             since=new.since,
             max_lag=new.max_lag,
@@ -80,15 +88,19 @@ class Webhooks:
     def list(
         self, granted: GrantedDatasets, reference: str | None, *, page_size: int, page_token: str | None
     ) -> Page:
-        """Webhook items of granted datasets, the newest first; of one dataset, unless None. Raises NotFound."""
+        """Webhook items of granted datasets, the newest first; of one dataset, unless None. Raises NotFound.
+
+        Of a dataset that the principal sees in part, those that send no more than it sees.
+        """
         tenant_id = granted.principal.tenant_id
-        return self.index.list(
+        page = self.index.list(
             tenant_id,
-            None if reference is None else granted.get(tenant_id, reference).id,
+            None if reference is None else granted.seen(tenant_id, reference)[0].id,
             page_size=page_size,
             page_token=page_token,
             patterns=granted.principal.patterns(granted.scope),
         )
+        return page.filtered(lambda webhook: granted.shows(webhook.dataset_id, webhook.access))
 
     def change(
         self,
@@ -199,6 +211,9 @@ def _check_partitions(dataset: Dataset, delivery_format: DeliveryFormat, max_lag
         specified.append("max_lag")
     if specified:
         raise _invalid(f"/{specified[0]}", "this is of changes; leave it out, or let `events` be changes")
+    if delivery_format.access.restricted:
+        # The paths of partitions have values of all rows.
+        raise seen_in_part(dataset.definition.name)
 
 
 def _check_delivery_format(dataset: Dataset, delivery_format: DeliveryFormat) -> None:
@@ -210,6 +225,7 @@ def _check_delivery_format(dataset: Dataset, delivery_format: DeliveryFormat) ->
         columns=delivery_format.columns,
         where=delivery_format.where,
         partitions=delivery_format.partitions,
+        access=delivery_format.access,
     )
 
 

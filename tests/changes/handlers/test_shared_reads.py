@@ -14,6 +14,7 @@ from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.format.errors import NotFound, OffsetAhead, Unavailable
 from app.http.threads import Threads
 from app.http.waiting import shared_polls
+from app.sql.conditions.row_access import RowAccess
 from tests.support.stored_feed import DATASET
 from tests.support.streams import CORRECTION, Counting, blocks, feed_of, serving, streamed, waiting, when
 
@@ -75,6 +76,34 @@ def test_readers_at_one_position_share_polls_and_pages(feed_in_memory):
     assert feed_in_memory.reads.calls == commits + 1
     # They come in a few waves, each of which is looked for; then there is one look for each ring.
     assert fetches.calls <= commits + READERS / 10
+
+
+def test_readers_that_see_different_rows_share_polls_and_never_a_page(feed_in_memory):
+    services, commits = feed_in_memory.services, 3
+    accesses = {RowAccess(): "rows", RowAccess(where=("n = 1",)): "none", RowAccess(masked=("k",)): "masked"}
+
+    async def read(access):
+        query = FeedQuery(limit=100, until=2 * commits, access=access)
+        return [
+            change
+            async for piece in streamed(services, query)
+            for _, change in blocks(piece.decode())
+            if change
+        ]
+
+    async def follow():
+        running = [asyncio.create_task(read(access)) for access in [*accesses] * 20]
+        for _ in range(commits - 1):
+            await when(lambda: waiting(services.head_polls) == len(running))
+            feed_in_memory.commit()
+            await when(
+                lambda: waiting(services.head_polls) == len(running) or all(map(asyncio.Task.done, running))
+            )
+        return await asyncio.gather(*running)
+
+    for access, changes in zip([*accesses] * 20, asyncio.run(follow()), strict=True):
+        assert len(changes) == (0 if accesses[access] == "none" else 2 * commits)
+        assert {change["row"]["k"] for change in changes} <= {None if accesses[access] == "masked" else "a"}
 
 
 def test_lost_notification_only_delays_and_idle_readers_share_one_poll(feed_in_memory, monkeypatch):

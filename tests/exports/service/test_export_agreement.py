@@ -21,11 +21,13 @@ from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuer
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.rows.changelog import Op
+from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.support.histories import DEFINITION, History, histories
 from tests.support.stored_feed import DATASET, Stored
 from workers.engine.read import export_handle
 
 FILTERS = [None, "n = 1", "n IS NULL OR k = 'b'", "k LIKE '%z'"]
+ACCESSES = [EVERYTHING, RowAccess(where=("n = 1",)), RowAccess(where=("n = 1", "n IS NULL OR k = 'b'"))]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -36,10 +38,17 @@ def small_steps() -> Iterator[None]:
         yield
 
 
-def pages(stored: Stored, since: int, until: int, form: ChangeForm, where: str | None) -> tuple[bytes, int]:
+def pages(
+    stored: Stored,
+    since: int,
+    until: int,
+    form: ChangeForm,
+    where: str | None,
+    access: RowAccess = EVERYTHING,
+) -> tuple[bytes, int]:
     """What pages of the range tell as NDJSON, and where they end."""
     feed = ReadChanges(catalog=stored, index=stored, reader=stored)
-    query = FeedQuery(limit=4, form=form, until=until, where=where, columns=("k", "n"))
+    query = FeedQuery(limit=4, form=form, until=until, where=where, columns=("k", "n"), access=access)
     paged = b""
     while True:
         page = feed.page(DATASET, since, query)
@@ -70,7 +79,9 @@ def exported(stored: Stored, spec: ExportSpec, since: int, until: int) -> tuple[
     return files, until - any(answer.splits_end for answer in answers)
 
 
-def spec(query: ExportQuery, form: ChangeForm, where: str | None) -> ExportSpec:
+def spec(
+    query: ExportQuery, form: ChangeForm, where: str | None, access: RowAccess = EVERYTHING
+) -> ExportSpec:
     return ExportSpec(
         dataset=DEFINITION,
         query=query,
@@ -80,6 +91,7 @@ def spec(query: ExportQuery, form: ChangeForm, where: str | None) -> ExportSpec:
         where=where,
         partitions=None,
         target_bytes=1,
+        access=access,
     )
 
 
@@ -90,35 +102,46 @@ def ranges(data: st.DataObject, history: History) -> tuple[int, int]:
 
 
 @settings(max_examples=150, deadline=None)
-@given(history=histories, data=st.data(), form=st.sampled_from(ChangeForm), where=st.sampled_from(FILTERS))
+@given(
+    history=histories,
+    data=st.data(),
+    form=st.sampled_from(ChangeForm),
+    where=st.sampled_from(FILTERS),
+    access=st.sampled_from(ACCESSES),
+)
 def test_exported_changes_equal_feed_pages(
-    history: History, data: st.DataObject, form: ChangeForm, where: str | None
+    history: History, data: st.DataObject, form: ChangeForm, where: str | None, access: RowAccess
 ) -> None:
     since, until = ranges(data, history)
     stored = Stored(history=history, earliest=data.draw(st.integers(max(since - 2, 0), since)))
-    files, end = exported(stored, spec(ExportQuery.CHANGES, form, where), since, until)
-    paged, position = pages(stored, since, until, form, where)
+    files, end = exported(stored, spec(ExportQuery.CHANGES, form, where, access), since, until)
+    paged, position = pages(stored, since, until, form, where, access)
     assert b"".join(files) == paged
     if since < until:
         assert end == position
 
 
 @settings(max_examples=100, deadline=None)
-@given(history=histories, data=st.data(), where=st.sampled_from(FILTERS))
+@given(history=histories, data=st.data(), where=st.sampled_from(FILTERS), access=st.sampled_from(ACCESSES))
 def test_incremental_rows_are_the_last_of_the_changed_keys(
-    history: History, data: st.DataObject, where: str | None
+    history: History, data: st.DataObject, where: str | None, access: RowAccess
 ) -> None:
     stored = Stored(history=history)
     since, until = ranges(data, history)
-    files, end = exported(stored, spec(ExportQuery.INCREMENTAL, ChangeForm.TWO_EVENT, where), since, until)
+    wanted = spec(ExportQuery.INCREMENTAL, ChangeForm.TWO_EVENT, where, access)
+    files, end = exported(stored, wanted, since, until)
     last: dict[str, dict[str, Any]] = {each["row"]["k"]: each for each in history.changes[since:end]}
     expected = [
         {"k": key, "n": each["row"]["n"]}
         for key, each in last.items()
-        if each["op"] != Op.RETRACT and matches(where, each["row"])
+        if each["op"] != Op.RETRACT and matches(where, each["row"]) and visible(access, each["row"])
     ]
     found = [json.loads(line) for file in files for line in file.splitlines()]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+def visible(access: RowAccess, row: dict[str, Any]) -> bool:
+    return not access.where or any(matches(where, row) for where in access.where)
 
 
 def matches(where: str | None, row: dict[str, Any]) -> bool:

@@ -64,6 +64,7 @@ def _scan(part: ExportPart, reader: ParquetReader) -> ChangelogScan:
         columns=part.spec.columns,
         where=part.spec.where,
         partitions=part.spec.partitions,
+        access=part.spec.access,
     )
     return ChangelogScan(reader=reader, selection=selection)
 
@@ -134,7 +135,8 @@ def _changed_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -
     schema = rows_schema(scan.selection.shown)
     keyed = part.spec.dataset.keyed
     for stored in _latest_rows(part, scan, memory) if keyed else _standing_rows(part, scan):
-        yield stored.filter(pa.array(scan.selection.chosen(stored))).select(schema.names).cast(schema)
+        rows = stored.filter(pa.array(scan.selection.chosen(stored))).select(schema.names)
+        yield scan.selection.access.shown(rows).cast(schema)
 
 
 def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -> Iterator[pa.Table]:

@@ -20,6 +20,7 @@ from app.reads.tasks import (
     ReadSource,
     ReadSpec,
 )
+from app.sql.conditions.bound_access import BoundAccess
 from workers.engine.read.export_handle import changed_rows, rows_schema
 from workers.engine.read.text_forms import rows_text
 from workers.engine.task_files import TaskResources
@@ -37,7 +38,12 @@ def read(part: ReadPart, resources: TaskResources) -> ReadPartResult:
 
 
 def _rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -> Iterator[pa.Table]:
-    """The rows of a source with the returned columns, and those of the order."""
+    """The rows of a source with the returned columns, and those of the order, as the reader may see them."""
+    access = BoundAccess(masked=frozenset(spec.masked))
+    return map(access.shown, _stored_rows(spec, source, resources))
+
+
+def _stored_rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -> Iterator[pa.Table]:
     schema = _read_schema(spec)
     match source:
         case BaseRows(file=file, first=first, end=end):

@@ -38,7 +38,13 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     datasets: str
     """A pattern of names: `*` stands for any characters, every other character for itself."""
     scopes: tuple[str, ...] = ()
-    """The scopes of the key that apply to these datasets; all of them by default."""
+    """The scopes of the key that apply to these datasets; all of them by default. With `where` or `mask`, only `read`
+    is possible.
+    """
+    where: str | None = None
+    """A condition, as in `where` of reads: only the rows for which it is true exist for the key."""
+    mask: tuple[str, ...] = ()
+    """The columns whose values the key does not see: they read as null."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
