@@ -8,7 +8,7 @@ PORT ?= 8080
 HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up init test histories mutants figures conformance-long check lint format types contracts openapi typescript lock clean \
+.PHONY: help setup demo up init test histories mutants figures conformance conformance-long check lint format types contracts openapi typescript lock clean \
 	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-write
 
 help: ## list the targets
@@ -39,6 +39,9 @@ figures: setup ## structure of the code in figures: folders, import chains, rest
 
 mutants: setup ## take guards of the commit path out of a copy, one at a time: their tests must fail (MUTANTS="--share 10")
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
+
+conformance: setup ## every way to write on a covering share of the kinds of datasets (about five minutes)
+	@CONFORMANCE=share $(BIN)/python -m pytest tests/conformance/test_write_operations.py
 
 conformance-long: setup ## every way to write on every kind of dataset, and many random histories (about an hour)
 	@CONFORMANCE=long $(BIN)/python -m pytest tests/conformance

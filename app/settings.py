@@ -201,6 +201,8 @@ class Settings:
     """The age at which an unreferenced file is deleted."""
     retention_seconds: float = field(default=300.0, metadata=_env("HEADWATER_RETENTION_SECONDS", _seconds))
     """The interval at which a worker searches for changes beyond the retention of their feed."""
+    job_keep_seconds: float = field(default=2592000.0, metadata=_env("HEADWATER_JOB_KEEP_SECONDS", _seconds))
+    """The time for which a job that has ended is kept, and with it its idempotency key."""
     follower_lag_seconds: float = field(
         default=604800.0, metadata=_env("HEADWATER_FOLLOWER_LAG_SECONDS", _seconds)
     )

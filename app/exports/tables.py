@@ -61,6 +61,7 @@ export_runs: Final = Table(
     UniqueConstraint("tenant_id", "export_id", "since", "until"),
     ForeignKeyConstraint(["tenant_id", "export_id"], ["exports.tenant_id", "exports.id"], ondelete="CASCADE"),
     ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+    Index("export_runs_job", "tenant_id", "job_id"),
 )
 
 export_files: Final = Table(

@@ -120,6 +120,9 @@ jobs: Final = Table(
     Index(
         "jobs_transaction", "tenant_id", "transaction_id", postgresql_where=text("transaction_id IS NOT NULL")
     ),
+    Index(
+        "jobs_finished", "tenant_id", "finished_at", "id", postgresql_where=text("finished_at IS NOT NULL")
+    ),
 )
 
 idempotency: Final = Table(
@@ -136,6 +139,7 @@ idempotency: Final = Table(
     ForeignKeyConstraint(
         ["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"], deferrable=True, initially="DEFERRED"
     ),
+    Index("idempotency_job", "tenant_id", "job_id"),
 )
 
 instants: Final = Table(
@@ -188,6 +192,7 @@ writer_batches: Final = Table(
     ForeignKeyConstraint(
         ["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"], deferrable=True, initially="DEFERRED"
     ),
+    Index("writer_batches_job", "tenant_id", "job_id"),
 )
 
 outbox: Final = Table(

@@ -8,9 +8,12 @@ from app.jobs.values import JobKind
 from app.maintenance.service.table_services import TableServiceRequests
 from app.maintenance.values import Reconciler
 from app.platform import Platform
+from app.retention.repository.deleted_datasets import DeletedDatasetStore
+from app.retention.repository.expired_jobs import ExpiredJobStore
 from app.retention.repository.feed import RetentionStore
 from app.retention.repository.history import HistoryStore
 from app.retention.repository.references import ReferenceStore
+from app.retention.service.expired_rows import ExpireRows
 from app.retention.service.feed import Retain
 from app.retention.service.history_reconciler import HistoryReconciler
 from app.retention.service.reaper import Reap
@@ -32,11 +35,20 @@ def reaper(platform: Platform) -> Reap:
 
 
 def retain(platform: Platform) -> Retain:
-    """Cuts off the beginnings of feeds, and removes idempotency keys that have expired."""
+    """Cuts off the beginnings of feeds, and removes idempotency keys and rows that have expired."""
+    settings = platform.settings
+    rows = ExpireRows(
+        jobs=ExpiredJobStore(platform.database),
+        deleted_datasets=DeletedDatasetStore(platform.database),
+        storage=platform.storage,
+        job_keep_seconds=settings.job_keep_seconds,
+        grace_seconds=settings.orphan_grace_seconds,
+    )
     return Retain(
         feeds=RetentionStore(platform.database),
         keys=reply_store(platform),
-        follower_lag_seconds=platform.settings.follower_lag_seconds,
+        rows=rows,
+        follower_lag_seconds=settings.follower_lag_seconds,
     )
 
 

@@ -181,6 +181,7 @@ quarantine_files: Final = Table(
     of_dataset(),
     ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
     Index("quarantine_files_seq", "tenant_id", "dataset_id", "seq"),
+    Index("quarantine_files_job", "tenant_id", "job_id"),
 )
 
 # Redriven records of quarantine files, and the job of each.
@@ -200,6 +201,7 @@ quarantine_redrives: Final = Table(
         ondelete="CASCADE",
     ),
     ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+    Index("quarantine_redrives_job", "tenant_id", "job_id"),
 )
 
 

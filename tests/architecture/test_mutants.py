@@ -13,6 +13,7 @@ import pytest
 
 from tests.mutants.guard import ROOT, Guard, path_of
 from tests.mutants.guards import GUARDS, share
+from tests.support.commit_seed import commit_seed
 
 # Of each commit others; `make mutants` takes out all.
 _SHARE: Final = 3
@@ -72,10 +73,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_guards_of_a_share_are_held_by_their_tests() -> None:
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    done = run("-m", "tests.mutants", "--share", str(_SHARE), "--seed", head)
+    done = run("-m", "tests.mutants", "--share", str(_SHARE), "--seed", commit_seed())
     assert done.returncode == 0, done.stdout
     assert f"{_SHARE} of {_SHARE} guards" in done.stdout
 

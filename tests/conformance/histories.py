@@ -8,6 +8,7 @@ their past must be those of the model.
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -31,9 +32,12 @@ from tests.conformance.kinds import (
 )
 from tests.conformance.model import Expected, KeyedModel, Model, check_step, model_of
 from tests.conformance.operations import BEGIN, CONTINUE, LIVE_KEYS, MOVES, WAYS, Way, then
+from tests.support.commit_seed import commit_seed
 from tests.support.lake_table import COMPACT, LakeTable, Run, Write
 
-LONG: Final = os.environ.get("CONFORMANCE") == "long"
+EXTENT: Final = os.environ.get("CONFORMANCE", "half")
+"""`long`: all combinations. `share`: the covering share. `half`: a half of that, another one for each commit."""
+LONG: Final = EXTENT == "long"
 TRIED: Final = (*WAYS, LIVE_KEYS, MOVES)
 _WAYS_OF_ONE_PICK: Final = 4
 _BATCH: Final = 1_500
@@ -64,11 +68,18 @@ def is_tried(kind: Kind, way: Way) -> bool:
 
 
 def combinations() -> list[Combination]:
-    """Those that run: CI's share, or with CONFORMANCE=long all there are."""
+    """Those that run, see `EXTENT`."""
     if LONG:
         found = [Combination(kind=kind, way=way) for kind in distinct_kinds() for way in TRIED]
         return [each for each in found if is_tried(each.kind, each.way)]
-    return list(share())
+    covering = list(share())
+    return covering if EXTENT == "share" else half(covering, commit_seed())
+
+
+def half(covering: Sequence[Combination], seed: str) -> list[Combination]:
+    """A random half, in the same order: the same one for the same seed."""
+    chosen = set(random.Random(seed).sample(range(len(covering)), len(covering) // 2))
+    return [each for number, each in enumerate(covering) if number in chosen]
 
 
 def share() -> Iterator[Combination]:

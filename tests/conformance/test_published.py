@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.format.dataset import DatasetDefinition
-from tests.conformance.histories import TRIED, is_tried, share
+from tests.conformance.histories import TRIED, half, is_tried, share
 from tests.conformance.kinds import AXES, Kind, defined, distinct_kinds, every_kind, legal_kinds
 from tests.conformance.operations import LIVE_KEYS, MOVES, WAYS, Way
 from tests.conformance.published import explained, explained_way, published, values_of
@@ -65,7 +65,7 @@ def test_table_explains_every_refused_way_to_write() -> None:
     ],
     ids=lambda axes: " × ".join(sorted(axes)),
 )
-def test_ci_share_covers_every_combination_of_axes(axes: set[str]) -> None:
+def test_covering_share_contains_every_combination_of_axes(axes: set[str]) -> None:
     def seen(tried: Iterable[tuple[Kind, Way]]) -> set[tuple[str, ...]]:
         named = [axis for axis in AXES if axis in axes]
         return {
@@ -100,3 +100,11 @@ def _shown(kind: Kind) -> dict[str, str]:
 def test_every_way_and_every_axis_is_covered() -> None:
     assert set(TRIED) == {*WAYS, LIVE_KEYS, MOVES}
     assert set(AXES) == {axis for axis, _ in values_of(every_kind()[0])}
+
+
+def test_half_of_the_share_depends_on_the_seed_only() -> None:
+    covering = list(share())
+    first, other = half(covering, "a"), half(covering, "b")
+    assert first == half(covering, "a") != other
+    assert len(first) == len(covering) // 2
+    assert set(first) < set(covering)

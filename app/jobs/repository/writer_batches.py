@@ -71,7 +71,7 @@ def _reserve(
 def _check_order(writer_id: str, batch_id: int, last: int | None) -> None:
     if last is not None and batch_id < last:
         raise BatchOutOfOrder(
-            f"batch {batch_id} of writer {writer_id!r} comes after batch {last}, and was never seen",
+            f"batch {batch_id} of writer {writer_id!r} comes after batch {last}, and was never sent or has expired",
             last_batch_id=last,
         )
 

@@ -45,15 +45,24 @@ class ExpiringKeys(Protocol):
         ...
 
 
+class ExpiringRows(Protocol):
+    """Rows of ended jobs and of deleted datasets."""
+
+    def run(self, tenant_id: str) -> int:
+        """Deletes some that have expired; returns their number."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retain:
-    """Cuts all feeds that have a retention, and removes idempotency keys that have expired.
+    """Cuts all feeds that have a retention, and removes idempotency keys and rows that have expired.
 
     Several processes may do so at the same time.
     """
 
     feeds: FeedRetention
     keys: ExpiringKeys
+    rows: ExpiringRows
     follower_lag_seconds: float
 
     def run(self) -> int:
@@ -61,6 +70,7 @@ class Retain:
         cut = 0
         for tenant_id in self.feeds.tenants():
             self._expire_keys(tenant_id)
+            self._expire_rows(tenant_id)
             for dataset_id in self.feeds.datasets(tenant_id):
                 try:
                     cut += self._retain(tenant_id, dataset_id)
@@ -84,6 +94,12 @@ class Retain:
                 pass
         except Exception:
             _log.exception("the expired idempotency keys of tenant %s could not be removed", tenant_id)
+
+    def _expire_rows(self, tenant_id: str) -> None:
+        try:
+            self.rows.run(tenant_id)
+        except Exception:
+            _log.exception("the expired rows of tenant %s could not be deleted", tenant_id)
 
     def _retain(self, tenant_id: str, dataset_id: str) -> int:
         # Files that the previous round cut: pages that were being read then have ended.

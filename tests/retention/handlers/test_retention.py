@@ -2,9 +2,11 @@
 
 import pytest
 
+from app.files.storage import LocalStorage
 from app.idempotency.repository import ReplyStore
 from app.retention.repository.feed import RetentionStore
 from app.retention.service.feed import Retain
+from tests.support.expired_rows import expire_rows
 from tests.support.http import EVENTS, ORDERS, problem, upsert
 from tests.support.streams import blocks
 
@@ -12,10 +14,13 @@ from tests.support.streams import blocks
 
 
 @pytest.fixture
-def retain(service):
+def retain(service, tmp_path):
     """Runs a round of retention."""
     retain = Retain(
-        feeds=RetentionStore(service.database), keys=ReplyStore(service.database), follower_lag_seconds=3600
+        feeds=RetentionStore(service.database),
+        keys=ReplyStore(service.database),
+        rows=expire_rows(service.database, LocalStorage(tmp_path), job_keep_seconds=3600),
+        follower_lag_seconds=3600,
     )
     return retain.run
 

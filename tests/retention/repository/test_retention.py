@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -20,6 +21,7 @@ from app.consumers.followers import ConsumerKind
 from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.repository.followers import add_follower
 from app.consumers.values import ConsumerChange, ExpectedRevision
+from app.files.storage import LocalStorage
 from app.format.dataset import Retention
 from app.format.errors import OffsetExpired
 from app.format.identifiers import new_id, new_instant_id
@@ -29,6 +31,7 @@ from app.retention.repository.feed import RetentionStore
 from app.retention.repository.references import ReferenceStore
 from app.retention.service.feed import Retain
 from app.timeline.values import Published
+from tests.support.expired_rows import expire_rows
 from tests.support.lakehouse import commit_of, definition, message
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
@@ -217,10 +220,15 @@ def test_files_expire_in_bounded_steps(stores: Stores, retention: RetentionStore
 
 
 def test_retention_round_cuts_every_feed_and_expires_files_in_the_next(
-    stores: Stores, retention: RetentionStore, feed: Dataset
+    stores: Stores, retention: RetentionStore, feed: Dataset, tmp_path: Path
 ) -> None:
     keep(stores, feed, changes=1)
-    rounds = Retain(feeds=retention, keys=ReplyStore(stores.database), follower_lag_seconds=WEEK)
+    rounds = Retain(
+        feeds=retention,
+        keys=ReplyStore(stores.database),
+        rows=expire_rows(stores.database, LocalStorage(tmp_path), job_keep_seconds=WEEK),
+        follower_lag_seconds=WEEK,
+    )
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
     stores.catalog.create(other, new_id(), definition())
     assert rounds.run() == 5

@@ -54,22 +54,47 @@ class Keys:
         return gone
 
 
+@dataclass
+class Rows:
+    """Expired rows of tenants; those of `broken` cannot be deleted."""
+
+    broken: str = ""
+    calls: list[str] = field(default_factory=list)
+
+    def run(self, tenant_id: str) -> int:
+        self.calls.append(tenant_id)
+        if tenant_id == self.broken:
+            raise Unavailable("its rows are locked")
+        return 1
+
+
+def test_rows_that_cannot_be_deleted_hold_up_no_other_tenant_and_no_feed() -> None:
+    rows = Rows(broken="t")
+    retain = Retain(feeds=Feeds(to_expire={}), keys=Keys(), rows=rows, follower_lag_seconds=7)
+    assert retain.run() == len("long") + len("short")
+    assert rows.calls == ["t", "u"]
+
+
 def test_expired_idempotency_keys_are_removed_in_bounded_batches() -> None:
     keys = Keys(expired={"t": 2_500, "u": 1_000})
-    Retain(feeds=Feeds(to_expire={}), keys=keys, follower_lag_seconds=7).run()
+    Retain(feeds=Feeds(to_expire={}), keys=keys, rows=Rows(), follower_lag_seconds=7).run()
     assert keys.expired == {"t": 0, "u": 0}
     assert keys.calls == ["t"] * 3 + ["u"] * 2
 
 
 def test_keys_that_cannot_be_removed_hold_up_no_other_tenant_and_no_feed() -> None:
     feeds, keys = Feeds(to_expire={}), Keys(expired={"u": 1}, broken="t")
-    assert Retain(feeds=feeds, keys=keys, follower_lag_seconds=7).run() == len("long") + len("short")
+    assert Retain(feeds=feeds, keys=keys, rows=Rows(), follower_lag_seconds=7).run() == len("long") + len(
+        "short"
+    )
     assert keys.expired["u"] == 0
 
 
 def test_every_feed_is_processed_despite_failures_of_others() -> None:
     feeds = Feeds(to_expire={"long": 2_500})
-    assert Retain(feeds=feeds, keys=Keys(), follower_lag_seconds=7).run() == len("long") + len("short")
+    assert Retain(feeds=feeds, keys=Keys(), rows=Rows(), follower_lag_seconds=7).run() == len("long") + len(
+        "short"
+    )
     assert feeds.to_expire["long"] == 0
     assert feeds.calls == [
         ("expire_files", "t", "broken"),
@@ -93,5 +118,5 @@ def test_rounds_continue_until_stopped() -> None:
             raise Unavailable("the database is away")
 
     feeds = Failing(to_expire={})
-    Retain(feeds=feeds, keys=Keys(), follower_lag_seconds=7).run_every(0.001, stop)
+    Retain(feeds=feeds, keys=Keys(), rows=Rows(), follower_lag_seconds=7).run_every(0.001, stop)
     assert len(feeds.calls) == 3

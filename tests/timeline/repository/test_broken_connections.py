@@ -37,11 +37,11 @@ def far(proxy: BreakingProxy) -> Iterator[Stores]:
     database.close()
 
 
-def test_proxy_forgets_the_port_of_an_ended_connection(proxy: BreakingProxy) -> None:
+def test_proxy_removes_the_port_of_an_ended_connection(proxy: BreakingProxy) -> None:
     with psycopg.connect(make_url(proxy.url).set(drivername="postgresql").render_as_string(False)) as client:
         [[port]] = client.execute("SELECT client_port FROM pg_stat_activity WHERE pid = pg_backend_pid()")
         assert proxy.carries(port)
-    until(lambda: not proxy.carries(port), "the proxy to forget the port")
+    until(lambda: not proxy.carries(port), "the proxy to remove the port")
 
 
 def test_commit_with_a_lost_response_is_found(

@@ -1,0 +1,70 @@
+"""Deletes the rows of jobs that ended long ago, and of deleted datasets."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Final
+
+from app.files.ports import ObjectStorage
+from app.format.paths import dataset_prefix
+from app.retention.repository.deleted_datasets import DeletedDatasetStore
+from app.retention.repository.expired_jobs import ExpiredJobStore, JobCursor
+
+_log = logging.getLogger(__name__)
+# Rows of one transaction.
+_ROWS: Final = 500
+# Transactions for a tenant, or for a deleted dataset, in one round: the others have their turn as well.
+_BATCHES_MAX: Final = 40
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExpireRows:
+    """`job_keep_seconds`: the time for which ended jobs are kept. `grace_seconds`: that of a deleted dataset's rows."""
+
+    jobs: ExpiredJobStore
+    deleted_datasets: DeletedDatasetStore
+    storage: ObjectStorage
+    job_keep_seconds: float
+    grace_seconds: float
+    # Where the last round of a tenant ended: jobs that are still referred to are not checked again in each round.
+    _cursors: dict[str, JobCursor] = field(default_factory=dict)
+
+    def run(self, tenant_id: str) -> int:
+        """One round of a tenant, bounded in rows; returns the number of rows deleted.
+
+        A failure with one dataset is logged, and does not affect the others.
+        """
+        deleted = self._expire_jobs(tenant_id)
+        for dataset_id in self.deleted_datasets.ended(tenant_id, grace_seconds=self.grace_seconds):
+            try:
+                deleted += self._purge(tenant_id, dataset_id)
+            except Exception:
+                _log.exception("the rows of the deleted dataset %s could not be deleted", dataset_id)
+        return deleted
+
+    def _expire_jobs(self, tenant_id: str) -> int:
+        deleted = 0
+        cursor = self._cursors.get(tenant_id)
+        for _ in range(_BATCHES_MAX):
+            batch = self.jobs.expire(tenant_id, cursor, keep_seconds=self.job_keep_seconds, limit=_ROWS)
+            deleted += batch.deleted
+            cursor = batch.last
+            if cursor is None:
+                # The next round starts with the oldest job again.
+                self._cursors.pop(tenant_id, None)
+                break
+            self._cursors[tenant_id] = cursor
+        return deleted
+
+    def _purge(self, tenant_id: str, dataset_id: str) -> int:
+        # The reaper deletes the files. Until then the rows show whose they are.
+        if next(iter(self.storage.list(dataset_prefix(tenant_id, dataset_id))), None) is not None:
+            return 0
+        deleted = 0
+        for _ in range(_BATCHES_MAX):
+            rows = self.deleted_datasets.purge(tenant_id, dataset_id, _ROWS)
+            deleted += rows
+            if rows < _ROWS:
+                break
+        return deleted

@@ -1,0 +1,20 @@
+"""Rounds of retention over rows of jobs and deleted datasets."""
+
+from __future__ import annotations
+
+from app.db.session import Database
+from app.files.ports import ObjectStorage
+from app.retention.repository.deleted_datasets import DeletedDatasetStore
+from app.retention.repository.expired_jobs import ExpiredJobStore
+from app.retention.service.expired_rows import ExpireRows
+
+
+def expire_rows(database: Database, storage: ObjectStorage, *, job_keep_seconds: float) -> ExpireRows:
+    """Rounds that keep ended jobs for this time, and rows of deleted datasets no longer than their files."""
+    return ExpireRows(
+        jobs=ExpiredJobStore(database),
+        deleted_datasets=DeletedDatasetStore(database),
+        storage=storage,
+        job_keep_seconds=job_keep_seconds,
+        grace_seconds=0,
+    )
