@@ -22,8 +22,11 @@ from litestar.types import ASGIApp
 import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.administration.compose import dependencies as administering
 from app.application import application
+from app.audit.repository.audit import AuditStore
+from app.audit.service import AccessCounts, Audit
 from app.composition import stores_on
 from app.db.session import ADMINISTRATOR_ROLE, Database
+from app.http.audited import AuditedRequests
 from app.http.auth import require_grant
 from app.http.credentials import Credentials
 from app.http.dependencies import merged
@@ -50,11 +53,12 @@ _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Api:
-    """The application, the requests that a stop must wake, and the dependencies of the handlers."""
+    """The application, the requests that a stop must wake, the dependencies of the handlers, and the counts of the audit."""
 
     app: ASGIApp
     subscriptions: Subscriptions
     dependencies: Mapping[str, object]
+    counts: AccessCounts
 
 
 def compose(settings: Settings) -> Api:
@@ -71,9 +75,11 @@ def compose(settings: Settings) -> Api:
     threads, subscriptions = Threads(), Subscriptions()
     checks = readiness(settings, WorkerStore(database), announcements)
     keys, administration = CredentialStore(database), _administration(settings)
+    audit = AuditStore(database, administration)
+    counts = AccessCounts(audit)
     provided = merged(
         dependencies(platform, threads, subscriptions),
-        administering(keys, administration),
+        administering(keys, administration, audit),
         {"readiness": checks},
     )
     credentials = Credentials(keys.authenticate, threads)
@@ -86,6 +92,7 @@ def compose(settings: Settings) -> Api:
             _thread("relay", relay.run, relay.wake),
             _thread("credentials", follow.run),
             _thread("uses of keys", uses.run),
+            _thread("audit", counts.run),
             _announcement_listener(settings.redis_url, subscriptions),
         ):
             yield
@@ -96,8 +103,9 @@ def compose(settings: Settings) -> Api:
             administration.close()
 
     grants = require_grant(datasets_of(platform), threads)
-    served = application(provided, credentials, grants, [beside])
-    return Api(app=served, subscriptions=subscriptions, dependencies=provided)
+    audited = AuditedRequests(Audit(store=audit, counts=counts), threads)
+    served = application(provided, credentials, grants, audited, [beside])
+    return Api(app=served, subscriptions=subscriptions, dependencies=provided, counts=counts)
 
 
 def _administration(settings: Settings) -> Database | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from app.administration.handlers.audit import read_audit
 from app.administration.handlers.identity import get_identity
 from app.administration.handlers.keys import KEY_HANDLERS
 from app.administration.handlers.tenants import change_tenant, create_tenant, get_tenant, list_tenants
@@ -161,6 +162,7 @@ ROUTES: Final = (
     list_tenants,
     get_tenant,
     change_tenant,
+    read_audit,
     get_liveness,
     get_readiness,
 )

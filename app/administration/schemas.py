@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from litestar.params import PathParameter
 
+from app.audit.values import NOBODY, AuditEntry, AuditFilter, Outcome
 from app.http.parameters.page_options import PageOptions
 from app.tenants.values import (
     GRANTS_MAX,
@@ -34,6 +35,33 @@ class ListTenantsOptions(PageOptions, frozen=True, kw_only=True):
 
 class ListKeysOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `list_keys`."""
+
+
+class ReadAuditOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `read_audit`."""
+
+    tenant: _Text | None = None
+    """For operators: entries about the tenant of this id or name."""
+    key: _Text | None = None
+    """Entries of the key with this id."""
+    operation: _Text | None = None
+    """Entries of this operation, for example `create_key`."""
+    outcome: Outcome | None = None
+    """Entries with this outcome."""
+    since_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """Entries from this time on."""
+    until_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """Entries before this time."""
+
+    def wanted(self) -> AuditFilter:
+        """The entries that are asked for, of any tenant."""
+        return AuditFilter(
+            key_id=self.key,
+            operation=self.operation,
+            outcome=self.outcome,
+            since=self.since_time,
+            until=self.until_time,
+        )
 
 
 class CreateTenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -161,6 +189,64 @@ class IdentityResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The datasets that it reaches; null for all of the tenant."""
     expires_at: datetime | None
     """When it expires; null for never."""
+
+
+class AuditEntryResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, or several equal ones."""
+
+    id: str
+    """The id of the entry."""
+    at: datetime
+    """When it was recorded; of several requests, when the last one arrived."""
+    first_at: datetime
+    """When the first of them arrived."""
+    count: int
+    """How many requests there were."""
+    tenant_id: str | None
+    """The tenant that it was about; null for a caller without a valid key."""
+    key_tenant_id: str | None
+    """The tenant of the key; null without one."""
+    key_id: str | None
+    """The id of the key; null without one."""
+    key_name: str | None
+    """The name of the key then; null without one."""
+    operation: Annotated[str, msgspec.Meta(examples=["create_key"])]
+    """What was asked for, as the OpenAPI document names it."""
+    method: str
+    """The method of the request."""
+    path: Annotated[str, msgspec.Meta(examples=["/tenants/{tenant}/keys"])]
+    """Its path, with names in the place of values."""
+    resources: dict[str, str]
+    """What it was about, by kind: ids or names."""
+    members: dict[str, Any]
+    """The members of its body. The value is null unless it is known to be no secret."""
+    address: str | None
+    """The address of the client as the service sees it; null for requests that read or write data."""
+    outcome: Outcome
+    """What became of it."""
+    status: int
+    """The HTTP status."""
+    code: str | None
+    """The code of the problem; null if there was none."""
+    request_id: str | None
+    """The id of the request; null for several."""
+
+
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of the audit, the newest first."""
+
+    items: list[AuditEntryResponse]
+    """The entries of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+def audit_entry(entry: AuditEntry) -> AuditEntryResponse:
+    """The response for an entry of the audit."""
+    members = msgspec.structs.asdict(entry)
+    if entry.tenant_id == NOBODY:
+        members["tenant_id"] = None
+    return AuditEntryResponse(**{**members, "outcome": Outcome(entry.outcome)})
 
 
 def tenant_response(tenant: Tenant) -> TenantResponse:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.format.errors import FieldError, Forbidden, InvalidRequest
+from msgspec import structs
+
+from app.audit.service import ReadAudit
+from app.audit.values import AuditFilter
+from app.format.errors import FieldError, Forbidden, InvalidRequest, scope_missing
 from app.format.identifiers import is_uuid
 from app.paging import Page
 from app.tenants.repository.administration import AdministrationStore
@@ -95,11 +99,53 @@ class Administration:
 
     def _store(self) -> AdministrationStore:
         if self.store is None:
-            raise AdministrationUnavailable(
-                f"this deployment does not administer tenants and keys over HTTP: its operator has to set {_SETTING}",
-                setting=_SETTING,
-            )
+            raise administration_unavailable()
         return self.store
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditReader:
+    """The audit of one tenant, or, for operators, of all."""
+
+    audit: ReadAudit
+    administration: Administration
+
+    def read(
+        self,
+        principal: Principal,
+        wanted: AuditFilter,
+        *,
+        tenant: str | None,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """AuditEntry items, the newest first. `tenant`: an id or a name, for operators only.
+
+        Raises Forbidden, NotFound, InvalidRequest, AdministrationUnavailable.
+        """
+        if wanted.key_id is not None and not is_uuid(wanted.key_id):
+            raise InvalidRequest(
+                "key: expected the id of a key", [FieldError(pointer="/key", detail="expected the id of a key")]
+            )
+        if KeyScope.OPERATE in principal.scopes:
+            if tenant is not None:
+                wanted = structs.replace(wanted, tenant_id=self.administration.tenant(tenant).id)
+            if not self.audit.sees_all:
+                raise administration_unavailable()
+            return self.audit.of_all(wanted, page_size=page_size, page_token=page_token)
+        if tenant is not None:
+            raise scope_missing(KeyScope.OPERATE.value)
+        return self.audit.of_tenant(
+            principal.tenant_id, wanted, page_size=page_size, page_token=page_token
+        )
+
+
+def administration_unavailable() -> AdministrationUnavailable:
+    """The error of a deployment without the administration's login."""
+    return AdministrationUnavailable(
+        f"this deployment does not administer tenants and keys over HTTP: its operator has to set {_SETTING}",
+        setting=_SETTING,
+    )
 
 
 def _check(new: NewKey) -> None:

@@ -1,4 +1,4 @@
-"""What happens to every request before and after its handler: request id, HEAD, access log, unread bodies."""
+"""What happens to every request before and after its handler: request id, HEAD, access log, audit, unread bodies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final
 from litestar.types import ASGIApp, Message, Receive, Send
 
 from app.format.identifiers import new_id
+from app.http.audited import AuditedRequests
 from app.http.problems import REQUEST_ID
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
@@ -19,18 +20,19 @@ _OF_RANGES: Final = (b"range", b"if-range")
 _log = logging.getLogger("headwater.access")
 
 
-def edge(app: ASGIApp) -> ASGIApp:
+def edge(app: ASGIApp, audited: AuditedRequests) -> ASGIApp:
     """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged."""
 
     async def serve(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        exchange = _Exchange(scope, receive, send)
+        exchange = _Exchange(scope, receive, send, audited)
         try:
             await app(exchange.scope, exchange.receive, exchange.send)
         finally:
             exchange.log()
+            audited.ended(exchange.scope, exchange.status)
 
     return serve
 
@@ -38,7 +40,8 @@ def edge(app: ASGIApp) -> ASGIApp:
 class _Exchange:
     """One request and its response."""
 
-    def __init__(self, scope: Any, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Any, receive: Receive, send: Send, audited: AuditedRequests) -> None:
+        self._audited = audited
         self._receive = receive
         self._send = send
         self._began = time.perf_counter()
@@ -48,7 +51,7 @@ class _Exchange:
         request_id = headers.get(_HEADER, b"")
         self._id = request_id if _REQUEST_ID.fullmatch(request_id) else new_id().encode()
         self._unread = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
-        self._status = 0
+        self.status = 0
         self._sent_bytes = 0
         # HEAD is GET without the body, for every resource alike. A range is defined for GET only.
         method = "GET" if self._head_only else scope["method"]
@@ -68,7 +71,8 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._status = message["status"]
+            await self._audited.responding(self.scope, message["status"])
+            self.status = message["status"]
             headers = [*message.get("headers", ()), (_HEADER, self._id)]
             if self._unread:
                 # A request that is refused before its body was read need not send the rest.
@@ -91,7 +95,7 @@ class _Exchange:
             "%s %s %d %d bytes %.1f ms %s",
             self._method,
             self.scope["path"].encode("unicode_escape").decode("ascii"),
-            self._status,
+            self.status,
             self._sent_bytes,
             milliseconds,
             self._id.decode(),

@@ -88,6 +88,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     tenant_id: str
     key_id: str
     scopes: frozenset[KeyScope]
+    key_name: str = ""
     grants: tuple[Grant, ...] | None = None
     suspended: str | None = None
     expires_in_seconds: float | None = None

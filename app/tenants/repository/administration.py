@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from app.db.acts import act_concerns
 from app.db.session import Database
 from app.format.errors import NotFound
 from app.format.identifiers import is_uuid, new_id
@@ -77,6 +78,7 @@ class AdministrationStore:
         }
         with self._database.administration() as connection:
             tenant_id = _tenant(connection, reference).id
+            act_concerns(tenant=tenant_id)
             connection.execute(update(tenants).where(tenants.c.tenant_id == tenant_id).values(values))
             connection.execute(_NOTIFY, {"tenant": tenant_id})
             return _tenant(connection, tenant_id)
@@ -111,6 +113,7 @@ class AdministrationStore:
         """Revokes a key, at once and for good. Raises NotFound if the tenant has no such key."""
         with self._database.administration() as connection:
             _key(connection, tenant_id, key_id)
+            act_concerns(tenant=tenant_id, key=key_id)
             this_key = api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id
             connection.execute(
                 update(api_keys)
@@ -124,6 +127,7 @@ def _add_tenant(connection: Connection, name: str, tenant_id: str) -> str:
     new = insert(tenants).values(tenant_id=tenant_id, name=name).on_conflict_do_nothing()
     if connection.execute(new.returning(tenants.c.tenant_id)).one_or_none() is None:
         raise TenantExists(f"there is already a tenant named {name!r}", name=name)
+    act_concerns(tenant=tenant_id)
     return tenant_id
 
 
@@ -149,6 +153,7 @@ def _add_key(connection: Connection, tenant_id: str, new: NewKey, api_key: str) 
         "created_by": new.created_by,
     }
     row = connection.execute(insert(api_keys).values(values).returning(*KEY_COLUMNS)).one()
+    act_concerns(tenant=tenant_id, key=row.id)
     return MadeKey(key=key_of(row), api_key=api_key)
 
 

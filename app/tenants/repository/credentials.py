@@ -26,6 +26,7 @@ _BY_DIGEST: Final = (
     select(
         api_keys.c.tenant_id,
         api_keys.c.id,
+        api_keys.c.name,
         api_keys.c.scopes,
         api_keys.c.grants,
         func.extract("epoch", api_keys.c.expires_at - _NOW).label("seconds"),
@@ -55,6 +56,7 @@ class CredentialStore:
         return Principal(
             tenant_id=row.tenant_id,
             key_id=row.id,
+            key_name=row.name,
             scopes=frozenset(map(KeyScope, row.scopes)),
             grants=row.grants,
             suspended=(row.suspended_reason or "") if row.state == TenantState.SUSPENDED.value else None,
