@@ -43,9 +43,9 @@ from app.readiness import readiness
 from app.runtime.memory import keep_freed_memory
 from app.services import datasets_of, dependencies
 from app.settings import Settings, SettingsError
-from app.tenants.repository.administration import CREDENTIALS_CHANNEL
+from app.tenants.repository.administration import CREDENTIALS_CHANNEL, AdministrationStore
 from app.tenants.repository.credentials import CredentialStore
-from app.tenants.service import FollowCredentials, RecordUses
+from app.tenants.service import FinishDeletions, FollowCredentials, RecordUses
 
 _STOP_SECONDS_MAX: Final = 10
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
@@ -85,6 +85,8 @@ def compose(settings: Settings) -> Api:
     credentials = Credentials(keys.authenticate, threads)
     follow = FollowCredentials(cache=credentials, listening=lambda: database.listening(CREDENTIALS_CHANNEL))
     uses = RecordUses(cache=credentials, store=keys)
+    store = None if administration is None else AdministrationStore(administration)
+    finish = FinishDeletions(store=store, interval_seconds=settings.poll_seconds)
 
     @asynccontextmanager
     async def beside(_: Litestar) -> AsyncIterator[None]:
@@ -93,6 +95,7 @@ def compose(settings: Settings) -> Api:
             _thread("credentials", follow.run),
             _thread("uses of keys", uses.run),
             _thread("audit", counts.run),
+            _thread("deletions of tenants", finish.run),
             _announcement_listener(settings.redis_url, subscriptions),
         ):
             yield

@@ -30,7 +30,7 @@ from app.messaging.announcements import Announcements
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
 from app.platform import Platform
-from app.retention.compose import reaper, retain
+from app.retention.compose import end_tenants, reaper, retain
 from app.settings import Settings, SettingsError
 from workers.engine.scratch import scratch_folder
 from workers.engine.session import start_session
@@ -186,6 +186,12 @@ def _housekeeping(platform: Platform, stop: threading.Event) -> list[threading.T
             target=retain(platform).run_every,
             args=(settings.retention_seconds, stop),
             name="retention",
+            daemon=True,
+        ),
+        threading.Thread(
+            target=end_tenants(platform).run_every,
+            args=(settings.poll_seconds, stop),
+            name="deleted tenants",
             daemon=True,
         ),
     ]

@@ -19,6 +19,7 @@ from app.tenants.values import (
     NewKey,
     Principal,
     Tenant,
+    TenantDeletion,
     TenantState,
 )
 
@@ -97,6 +98,45 @@ class TenantResponse(msgspec.Struct, frozen=True, kw_only=True):
     """When it was suspended; null unless it is."""
     created_at: datetime
     """When it was made."""
+
+
+class DeletionResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The deletion of a tenant: what was deleted, and what was left."""
+
+    name: Annotated[str, msgspec.Meta(examples=["acme"])]
+    """The name that the tenant had, which is free once it is deleted."""
+    requested_at: datetime
+    """When it was requested."""
+    requested_by: str | None
+    """The id of the key that requested it."""
+    rows_deleted: dict[str, int]
+    """The rows deleted so far, by table."""
+    files_deleted: int
+    """The files deleted so far."""
+    bytes_deleted: int
+    """Their size."""
+    rows_left: dict[str, int] | None
+    """The rows that were left, counted at `cleared_at`, by table: zero each. Null before."""
+    files_left: int | None
+    """The files that were left, counted at `cleared_at`: zero. Null before."""
+    cleared_at: datetime | None
+    """When nothing was left of its data; null before."""
+    finished_at: datetime | None
+    """When its keys were deleted and its name was free; null before."""
+
+
+class TenantWithDeletion(TenantResponse, frozen=True, kw_only=True):
+    """A tenant with its deletion."""
+
+    deletion: DeletionResponse | None
+    """Its deletion; null unless one was requested."""
+
+
+class DeleteTenantOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `delete_tenant`."""
+
+    confirm: str
+    """The name of the tenant, so that no other one is deleted by mistake."""
 
 
 class CreatedTenant(TenantResponse, frozen=True, kw_only=True):
@@ -252,6 +292,12 @@ def audit_entry(entry: AuditEntry) -> AuditEntryResponse:
 def tenant_response(tenant: Tenant) -> TenantResponse:
     """The response for a tenant."""
     return TenantResponse(**msgspec.structs.asdict(tenant))
+
+
+def tenant_with_deletion(tenant: Tenant, deletion: TenantDeletion | None) -> TenantWithDeletion:
+    """The response for a tenant with its deletion."""
+    report = None if deletion is None else DeletionResponse(**msgspec.structs.asdict(deletion))
+    return TenantWithDeletion(**msgspec.structs.asdict(tenant), deletion=report)
 
 
 def created_tenant(tenant: Tenant, made: MadeKey) -> CreatedTenant:

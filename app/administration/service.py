@@ -23,6 +23,7 @@ from app.tenants.values import (
     NewKey,
     Principal,
     Tenant,
+    TenantDeletion,
     TenantState,
 )
 
@@ -63,8 +64,19 @@ class Administration:
         return self._store().tenants(page_size=page_size, page_token=page_token)
 
     def set_state(self, reference: str, state: TenantState, reason: str | None) -> Tenant:
-        """Suspends a tenant or lets it write again, at once. Raises NotFound."""
+        """Suspends a tenant or lets it write again, at once. Raises NotFound, TenantDeleted."""
         return self._store().set_state(reference, state, reason)
+
+    def deletion(self, tenant: Tenant) -> TenantDeletion | None:
+        """The deletion of a tenant, if one was requested."""
+        return self._store().deletion(tenant.id)
+
+    def delete_tenant(self, principal: Principal, reference: str, confirmed: str) -> Tenant:
+        """Begins the deletion of a tenant, which cannot be undone. `confirmed`: its name.
+
+        Raises NotFound, PreconditionFailed, TenantProtected.
+        """
+        return self._store().begin_deletion(reference, confirmed=confirmed, actor=principal)
 
     def create_key(self, principal: Principal, tenant: str | None, new: NewKey) -> MadeKey:
         """A key of a tenant; None: of the principal's own, which gives no scope that it does not have itself.

@@ -10,8 +10,6 @@ import msgspec
 
 NOBODY: Final = "00000000-0000-0000-0000-000000000000"
 """The tenant of entries about callers without a valid key."""
-KEEP_SECONDS_MIN: Final = 30 * 86400.0
-"""The database refuses to delete entries that are younger."""
 
 
 class Outcome(str, Enum):

@@ -1,4 +1,4 @@
-"""Keeps what a process knows of credentials current: hears of changes, and records when keys were used."""
+"""Keeps what a process knows of credentials current, records when keys were used, and finishes deletions of tenants."""
 
 from __future__ import annotations
 
@@ -78,6 +78,30 @@ class FollowCredentials:
             self.cache.confirm(moment)
             for tenant_id in notifications.received(_POLL_SECONDS):
                 self.cache.drop(tenant_id)
+
+
+class Deletions(Protocol):
+    """Tenants that are being deleted."""
+
+    def finish_deletions(self) -> int:
+        """Removes what is left of tenants whose data are gone; returns how many there were."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FinishDeletions:
+    """Finishes deletions of tenants, with the administration's login. `store`: None in a deployment without one."""
+
+    store: Deletions | None
+    interval_seconds: float
+
+    def run(self, stop: threading.Event) -> None:
+        """Looks for them until `stop` is set."""
+        while self.store is not None and not stop.wait(self.interval_seconds):
+            try:
+                self.store.finish_deletions()
+            except HeadwaterError as error:
+                _log.warning("deletions of tenants could not be finished yet: %s", error)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,6 +13,8 @@ import msgspec
 
 from app.format.errors import HeadwaterError
 
+DEFAULT_TENANT_ID: Final = "00000000-0000-7000-8000-000000000001"
+"""The id of the first tenant, the same in every installation."""
 API_KEY: Final = re.compile(r"hw_[A-Za-z0-9_-]{43}")
 KEYS_MAX: Final = 1_000
 """Live keys of a tenant."""
@@ -39,10 +41,14 @@ FIRST_KEY_SCOPES: Final = frozenset({KeyScope.READ, KeyScope.WRITE, KeyScope.MAN
 
 
 class TenantState(str, Enum):
-    """Whether a tenant may write."""
+    """Whether a tenant may write, or what has become of it."""
 
     ACTIVE = "active"
     SUSPENDED = "suspended"
+    DELETING = "deleting"
+    """No key of it works any more, and its data are being deleted."""
+    DELETED = "deleted"
+    """Only its id and the report of its deletion are left."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -111,6 +117,25 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(grant.datasets for grant in self.grants if scope in (grant.scopes or self.scopes))
 
 
+class TenantDeletion(msgspec.Struct, frozen=True, kw_only=True):
+    """The deletion of a tenant: what was deleted so far, and, once it was found empty, what was left.
+
+    `rows_deleted` and `rows_left` are numbers by table. `requested_by`: the id of a key. `cleared_at`: when nothing
+    was found any more. `finished_at`: when its keys were removed and its name was freed.
+    """
+
+    name: str
+    requested_at: datetime
+    requested_by: str | None
+    rows_deleted: dict[str, int]
+    files_deleted: int
+    bytes_deleted: int
+    rows_left: dict[str, int] | None
+    files_left: int | None
+    cleared_at: datetime | None
+    finished_at: datetime | None
+
+
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     """A tenant. `suspended_reason` and `suspended_at` are None unless it is suspended."""
 
@@ -167,6 +192,20 @@ class TenantExists(HeadwaterError):
 
     code = "tenant-exists"
     title = "A tenant of this name already exists"
+
+
+class TenantProtected(HeadwaterError):
+    """The first tenant of an installation, and that of the key, cannot be deleted."""
+
+    code = "tenant-protected"
+    title = "This tenant cannot be deleted"
+
+
+class TenantDeleted(HeadwaterError):
+    """The tenant is being deleted, or was. Fact: `state`."""
+
+    code = "tenant-deleted"
+    title = "The tenant is deleted"
 
 
 class TenantSuspended(HeadwaterError):

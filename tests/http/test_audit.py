@@ -17,7 +17,7 @@ from app.format.identifiers import new_id
 from app.tenants.values import new_api_key
 from tests.support.exports import EVERY_MINUTE
 from tests.support.http import ORDERS, problem, upsert
-from tests.support.service import SCOPES, Service
+from tests.support.service import Service
 
 
 class Tenant:
@@ -26,7 +26,7 @@ class Tenant:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.id = service.tenants.add_tenant(f"audited-{new_id()}")
-        self.made = service.tenants.make_key(self.id, SCOPES, name="first")
+        self.made = service.tenants.make_key(self.id, ("read", "write", "manage"), name="first")
         self.client = service.client(self.made.api_key)
 
     def entries(self, **query: Any) -> list[dict[str, Any]]:

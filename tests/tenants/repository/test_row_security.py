@@ -89,6 +89,8 @@ _MORE = (
     "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
     "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
     "INSERT INTO partition_feeds (dataset_id) VALUES (:dataset)",
+    "INSERT INTO audit (id, operation, method, path, resources, members, outcome, status) "
+    "VALUES (:new, 'read_rows', 'GET', '/', '{}', '{}', 'allowed', 200)",
     "INSERT INTO idempotency_keys (scope, key, request_hash, status, headers, body, expires_at) "
     "VALUES ('/datasets', 'k', 'hash', 201, '{}', '', now())",
     "INSERT INTO partition_marks (dataset_id, path, changed_version, changed_at) VALUES (:dataset, 'day=1', 1, now())",
@@ -189,6 +191,7 @@ ESCAPES = {
     "DELETE FROM commits": INSUFFICIENT_PRIVILEGE,
     "UPDATE commits SET version = 2": INSUFFICIENT_PRIVILEGE,
     "UPDATE files SET path = 'mine'": INSUFFICIENT_PRIVILEGE,
+    "UPDATE audit SET count = 0": INSUFFICIENT_PRIVILEGE,
     "SELECT * FROM outbox": INSUFFICIENT_PRIVILEGE,
     "SELECT * FROM alembic_version": INSUFFICIENT_PRIVILEGE,
     "ALTER ROLE headwater_app BYPASSRLS": INSUFFICIENT_PRIVILEGE,
