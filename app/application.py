@@ -37,7 +37,8 @@ def application(
 ) -> ASGIApp:
     """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
 
-    `grants`: the guard of `require_grant`. `audited`: records requests. `lifespan`: context managers that run from its start to its stop.
+    `grants`: the guard of `require_grant`. `audited`: records requests. `lifespan`: context managers that run from its
+    start to its stop.
     """
     handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
     litestar = Litestar(

@@ -53,7 +53,7 @@ _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Api:
-    """The application, the requests that a stop must wake, the dependencies of the handlers, and the counts of the audit."""
+    """The application, the requests that a stop must wake, the dependencies of the handlers, the counts of requests."""
 
     app: ASGIApp
     subscriptions: Subscriptions

@@ -137,7 +137,8 @@ class AuditReader:
         """
         if wanted.key_id is not None and not is_uuid(wanted.key_id):
             raise InvalidRequest(
-                "key: expected the id of a key", [FieldError(pointer="/key", detail="expected the id of a key")]
+                "key: expected the id of a key",
+                [FieldError(pointer="/key", detail="expected the id of a key")],
             )
         if KeyScope.OPERATE in principal.scopes:
             if tenant is not None:
@@ -147,9 +148,7 @@ class AuditReader:
             return self.audit.of_all(wanted, page_size=page_size, page_token=page_token)
         if tenant is not None:
             raise scope_missing(KeyScope.OPERATE.value)
-        return self.audit.of_tenant(
-            principal.tenant_id, wanted, page_size=page_size, page_token=page_token
-        )
+        return self.audit.of_tenant(principal.tenant_id, wanted, page_size=page_size, page_token=page_token)
 
 
 def administration_unavailable() -> AdministrationUnavailable:

@@ -106,9 +106,7 @@ class AccessCounts:
                 # One tenant's entries must not keep those of others from being stored.
                 _log.exception("accesses of tenant %s are not recorded", tenant_id)
 
-    def _take(
-        self, tenant_id: str, *, everything: bool
-    ) -> tuple[list[tuple[Access, NewEntry]], _Period]:
+    def _take(self, tenant_id: str, *, everything: bool) -> tuple[list[tuple[Access, NewEntry]], _Period]:
         now = self._clock()
         with self._lock:
             period = self._periods[tenant_id]

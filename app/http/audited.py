@@ -145,7 +145,8 @@ def _members(body: bytes) -> dict[str, Any]:
     if not isinstance(decoded, dict):
         return {}
     return {
-        name[:_TEXT_CHARACTERS_MAX]: _value(name, value) for name, value in list(decoded.items())[:_MEMBERS_MAX]
+        name[:_TEXT_CHARACTERS_MAX]: _value(name, value)
+        for name, value in list(decoded.items())[:_MEMBERS_MAX]
     }
 
 

@@ -61,11 +61,19 @@ def test_administrative_request_is_one_entry_with_what_it_changed(tenant: Tenant
     resumed, compacted, registered, key = tenant.entries(outcome="allowed")
     assert key["members"] == {"name": "loader", "scopes": ["write"]}
     assert key["resources"] == {"tenant": tenant.id, "key": created.json()["id"]}
-    assert (key["operation"], key["method"], key["path"], key["status"]) == ("create_key", "POST", "/keys", 201)
+    assert (key["operation"], key["method"], key["path"], key["status"]) == (
+        "create_key",
+        "POST",
+        "/keys",
+        201,
+    )
     assert (key["key_id"], key["key_name"]) == (tenant.made.key_id, "first")
     assert (key["address"], key["count"]) == ("127.0.0.1", 1)
     assert key["request_id"] == created.headers["x-request-id"]
-    assert (registered["operation"], registered["resources"]) == ("create_dataset", {"dataset": dataset["id"]})
+    assert (registered["operation"], registered["resources"]) == (
+        "create_dataset",
+        {"dataset": dataset["id"]},
+    )
     assert compaction.status_code == 202, compaction.text
     assert compacted["resources"] == {"dataset": dataset["id"], "job": compaction.json()["id"]}
     # A tenant sees what operators do to it.
@@ -81,7 +89,11 @@ def test_reads_and_writes_are_counted(tenant: Tenant):
     assert tenant.client.post(f"{orders}/writes", json=upsert({"id": 1})).status_code == 202
     found = tenant.entries(outcome="allowed")
     [read] = [each for each in found if each["operation"] == "read_changes"]
-    assert (read["count"], read["resources"], read["key_id"]) == (6, {"dataset": "orders"}, tenant.made.key_id)
+    assert (read["count"], read["resources"], read["key_id"]) == (
+        6,
+        {"dataset": "orders"},
+        tenant.made.key_id,
+    )
     [written] = [each for each in found if each["operation"] == "create_write"]
     assert (written["count"], written["status"], written["members"]) == (1, 202, {})
 
@@ -110,7 +122,9 @@ def test_unknown_credentials_are_counted_for_operators(service: Service, operato
         with service.client(new_api_key()) as client:
             problem(client.get("/webhooks"), 401, "unauthorized")
     service.api.counts.flush()
-    entries = operator.get("/audit", params={"operation": "list_webhooks", "outcome": "denied"}).json()["items"]
+    entries = operator.get("/audit", params={"operation": "list_webhooks", "outcome": "denied"}).json()[
+        "items"
+    ]
     unknown = [each for each in entries if each["tenant_id"] is None]
     assert sum(each["count"] for each in unknown) == 5
     assert {each["key_id"] for each in unknown} == {None}
@@ -135,9 +149,7 @@ def test_tenant_reads_its_own_entries_and_an_operator_those_of_all(
     assert tenant.entries(operation="create_dataset", until_time=entry["at"]) == []
 
 
-def test_act_whose_entry_cannot_be_stored_is_not_carried_out(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-):
+def test_act_whose_entry_cannot_be_stored_is_not_carried_out(tenant: Tenant, monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> None:
         raise Unavailable("no entry")
 

@@ -84,7 +84,8 @@ class EndingTenantStore:
         with self._database.tenant(tenant_id) as connection:
             connection.execute(
                 update(tenant_deletions).values(
-                    files_deleted=deletion.files_deleted + files, bytes_deleted=deletion.bytes_deleted + size_bytes
+                    files_deleted=deletion.files_deleted + files,
+                    bytes_deleted=deletion.bytes_deleted + size_bytes,
                 )
             )
 

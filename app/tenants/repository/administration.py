@@ -107,7 +107,9 @@ class AdministrationStore:
             if found.state in (TenantState.DELETING, TenantState.DELETED):
                 return found
             if confirmed != found.name:
-                detail = f"`confirm` is {confirmed!r}, which is not the name of the tenant. Nothing was changed"
+                detail = (
+                    f"`confirm` is {confirmed!r}, which is not the name of the tenant. Nothing was changed"
+                )
                 raise PreconditionFailed(detail)
             if found.id in (DEFAULT_TENANT_ID, actor.tenant_id):
                 detail = "the first tenant of an installation, and that of the key, cannot be deleted"

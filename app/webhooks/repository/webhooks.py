@@ -15,9 +15,9 @@ from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
 from app.consumers.values import MaxLag
+from app.db.acts import act_concerns
 from app.db.any_of import matches_any
 from app.db.lease_end import lease_end
-from app.db.acts import act_concerns
 from app.db.session import Database
 from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid

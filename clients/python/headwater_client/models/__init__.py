@@ -123,7 +123,7 @@ from headwater_client.models.reads import (
     ResultLinks,
     RowsPage,
 )
-from headwater_client.models.tenants import CreatedTenant, Tenant, TenantPage
+from headwater_client.models.tenants import CreatedTenant, Deletion, Tenant, TenantPage, TenantWithDeletion
 from headwater_client.models.timeline import Instant, InstantPage
 from headwater_client.models.transactions import Transaction, TransactionLinks
 from headwater_client.models.verifications import CreateVerification
@@ -220,6 +220,7 @@ __all__ = [
     "DatasetIdentity",
     "DatasetLinks",
     "DatasetPage",
+    "Deletion",
     "Delivery",
     "DeliveryPage",
     "DeliveryState",
@@ -319,6 +320,7 @@ __all__ = [
     "TagPolicy",
     "Tenant",
     "TenantPage",
+    "TenantWithDeletion",
     "TimelinePolicy",
     "Transaction",
     "TransactionLinks",
