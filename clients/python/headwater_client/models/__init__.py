@@ -4,6 +4,7 @@ Responses are decoded leniently: unknown members of a later release are ignored,
 strings, so that new ones break no client.
 """
 
+from headwater_client.models.audit import AuditEntry, AuditPage
 from headwater_client.models.changes import Change, ChangeForm, ChangesPage, Correction, CorrectionsPage
 from headwater_client.models.consumers import (
     Consumer,
@@ -173,6 +174,8 @@ from headwater_client.models.writes import (
 __all__ = [
     "AddField",
     "Aggregate",
+    "AuditEntry",
+    "AuditPage",
     "Bucket",
     "BucketFunction",
     "BucketMode",
