@@ -184,11 +184,12 @@ class ReadAudit:
 
 def _bounded(period: _Period, access: Access) -> Access:
     """The access, or, if there are too many kinds, what it has in common with others."""
-    if access.digest is not None and access.digest not in period.digests:
+    digest = access.digest
+    if digest is not None and digest not in period.digests:
         if len(period.digests) >= _DIGESTS_MAX:
             access = msgspec.structs.replace(access, digest=None)
         else:
-            period.digests.add(access.digest)
+            period.digests.add(digest)
     if access in period.counts or len(period.counts) < _KINDS_MAX:
         return access
     less = msgspec.structs.replace(access, dataset=None, address=None, digest=None)

@@ -40,9 +40,9 @@ class AuditedRequests:
 
     async def begin(self, connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
         """The last guard of a request: an administrative one that is permitted begins here."""
-        if handler.opt.get(PUBLIC) or not _is_act(connection.scope["method"], handler):
+        scope: Any = connection.scope
+        if handler.opt.get(PUBLIC) or not _is_act(scope["method"], handler):
             return
-        scope = connection.scope
         state = scope["state"]
         principal: Principal = connection.user
         operation, address = _operation(scope, handler), _address(scope)

@@ -1,7 +1,7 @@
 """`headwater tenants …`."""
 
 from clients.cli.service import print_table, service
-from headwater_client.models import Tenant
+from headwater_client.models import Tenant, TenantWithDeletion
 
 
 def list_tenants() -> None:
@@ -78,7 +78,7 @@ def delete(tenant: str, *, confirm: str) -> None:
     print(f"The tenant is {deleted.state}. Follow its deletion: headwater tenants show {deleted.id}")
 
 
-def _print(tenant: Tenant) -> None:
+def _print(tenant: Tenant | TenantWithDeletion) -> None:
     for name in tenant.__struct_fields__:
         value = getattr(tenant, name)
         print(f"{name}: {'-' if value is None else value}")
