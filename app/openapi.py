@@ -70,7 +70,7 @@ _TAGS: Final = {
     "webhooks": "Feeds pushed to URLs, signed.",
     "tenants": "Tenants of the installation, for operators.",
     "keys": "API keys: make, list and revoke.",
-    "audit": "Who asked for what, when, and what became of it.",
+    "audit": "Who requested what, when, and with what result.",
     "health": "Liveness and readiness, for operators.",
 }
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")

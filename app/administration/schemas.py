@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from litestar.params import PathParameter
 
-from app.audit.values import NOBODY, AuditEntry, AuditFilter, Outcome
+from app.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter
 from app.http.parameters.page_options import PageOptions
 from app.tenants.values import (
     GRANTS_MAX,
@@ -47,7 +47,7 @@ class ReadAuditOptions(PageOptions, frozen=True, kw_only=True):
     """Entries of the key with this id."""
     operation: _Text | None = None
     """Entries of this operation, for example `create_key`."""
-    outcome: Outcome | None = None
+    outcome: AccessOutcome | None = None
     """Entries with this outcome."""
     since_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     """Entries from this time on."""
@@ -55,7 +55,7 @@ class ReadAuditOptions(PageOptions, frozen=True, kw_only=True):
     """Entries before this time."""
 
     def wanted(self) -> AuditFilter:
-        """The entries that are asked for, of any tenant."""
+        """The selected entries, of any tenant."""
         return AuditFilter(
             key_id=self.key,
             operation=self.operation,
@@ -251,7 +251,7 @@ class AuditEntryResponse(msgspec.Struct, frozen=True, kw_only=True):
     key_name: str | None
     """The name of the key then; null without one."""
     operation: Annotated[str, msgspec.Meta(examples=["create_key"])]
-    """What was asked for, as the OpenAPI document names it."""
+    """What was requested, as the OpenAPI document names it."""
     method: str
     """The method of the request."""
     path: Annotated[str, msgspec.Meta(examples=["/tenants/{tenant}/keys"])]
@@ -262,8 +262,8 @@ class AuditEntryResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The members of its body. The value is null unless it is known to be no secret."""
     address: str | None
     """The address of the client as the service sees it; null for requests that read or write data."""
-    outcome: Outcome
-    """What became of it."""
+    outcome: AccessOutcome
+    """The result."""
     status: int
     """The HTTP status."""
     code: str | None
@@ -284,9 +284,9 @@ class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
 def audit_entry(entry: AuditEntry) -> AuditEntryResponse:
     """The response for an entry of the audit."""
     members = msgspec.structs.asdict(entry)
-    if entry.tenant_id == NOBODY:
+    if entry.tenant_id == UNAUTHENTICATED:
         members["tenant_id"] = None
-    return AuditEntryResponse(**{**members, "outcome": Outcome(entry.outcome)})
+    return AuditEntryResponse(**{**members, "outcome": AccessOutcome(entry.outcome)})
 
 
 def tenant_response(tenant: Tenant) -> TenantResponse:

@@ -1,4 +1,4 @@
-"""The audit: who asked for what, when, from where, and what became of it.
+"""The audit: who requested what, when, from where, and the result.
 
     values        `Access`: a decision about access; `Act`: an administrative request; `AuditEntry`: a row
     tables        `audit`, to which the service's roles may add rows, and which they may not change

@@ -13,7 +13,7 @@ import msgspec
 
 from app.audit.repository.acts import Act
 from app.audit.repository.audit import AuditStore
-from app.audit.values import NOBODY, Access, AuditFilter, Caller, NewEntry
+from app.audit.values import UNAUTHENTICATED, Access, AuditFilter, Caller, NewEntry
 from app.format.errors import HeadwaterError
 from app.paging import Page
 
@@ -69,7 +69,7 @@ class AccessCounts:
     def count(self, access: Access) -> None:
         """Counts an access. Takes no longer than a few look-ups."""
         now = self._clock()
-        tenant_id = access.caller.tenant_id or NOBODY
+        tenant_id = access.caller.tenant_id or UNAUTHENTICATED
         with self._lock:
             period = self._periods.get(tenant_id)
             if period is None:
@@ -123,20 +123,20 @@ class AccessCounts:
     def _put_back(self, period: _Period, entries: list[tuple[Access, NewEntry]]) -> None:
         with self._lock:
             for access, entry in entries:
-                tenant_id = access.caller.tenant_id or NOBODY
+                tenant_id = access.caller.tenant_id or UNAUTHENTICATED
                 kept = self._periods.setdefault(tenant_id, period)
                 found = kept.counts.setdefault(access, _Count(period.began))
                 found.count += entry.count
                 found.reported = False
 
     def _add(self, tenant_id: str, entries: list[tuple[Access, NewEntry]]) -> None:
-        if tenant_id != NOBODY:
+        if tenant_id != UNAUTHENTICATED:
             self._store.add(tenant_id, [entry for _, entry in entries])
             return
         for access, entry in entries:
             owner = None if access.digest is None else self._store.owner_of(access.digest)
             if owner is None or owner.tenant_id is None:
-                self._store.add(NOBODY, [entry])
+                self._store.add(UNAUTHENTICATED, [entry])
             else:
                 # A key that was revoked or has expired: its tenant sees that somebody has tried it.
                 self._store.add(owner.tenant_id, [msgspec.structs.replace(entry, caller=owner)])

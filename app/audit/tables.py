@@ -1,7 +1,7 @@
 """The table of the audit.
 
 It refers to no other table: an entry outlives what it is about. The service's roles may add entries, and may delete
-those that are older than 30 days; nobody may change one (see the migrations).
+those that are older than 30 days; no role may change one (see the migrations).
 """
 
 from __future__ import annotations

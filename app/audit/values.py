@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
-NOBODY: Final = "00000000-0000-0000-0000-000000000000"
+UNAUTHENTICATED: Final = "00000000-0000-0000-0000-000000000000"
 """The tenant of entries about callers without a valid key."""
 
 
-class Outcome(str, Enum):
-    """What became of a request."""
+class AccessOutcome(str, Enum):
+    """The result of a request, as the audit has it."""
 
     ALLOWED = "allowed"
     """It was carried out."""
@@ -23,15 +23,15 @@ class Outcome(str, Enum):
     """It was refused for another reason, or failed."""
 
 
-def outcome_of(status: int) -> Outcome:
+def outcome_of(status: int) -> AccessOutcome:
     """The outcome that an HTTP status stands for."""
     if status < 400:
-        return Outcome.ALLOWED
-    return Outcome.DENIED if status in (401, 403, 404) else Outcome.FAILED
+        return AccessOutcome.ALLOWED
+    return AccessOutcome.DENIED if status in (401, 403, 404) else AccessOutcome.FAILED
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for: `path` is a template, without values."""
+class RequestedOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """What was requested: `path` is a template, without values."""
 
     id: str
     method: str
@@ -53,8 +53,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     caller: Caller
-    operation: Operation
-    outcome: Outcome
+    operation: RequestedOperation
+    outcome: AccessOutcome
     status: int
     code: str | None = None
     dataset: str | None = None
@@ -93,8 +93,8 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A row to add. Ages are in seconds before now, which is the database's."""
 
     caller: Caller
-    operation: Operation
-    outcome: Outcome
+    operation: RequestedOperation
+    outcome: AccessOutcome
     status: int
     code: str | None = None
     resources: dict[str, str] = {}
@@ -112,6 +112,6 @@ class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
     tenant_id: str | None = None
     key_id: str | None = None
     operation: str | None = None
-    outcome: Outcome | None = None
+    outcome: AccessOutcome | None = None
     since: datetime | None = None
     until: datetime | None = None

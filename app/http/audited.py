@@ -11,7 +11,7 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
 from app.audit.service import Audit
-from app.audit.values import Access, Caller, NewEntry, Operation, Outcome, outcome_of
+from app.audit.values import Access, AccessOutcome, Caller, NewEntry, RequestedOperation, outcome_of
 from app.http.auth import PUBLIC, scope_of
 from app.http.problems import PROBLEM_CODE, REQUEST_ID
 from app.http.request import ACT_BODY, DATASET_NAME
@@ -54,7 +54,7 @@ class AuditedRequests:
             return NewEntry(
                 caller=_caller(principal),
                 operation=operation,
-                outcome=Outcome.ALLOWED,
+                outcome=AccessOutcome.ALLOWED,
                 status=int(getattr(handler, "status_code", 200)),
                 resources={**resources, **ids},
                 members=_members(state.get(ACT_BODY, b"")),
@@ -78,7 +78,7 @@ class AuditedRequests:
         state = scope["state"]
         principal: Principal | None = scope.get("user")
         outcome = outcome_of(status)
-        allowed = outcome is Outcome.ALLOWED
+        allowed = outcome is AccessOutcome.ALLOWED
         if allowed and _ACT in state:
             return
         self._audit.count(
@@ -102,12 +102,12 @@ def _is_act(method: str, handler: BaseRouteHandler) -> bool:
     return administers or getattr(handler, "operation_id", None) in _CREATIONS
 
 
-def _operation(scope: Any, handler: Any) -> Operation:
+def _operation(scope: Any, handler: Any) -> RequestedOperation:
     path = "/".join(
         f"{{{part[1:-1].partition(':')[0]}}}" if part.startswith("{") else part
         for part in scope["path_template"].split("/")
     )
-    return Operation(id=str(handler.operation_id), method=scope["method"], path=path)
+    return RequestedOperation(id=str(handler.operation_id), method=scope["method"], path=path)
 
 
 def _caller(principal: Principal) -> Caller:

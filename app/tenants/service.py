@@ -96,7 +96,7 @@ class FinishDeletions:
     interval_seconds: float
 
     def run(self, stop: threading.Event) -> None:
-        """Looks for them until `stop` is set."""
+        """Checks for them until `stop` is set."""
         while self.store is not None and not stop.wait(self.interval_seconds):
             try:
                 self.store.finish_deletions()

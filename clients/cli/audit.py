@@ -16,7 +16,7 @@ def audit(
     until: datetime | None = None,
     limit: int = 100,
 ) -> None:
-    """Print who asked for what, the newest first.
+    """Print who requested what, the newest first.
 
     Parameters
     ----------

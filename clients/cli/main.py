@@ -15,7 +15,7 @@ OURS = ("app", "clients", "headwater_client", "migrations", "workers")
 COMMANDS = {
     "up": ("clients.cli.up:up", "Start everything on this machine and keep it running."),
     "init": ("clients.cli.init:init", "Migrate the database's schema; create the first tenant and key."),
-    "audit": ("clients.cli.audit:audit", "Print who asked for what."),
+    "audit": ("clients.cli.audit:audit", "Print who requested what."),
     "openapi": ("clients.cli.openapi:openapi", "Print the OpenAPI schema."),
     "models": ("clients.cli.models:models", "Write the values of the Python client."),
 }

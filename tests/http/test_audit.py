@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from app.audit.repository.audit import AuditStore
-from app.audit.values import NOBODY
+from app.audit.values import UNAUTHENTICATED
 from app.format.errors import Unavailable
 from app.format.identifiers import new_id
 from app.tenants.values import new_api_key
@@ -198,4 +198,4 @@ def test_audit_contains_no_secret(tenant: Tenant, service: Service, operator: ht
     for secret in (marker, made.json()["secret"], rotated["secret"], new["api_key"], tenant.made.api_key):
         assert secret not in stored
     assert any(json.loads(row)["operation"] == "create_webhook" for row in rows)
-    assert NOBODY in stored
+    assert UNAUTHENTICATED in stored

@@ -26,7 +26,7 @@ async def read_audit(
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> AuditPage:
-    """Lists who asked for what, the newest first: administrative requests one by one, all others as numbers.
+    """Lists who requested what, the newest first: administrative requests one by one, all others as numbers.
 
     A key with the scope `operate` reads the entries of all tenants, another one those of its tenant.
     """

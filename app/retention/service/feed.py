@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from app.audit.values import NOBODY
+from app.audit.values import UNAUTHENTICATED
 
 _log = logging.getLogger(__name__)
 # Removed in one transaction.
@@ -70,7 +70,7 @@ class Retain:
     def run(self) -> int:
         """One round over all datasets; returns how many changes were cut. A failure of one does not affect others."""
         cut = 0
-        self._expire_rows(NOBODY)
+        self._expire_rows(UNAUTHENTICATED)
         for tenant_id in self.feeds.tenants():
             self._expire_keys(tenant_id)
             self._expire_rows(tenant_id)

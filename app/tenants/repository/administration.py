@@ -143,7 +143,7 @@ class AdministrationStore:
             found = connection.execute(query).scalars().all()
             for tenant_id in found:
                 keys = connection.execute(delete(api_keys).where(api_keys.c.tenant_id == tenant_id)).rowcount
-                # A name never has the form of an id, so this one is never asked for.
+                # A name never has the form of an id, so no request names this one.
                 tombstone = {
                     "name": tenant_id,
                     "state": TenantState.DELETED.value,

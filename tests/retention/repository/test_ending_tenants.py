@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.audit.repository.audit import AuditStore
-from app.audit.values import AuditFilter, Caller, NewEntry, Operation, Outcome
+from app.audit.values import AccessOutcome, AuditFilter, Caller, NewEntry, RequestedOperation
 from app.db.session import Database
 from app.files.storage import LocalStorage
 from app.format.errors import PreconditionFailed
@@ -166,8 +166,8 @@ def test_old_entries_of_the_audit_expire_and_recent_ones_cannot_be_deleted(
     for age in (0, 10 * days, 31 * days, 500 * days):
         entry = NewEntry(
             caller=Caller(),
-            operation=Operation(id=f"{age / days:g}", method="GET", path="/"),
-            outcome=Outcome.ALLOWED,
+            operation=RequestedOperation(id=f"{age / days:g}", method="GET", path="/"),
+            outcome=AccessOutcome.ALLOWED,
             status=200,
             age_seconds=age,
             first_age_seconds=age,
@@ -180,6 +180,6 @@ def test_old_entries_of_the_audit_expire_and_recent_ones_cannot_be_deleted(
 
     assert audit.expire(tenant_id, keep_seconds=400 * days, limit=100) == 1
     assert left() == ["31", "10", "0"]
-    # The database keeps 30 days, whatever it is asked for.
+    # The database keeps 30 days, whatever the request.
     assert audit.expire(tenant_id, keep_seconds=0, limit=100) == 1
     assert left() == ["10", "0"]

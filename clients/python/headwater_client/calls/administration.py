@@ -79,7 +79,7 @@ class AdministrationCalls(Connection):
         since_time: datetime | None = None,
         until_time: datetime | None = None,
     ) -> AsyncGenerator[AuditEntry, None]:
-        """Who asked for what, the newest first: of the own tenant, or, for an operator, of all tenants.
+        """Who requested what, the newest first: of the own tenant, or, for an operator, of all tenants.
 
         `tenant`: an id or a name, for operators. `key`: an id. `outcome`: `allowed`, `denied` or `failed`.
         """

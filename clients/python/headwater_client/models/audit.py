@@ -28,7 +28,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     key_name: str | None
     """The name of the key then; null without one."""
     operation: str
-    """What was asked for, as the OpenAPI document names it."""
+    """What was requested, as the OpenAPI document names it."""
     method: str
     """The method of the request."""
     path: str
@@ -40,7 +40,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     address: str | None
     """The address of the client as the service sees it; null for requests that read or write data."""
     outcome: str
-    """What became of it."""
+    """The result."""
     status: int
     """The HTTP status."""
     code: str | None
