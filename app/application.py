@@ -13,6 +13,7 @@ from litestar.middleware import DefineMiddleware
 from litestar.types import ASGIApp, Guard
 
 from app.format.errors import HeadwaterError
+from app.http.audited import AuditedRequests
 from app.http.auth import PUBLIC, Authentication, require_scope
 from app.http.credentials import Credentials
 from app.http.dependencies import provided_by_name, resolve_in_sequence
@@ -69,14 +70,15 @@ def application(
     dependencies: Mapping[str, object],
     credentials: Credentials,
     grants: Guard,
+    audited: AuditedRequests,
     lifespan: Sequence[Lifespan] = (),
     *,
     cors_origins: Sequence[str] = (),
 ) -> ASGIApp:
     """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
 
-    `grants`: the guard of `require_grant`. `lifespan`: context managers that run from its start to its stop.
-    `cors_origins`: the origins whose pages may call it.
+    `grants`: the guard of `require_grant`. `audited`: records requests. `lifespan`: context managers that run from its
+    start to its stop. `cors_origins`: the origins whose pages may call it.
     """
     handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
     litestar = Litestar(
@@ -85,7 +87,7 @@ def application(
         request_class=ApiRequest,
         response_class=ApiResponse,
         middleware=[DefineMiddleware(Authentication, credentials=credentials, exclude_from_auth_key=PUBLIC)],
-        guards=[require_scope, grants, refuse_unknown_parameters],
+        guards=[require_scope, grants, refuse_unknown_parameters, audited.begin],
         exception_handlers={
             HeadwaterError: on_headwater_error,
             JobFailed: on_job_failed,
@@ -101,7 +103,7 @@ def application(
         request_max_body_size=JSON_BODY_BYTES_MAX,
     )
     resolve_in_sequence(litestar)
-    return edge(litestar)
+    return edge(litestar, audited)
 
 
 def _cors(origins: Sequence[str]) -> CORSConfig:

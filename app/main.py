@@ -25,8 +25,11 @@ from litestar.types import ASGIApp
 import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.administration.compose import dependencies as administering
 from app.application import application
+from app.audit.repository.audit import AuditStore
+from app.audit.service import FLUSH_SECONDS, AccessCounts, Audit
 from app.composition import stores_on
 from app.db.session import ADMINISTRATOR_ROLE, Database
+from app.http.audited import AuditedRequests
 from app.http.auth import require_grant
 from app.http.bearer import BearerAuthentication
 from app.http.credentials import Credentials
@@ -50,9 +53,9 @@ from app.runtime.loops import Loop, Loops, Pulse
 from app.runtime.memory import keep_freed_memory
 from app.services import access_of, datasets_of, dependencies
 from app.settings import Settings, SettingsError
-from app.tenants.repository.administration import CREDENTIALS_CHANNEL
+from app.tenants.repository.administration import CREDENTIALS_CHANNEL, AdministrationStore
 from app.tenants.repository.credentials import USED_SECONDS, CredentialStore
-from app.tenants.service import FOLLOW_SECONDS, FollowCredentials, RecordUses
+from app.tenants.service import FOLLOW_SECONDS, FinishDeletions, FollowCredentials, RecordUses
 
 _STOP_SECONDS_MAX: Final = 10
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
@@ -64,12 +67,15 @@ _OTHER_FILES: Final = 1_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Api:
-    """The application, the requests that a stop must wake, the dependencies of the handlers, and the settings."""
+    """The settings, the application, the requests that a stop must wake, the dependencies of handlers, the counts of
+    requests.
+    """
 
     settings: Settings
     app: ASGIApp
     subscriptions: Subscriptions
     dependencies: Mapping[str, object]
+    counts: AccessCounts
 
 
 def compose(settings: Settings) -> Api:
@@ -91,9 +97,11 @@ def compose(settings: Settings) -> Api:
     threads, subscriptions = Threads(), Subscriptions()
     checks = readiness(platform, WorkerStore(database), announcements, loops)
     keys, administration = CredentialStore(database), _administration(settings)
+    audit = AuditStore(database, administration)
+    counts = AccessCounts(audit)
     provided = merged(
         dependencies(platform, threads, subscriptions),
-        administering(keys, administration),
+        administering(keys, administration, audit),
         {"readiness": checks},
     )
     bearer = BearerAuthentication(keys.authenticate, keys.admit, _tokens(settings), threads)
@@ -106,8 +114,13 @@ def compose(settings: Settings) -> Api:
         moved=follower.moved,
     )
     uses = RecordUses(cache=credentials, store=keys)
+    store = None if administration is None else AdministrationStore(administration)
     loops.add(Loop("credentials", follow.run, every_seconds=FOLLOW_SECONDS, pulse=follower))
     loops.add(Loop("uses of keys", uses.record, every_seconds=USED_SECONDS, delayed=True))
+    loops.add(Loop("audit", counts.flush, every_seconds=FLUSH_SECONDS, delayed=True))
+    if store is not None:
+        finish = FinishDeletions(store=store)
+        loops.add(Loop("deletions of tenants", finish.run, every_seconds=settings.poll_seconds))
 
     @asynccontextmanager
     async def beside(_: Litestar) -> AsyncIterator[None]:
@@ -116,6 +129,8 @@ def compose(settings: Settings) -> Api:
             _listener(settings.redis_url, subscriptions, listening),
         ):
             yield
+        await asyncio.to_thread(uses.record)
+        await asyncio.to_thread(counts.flush, everything=True)
         queue.close()
         announcements.close()
         database.close()
@@ -123,8 +138,11 @@ def compose(settings: Settings) -> Api:
             administration.close()
 
     grants = require_grant(datasets_of(platform), access_of(platform), threads)
-    served = application(provided, credentials, grants, [beside], cors_origins=settings.cors_origins)
-    return Api(settings=settings, app=served, subscriptions=subscriptions, dependencies=provided)
+    audited = AuditedRequests(Audit(store=audit, counts=counts), threads)
+    served = application(provided, credentials, grants, audited, [beside], cors_origins=settings.cors_origins)
+    return Api(
+        settings=settings, app=served, subscriptions=subscriptions, dependencies=provided, counts=counts
+    )
 
 
 def _tokens(settings: Settings) -> TokenVerifier | None:

@@ -70,6 +70,7 @@ _TAGS: Final = {
     "webhooks": "Feeds pushed to URLs, signed.",
     "tenants": "Tenants of the installation, for operators.",
     "keys": "API keys: make, list and revoke.",
+    "audit": "Who requested what, when, and with what result.",
     "health": "Liveness and readiness, for operators.",
 }
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")

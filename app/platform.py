@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from app.catalog.repository.catalog import CatalogStore
 from app.changes.repository.changelog import ChangelogStore
+from app.db.acts import current_act
 from app.db.session import Database
 from app.files.parquet_file import ParquetReader
 from app.files.storage import Storage, open_storage, prepare_storage
@@ -53,7 +54,8 @@ class Platform:
             stores=stores,
             storage=storage,
             reader=ParquetReader(storage),
-            group=GroupAccept(stores.jobs.accept_all),
+            # What is recorded with an act is committed with nothing else.
+            group=GroupAccept(stores.jobs.accept_all, alone=lambda: current_act() is not None),
             wake=wake,
         )
 

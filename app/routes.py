@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from app.administration.handlers.audit import read_audit
 from app.administration.handlers.identity import get_identity
 from app.administration.handlers.keys import KEY_HANDLERS
-from app.administration.handlers.tenants import change_tenant, create_tenant, get_tenant, list_tenants
+from app.administration.handlers.tenants import (
+    change_tenant,
+    create_tenant,
+    delete_tenant,
+    get_tenant,
+    list_tenants,
+)
 from app.catalog.handlers import (
     change_dataset,
     create_dataset,
@@ -161,6 +168,8 @@ ROUTES: Final = (
     list_tenants,
     get_tenant,
     change_tenant,
+    delete_tenant,
+    read_audit,
     get_liveness,
     get_readiness,
 )

@@ -47,6 +47,13 @@ def _seconds(value: str) -> float:
     return number
 
 
+def _audit_seconds(value: str) -> float:
+    if (number := _seconds(value)) < 30 * 86400:
+        # The database refuses to delete entries that are younger.
+        raise ValueError(f"must be at least 2592000 seconds (30 days), not {value!r}")
+    return number
+
+
 def _times(value: str) -> tuple[float, ...]:
     return tuple(_seconds(part.strip()) for part in value.split(","))
 
@@ -263,6 +270,10 @@ class Settings:
     """The interval at which a worker searches for changes beyond the retention of their feed."""
     job_keep_seconds: float = field(default=2592000.0, metadata=_env("HEADWATER_JOB_KEEP_SECONDS", _seconds))
     """The time for which a job that has ended is kept, and with it its idempotency key."""
+    audit_keep_seconds: float = field(
+        default=34560000.0, metadata=_env("HEADWATER_AUDIT_KEEP_SECONDS", _audit_seconds)
+    )
+    """The time for which the entries of the audit are kept: 30 days at least."""
     follower_lag_seconds: float = field(
         default=604800.0, metadata=_env("HEADWATER_FOLLOWER_LAG_SECONDS", _seconds)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import app.audit.tables
 import app.catalog.tables
 import app.consumers.tables
 import app.exports.tables

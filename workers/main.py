@@ -30,7 +30,7 @@ from app.messaging.announcements import Announcements
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
 from app.platform import Platform
-from app.retention.compose import reaper, retain
+from app.retention.compose import end_tenants, reaper, retain
 from app.runtime.loops import Loop, Loops
 from app.settings import Settings, SettingsError
 from workers.engine.scratch import remove_abandoned, scratch_folder
@@ -201,9 +201,12 @@ def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runn
 
 def _add_housekeeping(loops: Loops, platform: Platform) -> None:
     """Adds the loops that delete data that are no longer needed."""
-    reap, retention = platform.settings.reap_seconds, platform.settings.retention_seconds
+    settings = platform.settings
+    reap, retention = settings.reap_seconds, settings.retention_seconds
     loops.add(Loop("reaper", reaper(platform).run, every_seconds=reap, delayed=True))
     loops.add(Loop("retention", retain(platform).run, every_seconds=retention, delayed=True))
+    ending = end_tenants(platform).run
+    loops.add(Loop("deleted tenants", ending, every_seconds=settings.poll_seconds, delayed=True))
 
 
 def _end_claims_of_others(dead: DeadWorkers, settings: Settings) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from litestar.params import PathParameter
 
+from app.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter
 from app.http.parameters.page_options import PageOptions
 from app.tenants.values import (
     GRANTS_MAX,
@@ -18,6 +19,7 @@ from app.tenants.values import (
     NewKey,
     Principal,
     Tenant,
+    TenantDeletion,
     TenantState,
 )
 
@@ -34,6 +36,33 @@ class ListTenantsOptions(PageOptions, frozen=True, kw_only=True):
 
 class ListKeysOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `list_keys`."""
+
+
+class ReadAuditOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `read_audit`."""
+
+    tenant: _Text | None = None
+    """For operators: entries about the tenant of this id or name."""
+    key: _Text | None = None
+    """Entries of the key with this id."""
+    operation: _Text | None = None
+    """Entries of this operation, for example `create_key`."""
+    outcome: AccessOutcome | None = None
+    """Entries with this outcome."""
+    since_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """Entries from this time on."""
+    until_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """Entries before this time."""
+
+    def wanted(self) -> AuditFilter:
+        """The selected entries, of any tenant."""
+        return AuditFilter(
+            key_id=self.key,
+            operation=self.operation,
+            outcome=self.outcome,
+            since=self.since_time,
+            until=self.until_time,
+        )
 
 
 class CreateTenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,6 +98,45 @@ class TenantResponse(msgspec.Struct, frozen=True, kw_only=True):
     """When it was suspended; null unless it is."""
     created_at: datetime
     """When it was made."""
+
+
+class DeletionResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The deletion of a tenant: what was deleted, and what was left."""
+
+    name: Annotated[str, msgspec.Meta(examples=["acme"])]
+    """The name that the tenant had, which is free once it is deleted."""
+    requested_at: datetime
+    """When it was requested."""
+    requested_by: str | None
+    """The id of the key that requested it."""
+    rows_deleted: dict[str, int]
+    """The rows deleted so far, by table."""
+    files_deleted: int
+    """The files deleted so far."""
+    bytes_deleted: int
+    """Their size."""
+    rows_left: dict[str, int] | None
+    """The rows that were left, counted at `cleared_at`, by table: zero each. Null before."""
+    files_left: int | None
+    """The files that were left, counted at `cleared_at`: zero. Null before."""
+    cleared_at: datetime | None
+    """When nothing was left of its data; null before."""
+    finished_at: datetime | None
+    """When its keys were deleted and its name was free; null before."""
+
+
+class TenantWithDeletion(TenantResponse, frozen=True, kw_only=True):
+    """A tenant with its deletion."""
+
+    deletion: DeletionResponse | None
+    """Its deletion; null unless one was requested."""
+
+
+class DeleteTenantOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `delete_tenant`."""
+
+    confirm: str
+    """The name of the tenant, so that no other one is deleted by mistake."""
 
 
 class CreatedTenant(TenantResponse, frozen=True, kw_only=True):
@@ -167,9 +235,73 @@ class IdentityResponse(msgspec.Struct, frozen=True, kw_only=True):
     """When it expires; null for never."""
 
 
+class AuditEntryResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, or several equal ones."""
+
+    id: str
+    """The id of the entry."""
+    at: datetime
+    """When it was recorded; of several requests, when the last one arrived."""
+    first_at: datetime
+    """When the first of them arrived."""
+    count: int
+    """How many requests there were."""
+    tenant_id: str | None
+    """The tenant that it was about; null for a caller without a valid key."""
+    key_tenant_id: str | None
+    """The tenant of the key; null without one."""
+    key_id: str | None
+    """The id of the key; null without one."""
+    key_name: str | None
+    """The name of the key then; null without one."""
+    operation: Annotated[str, msgspec.Meta(examples=["create_key"])]
+    """What was requested, as the OpenAPI document names it."""
+    method: str
+    """The method of the request."""
+    path: Annotated[str, msgspec.Meta(examples=["/tenants/{tenant}/keys"])]
+    """Its path, with names in the place of values."""
+    resources: dict[str, str]
+    """What it was about, by kind: ids or names."""
+    members: dict[str, Any]
+    """The members of its body. The value is null unless it is known to be no secret."""
+    address: str | None
+    """The address of the client as the service sees it; null for requests that read or write data."""
+    outcome: AccessOutcome
+    """The result."""
+    status: int
+    """The HTTP status."""
+    code: str | None
+    """The code of the problem; null if there was none."""
+    request_id: str | None
+    """The id of the request; null for several."""
+
+
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of the audit, the newest first."""
+
+    items: list[AuditEntryResponse]
+    """The entries of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+def audit_entry(entry: AuditEntry) -> AuditEntryResponse:
+    """The response for an entry of the audit."""
+    members = msgspec.structs.asdict(entry)
+    if entry.tenant_id == UNAUTHENTICATED:
+        members["tenant_id"] = None
+    return AuditEntryResponse(**{**members, "outcome": AccessOutcome(entry.outcome)})
+
+
 def tenant_response(tenant: Tenant) -> TenantResponse:
     """The response for a tenant."""
     return TenantResponse(**msgspec.structs.asdict(tenant))
+
+
+def tenant_with_deletion(tenant: Tenant, deletion: TenantDeletion | None) -> TenantWithDeletion:
+    """The response for a tenant with its deletion."""
+    report = None if deletion is None else DeletionResponse(**msgspec.structs.asdict(deletion))
+    return TenantWithDeletion(**msgspec.structs.asdict(tenant), deletion=report)
 
 
 def created_tenant(tenant: Tenant, made: MadeKey) -> CreatedTenant:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.format.errors import FieldError, Forbidden, InvalidFilter, InvalidRequest
+from msgspec import structs
+
+from app.audit.service import ReadAudit
+from app.audit.values import AuditFilter
+from app.format.errors import FieldError, Forbidden, InvalidFilter, InvalidRequest, scope_missing
 from app.format.identifiers import is_uuid
 from app.paging import Page
 from app.sql.conditions.parse import check_syntax
@@ -20,6 +24,7 @@ from app.tenants.values import (
     NewKey,
     Principal,
     Tenant,
+    TenantDeletion,
     TenantState,
 )
 
@@ -60,8 +65,19 @@ class Administration:
         return self._store().tenants(page_size=page_size, page_token=page_token)
 
     def set_state(self, reference: str, state: TenantState, reason: str | None) -> Tenant:
-        """Suspends a tenant or lets it write again, at once. Raises NotFound."""
+        """Suspends a tenant or lets it write again, at once. Raises NotFound, TenantDeleted."""
         return self._store().set_state(reference, state, reason)
+
+    def deletion(self, tenant: Tenant) -> TenantDeletion | None:
+        """The deletion of a tenant, if one was requested."""
+        return self._store().deletion(tenant.id)
+
+    def delete_tenant(self, principal: Principal, reference: str, confirmed: str) -> Tenant:
+        """Begins the deletion of a tenant, which cannot be undone. `confirmed`: its name.
+
+        Raises NotFound, PreconditionFailed, TenantProtected.
+        """
+        return self._store().begin_deletion(reference, confirmed=confirmed, actor=principal)
 
     def create_key(self, principal: Principal, tenant: str | None, new: NewKey) -> MadeKey:
         """A key of a tenant; None: of the principal's own, which gives no scope that it does not have itself.
@@ -96,11 +112,52 @@ class Administration:
 
     def _store(self) -> AdministrationStore:
         if self.store is None:
-            raise AdministrationUnavailable(
-                f"this deployment does not administer tenants and keys over HTTP: its operator has to set {_SETTING}",
-                setting=_SETTING,
-            )
+            raise administration_unavailable()
         return self.store
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditReader:
+    """The audit of one tenant, or, for operators, of all."""
+
+    audit: ReadAudit
+    administration: Administration
+
+    def read(
+        self,
+        principal: Principal,
+        wanted: AuditFilter,
+        *,
+        tenant: str | None,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """AuditEntry items, the newest first. `tenant`: an id or a name, for operators only.
+
+        Raises Forbidden, NotFound, InvalidRequest, AdministrationUnavailable.
+        """
+        if wanted.key_id is not None and not is_uuid(wanted.key_id):
+            raise InvalidRequest(
+                "key: expected the id of a key",
+                [FieldError(pointer="/key", detail="expected the id of a key")],
+            )
+        if KeyScope.OPERATE in principal.scopes:
+            if tenant is not None:
+                wanted = structs.replace(wanted, tenant_id=self.administration.tenant(tenant).id)
+            if not self.audit.sees_all:
+                raise administration_unavailable()
+            return self.audit.of_all(wanted, page_size=page_size, page_token=page_token)
+        if tenant is not None:
+            raise scope_missing(KeyScope.OPERATE.value)
+        return self.audit.of_tenant(principal.tenant_id, wanted, page_size=page_size, page_token=page_token)
+
+
+def administration_unavailable() -> AdministrationUnavailable:
+    """The error of a deployment without the administration's login."""
+    return AdministrationUnavailable(
+        f"this deployment does not administer tenants and keys over HTTP: its operator has to set {_SETTING}",
+        setting=_SETTING,
+    )
 
 
 def _check(new: NewKey) -> None:

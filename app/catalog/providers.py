@@ -10,20 +10,23 @@ from app.catalog.values import Dataset
 from app.http.auth import scope_of
 from app.http.dependencies import Provided, Provider
 from app.http.parameters.query_parameters import DatasetReference
-from app.http.request import ApiRequest
+from app.http.request import DATASET_NAME, ApiRequest
 from app.http.threads import Threads
 from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import Principal
 
 
 async def found(
+    request: ApiRequest,
     dataset: DatasetReference,
     datasets: Provided[Datasets],
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> Dataset:
     """The dataset of the path, which `require_grant` has checked. Raises NotFound."""
-    return await threads.run(datasets.get, principal.tenant_id, dataset)
+    dataset_found = await threads.run(datasets.get, principal.tenant_id, dataset)
+    request.scope["state"][DATASET_NAME] = dataset_found.definition.name
+    return dataset_found
 
 
 async def granted(

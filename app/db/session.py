@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Executable, create_engine, event, make_url, t
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app.db.acts import current_act
 from app.db.document import ENCODER
 from app.format.errors import NotStorable, TooSlow, Unavailable
 
@@ -189,7 +190,7 @@ class Database:
             try:
                 yield connection
                 if connection.in_transaction():
-                    _commit(connection)
+                    _commit_with_act(connection, opening)
             finally:
                 connection.close()
         except PoolTimeout as error:
@@ -225,6 +226,16 @@ class Database:
 
 def _unavailable(kind: type[Unavailable] = Unavailable) -> Unavailable:
     return kind("The database does not answer; no data was changed. Try again")
+
+
+def _commit_with_act(connection: Connection, opening: Executable) -> None:
+    act = current_act()
+    if act is None or (opening is not _AS_TENANT and opening is not _AS_ADMINISTRATOR):
+        _commit(connection)
+        return
+    act.committing(connection, administration=opening is _AS_ADMINISTRATOR)
+    _commit(connection)
+    act.committed()
 
 
 def _commit(connection: Connection) -> None:

@@ -19,24 +19,36 @@ from app.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_par
 PUBLIC: Final = "public"
 """Handler option: no credential is required."""
 _SCOPE: Final = "scope"
+_ALTERNATIVE: Final = "alternative_scope"
 _WHOLE_TENANT: Final = "whole_tenant"
 _IN_PART: Final = "in_part"
 
 
-def needs(scope: KeyScope | None, *, whole_tenant: bool = False, in_part: bool = False) -> dict[str, Any]:
+def needs(
+    scope: KeyScope | None,
+    *,
+    whole_tenant: bool = False,
+    in_part: bool = False,
+    alternative: KeyScope | None = None,
+) -> dict[str, Any]:
     """The handler option that states the scope that a request needs. Every handler that is not public has it.
 
     None: any valid key will do. `whole_tenant`: a key with grants is refused: the operation is not about datasets.
     `in_part`: the operation shows a principal no more of a dataset than `Principal.access`. Without it, principals that
-    see a part of the dataset only are refused.
+    see a part of the dataset only are refused. `alternative`: a scope that will do instead, for reading only.
     """
-    return {_SCOPE: scope, _WHOLE_TENANT: whole_tenant, _IN_PART: in_part}
+    return {_SCOPE: scope, _WHOLE_TENANT: whole_tenant, _IN_PART: in_part, _ALTERNATIVE: alternative}
 
 
 def scope_of(handler: BaseRouteHandler) -> KeyScope | None:
     """The scope that the handler needs; None if any valid key will do."""
     scope: KeyScope | None = handler.opt[_SCOPE]
     return scope
+
+
+def scopes_of(handler: BaseRouteHandler) -> tuple[KeyScope, ...]:
+    """The scopes of which the handler needs one; none if any valid key will do."""
+    return tuple(scope for scope in (scope_of(handler), handler.opt[_ALTERNATIVE]) if scope is not None)
 
 
 class Authentication(AbstractAuthenticationMiddleware):
@@ -73,11 +85,12 @@ async def require_scope(connection: ASGIConnection[Any, Any, Any, Any], handler:
     scope = scope_of(handler)
     if scope is None:
         return
-    if scope not in principal.scopes:
+    if principal.scopes.isdisjoint(scopes_of(handler)):
         raise scope_missing(scope.value)
     if handler.opt[_WHOLE_TENANT] and principal.grants is not None:
         raise Forbidden("this needs a key without grants", required_scope=scope.value)
-    refuse_suspended(principal, scope)
+    if handler.opt[_ALTERNATIVE] is None:
+        refuse_suspended(principal, scope)
 
 
 DatasetsOf: TypeAlias = Callable[[str, str], Sequence[str]]

@@ -1,6 +1,6 @@
 """What happens to every request before and after its handler.
 
-Request id, security headers, HEAD, access log, unread bodies.
+Request id, security headers, HEAD, access log, audit, unread bodies.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final
 from litestar.types import ASGIApp, Message, Receive, Send
 
 from app.format.identifiers import new_id
+from app.http.audited import AuditedRequests
 from app.http.problems import REQUEST_ID
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
@@ -32,18 +33,19 @@ _TLS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 _log = logging.getLogger("headwater.access")
 
 
-def edge(app: ASGIApp) -> ASGIApp:
+def edge(app: ASGIApp, audited: AuditedRequests) -> ASGIApp:
     """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged."""
 
     async def serve(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        exchange = _Exchange(scope, receive, send)
+        exchange = _Exchange(scope, receive, send, audited)
         try:
             await app(exchange.scope, exchange.receive, exchange.send)
         finally:
             exchange.log()
+            audited.ended(exchange.scope, exchange.status)
 
     return serve
 
@@ -51,7 +53,8 @@ def edge(app: ASGIApp) -> ASGIApp:
 class _Exchange:
     """One request and its response."""
 
-    def __init__(self, scope: Any, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Any, receive: Receive, send: Send, audited: AuditedRequests) -> None:
+        self._audited = audited
         self._receive = receive
         self._send = send
         self._began = time.perf_counter()
@@ -63,7 +66,7 @@ class _Exchange:
         self._unread = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
         tls_only = (_TLS_ONLY,) if scope["scheme"] == "https" else ()
         self._security_headers = (*SECURITY_HEADERS, *tls_only)
-        self._status = 0
+        self.status = 0
         self._sent_bytes = 0
         # HEAD is GET without the body, for every resource alike. A range is defined for GET only.
         method = "GET" if self._head_only else scope["method"]
@@ -83,7 +86,8 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._status = message["status"]
+            await self._audited.responding(self.scope, message["status"])
+            self.status = message["status"]
             headers = [*message.get("headers", ()), (_HEADER, self._id)]
             names = {name.lower() for name, _ in headers}
             headers += [header for header in self._security_headers if header[0] not in names]
@@ -108,7 +112,7 @@ class _Exchange:
             "%s %s %d %d bytes %.1f ms %s",
             self._method,
             self.scope["path"].encode("unicode_escape").decode("ascii"),
-            self._status,
+            self.status,
             self._sent_bytes,
             milliseconds,
             self._id.decode(),

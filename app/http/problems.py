@@ -17,6 +17,8 @@ from app.format.errors import Fault, FieldError, HeadwaterError, InvalidRequest,
 
 PROBLEM_JSON: Final = "application/problem+json"
 REQUEST_ID: Final = "headwater_request_id"
+PROBLEM_CODE: Final = "headwater_problem"
+"""The state of a request has the code of its problem under this name."""
 
 STATUS: Final[Mapping[str, int]] = {
     "administration-unavailable": 501,
@@ -76,7 +78,9 @@ STATUS: Final[Mapping[str, int]] = {
     "schema-mismatch": 422,
     "storage-full": 507,
     "storage-unavailable": 503,
+    "tenant-deleted": 409,
     "tenant-exists": 409,
+    "tenant-protected": 409,
     "tenant-suspended": 403,
     "too-many-keys": 409,
     "time-limit-exceeded": 422,
@@ -200,6 +204,7 @@ def respond(
 ) -> Response[bytes]:
     """The response for a problem document."""
     code = str(members["type"]).rsplit("/", 1)[-1]
+    request.scope["state"][PROBLEM_CODE] = code
     sent = dict(headers or {})
     if "retry_after_seconds" in members:
         sent["Retry-After"] = str(members["retry_after_seconds"])

@@ -12,6 +12,10 @@ from app.http.body_stream import JSON, announces_body, read_body, refuse_encodin
 from app.http.json_body import decode_json
 from app.tenants.values import Principal
 
+ACT_BODY: Final = "headwater_body"
+"""The state of a request has its JSON body under this name, once the body was read."""
+DATASET_NAME: Final = "headwater_dataset"
+"""… and the name of the dataset of its path."""
 JSON_BODY_BYTES_MAX: Final = 64 * 1024
 """The largest JSON body where a handler sets no `request_max_body_size` of its own."""
 
@@ -35,7 +39,8 @@ class ApiRequest(Request[Principal, None, State]):
         """The body as the type of the handler's `data` parameter. Raises InvalidRequest, MalformedBody."""
         data = self.route_handler.parsed_data_field
         assert data is not None, "only a handler with a `data` parameter reads a JSON body"
-        return decode_json(await self.body(), data.annotation)
+        body = self.scope["state"][ACT_BODY] = await self.body()
+        return decode_json(body, data.annotation)
 
     async def _json_text(self) -> bytes:
         data = self.route_handler.parsed_data_field

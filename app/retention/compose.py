@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.audit.repository.audit import AuditStore
 from app.core import reply_store
 from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind
@@ -9,10 +10,12 @@ from app.maintenance.service.table_services import TableServiceRequests
 from app.maintenance.values import Reconciler
 from app.platform import Platform
 from app.retention.repository.deleted_datasets import DeletedDatasetStore
+from app.retention.repository.ending_tenants import EndingTenantStore
 from app.retention.repository.expired_jobs import ExpiredJobStore
 from app.retention.repository.feed import RetentionStore
 from app.retention.repository.history import HistoryStore
 from app.retention.repository.references import ReferenceStore
+from app.retention.service.end_tenants import EndTenants
 from app.retention.service.expired_rows import ExpireRows
 from app.retention.service.feed import Retain
 from app.retention.service.history_reconciler import HistoryReconciler
@@ -40,15 +43,29 @@ def retain(platform: Platform) -> Retain:
     rows = ExpireRows(
         jobs=ExpiredJobStore(platform.database),
         deleted_datasets=DeletedDatasetStore(platform.database),
+        audit=AuditStore(platform.database),
         storage=platform.storage,
         job_keep_seconds=settings.job_keep_seconds,
         grace_seconds=settings.orphan_grace_seconds,
+        audit_keep_seconds=settings.audit_keep_seconds,
     )
     return Retain(
         feeds=RetentionStore(platform.database),
         keys=reply_store(platform),
         rows=rows,
         follower_lag_seconds=settings.follower_lag_seconds,
+    )
+
+
+def end_tenants(platform: Platform) -> EndTenants:
+    """Deletes the data of tenants."""
+    settings = platform.settings
+    return EndTenants(
+        tenants=EndingTenantStore(platform.database),
+        catalog=platform.stores.catalog,
+        storage=platform.storage,
+        lease_seconds=settings.lease_seconds,
+        grace_seconds=settings.orphan_grace_seconds,
     )
 
 

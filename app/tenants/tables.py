@@ -23,6 +23,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.db.columns import (
     id_column,
+    integer_column,
     json_column,
     metadata,
     of_tenant,
@@ -45,7 +46,26 @@ tenants: Final = Table(
     timestamp_column("suspended_at", nullable=True),
     PrimaryKeyConstraint("tenant_id"),
     UniqueConstraint("name"),
-    CheckConstraint("state IN ('active', 'suspended')", name="state"),
+    CheckConstraint("state IN ('active', 'suspended', 'deleting', 'deleted')", name="state"),
+)
+
+# One row for each tenant that was deleted, or is being deleted.
+tenant_deletions: Final = Table(
+    "tenant_deletions",
+    metadata,
+    tenant_column(),
+    text_column("name"),
+    timestamp_column("requested_at", default=True),
+    id_column("requested_by", nullable=True),
+    json_column("rows_deleted", dict[str, int]),
+    integer_column("files_deleted", default=0),
+    integer_column("bytes_deleted", default=0),
+    json_column("rows_left", dict[str, int], nullable=True),
+    integer_column("files_left", nullable=True),
+    timestamp_column("cleared_at", nullable=True),
+    timestamp_column("finished_at", nullable=True),
+    PrimaryKeyConstraint("tenant_id"),
+    of_tenant(),
 )
 
 api_keys: Final = Table(

@@ -17,6 +17,8 @@ from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
 from app.sql.conditions.language import TEXT_CHARACTERS_MAX as CONDITION_CHARACTERS_MAX
 from app.sql.conditions.row_access import EVERYTHING, RowAccess, combined
 
+DEFAULT_TENANT_ID: Final = "00000000-0000-7000-8000-000000000001"
+"""The id of the first tenant, the same in every installation."""
 API_KEY: Final = re.compile(r"hw_[A-Za-z0-9_-]{43}")
 KEYS_MAX: Final = 1_000
 """Live keys of a tenant."""
@@ -45,10 +47,14 @@ FIRST_KEY_SCOPES: Final = frozenset({KeyScope.READ, KeyScope.WRITE, KeyScope.MAN
 
 
 class TenantState(str, Enum):
-    """Whether a tenant may write."""
+    """Whether a tenant may write, or what has become of it."""
 
     ACTIVE = "active"
     SUSPENDED = "suspended"
+    DELETING = "deleting"
+    """No key of it works any more, and its data are being deleted."""
+    DELETED = "deleted"
+    """Only its id and the report of its deletion are left."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -124,6 +130,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The principal of a request: the tenant of the credential, and what the credential permits.
 
     No other value determines the tenant. `actor`: the id of the API key, or that of the subject of the `token`.
+    `key_name`: the name of the key, or the subject.
     `grants`: the datasets that it reaches; None for all of the tenant. `suspended`: why the tenant may not write; None
     if it may. `valid_seconds`: for how long it holds without another check; None if only a change of the key or of
     the tenant ends that.
@@ -133,6 +140,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     actor: str
     token: TokenIdentity | None = None
     scopes: frozenset[KeyScope]
+    key_name: str = ""
     grants: tuple[Grant, ...] | None = None
     suspended: str | None = None
     valid_seconds: float | None = None
@@ -164,6 +172,25 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         if self.grants is None:
             return None
         return tuple(grant.datasets for grant in self.grants if scope in (grant.scopes or self.scopes))
+
+
+class TenantDeletion(msgspec.Struct, frozen=True, kw_only=True):
+    """The deletion of a tenant: what was deleted so far, and, once it was found empty, what was left.
+
+    `rows_deleted` and `rows_left` are numbers by table. `requested_by`: the id of a key. `cleared_at`: when nothing
+    was found any more. `finished_at`: when its keys were removed and its name was freed.
+    """
+
+    name: str
+    requested_at: datetime
+    requested_by: str | None
+    rows_deleted: dict[str, int]
+    files_deleted: int
+    bytes_deleted: int
+    rows_left: dict[str, int] | None
+    files_left: int | None
+    cleared_at: datetime | None
+    finished_at: datetime | None
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,6 +249,20 @@ class TenantExists(HeadwaterError):
 
     code = "tenant-exists"
     title = "A tenant of this name already exists"
+
+
+class TenantProtected(HeadwaterError):
+    """The first tenant of an installation, and that of the key, cannot be deleted."""
+
+    code = "tenant-protected"
+    title = "This tenant cannot be deleted"
+
+
+class TenantDeleted(HeadwaterError):
+    """The tenant is being deleted, or was. Fact: `state`."""
+
+    code = "tenant-deleted"
+    title = "The tenant is deleted"
 
 
 class TenantSuspended(HeadwaterError):

@@ -15,18 +15,20 @@ OURS = ("app", "clients", "headwater_client", "migrations", "workers")
 COMMANDS = {
     "up": ("clients.cli.up:up", "Start everything on this machine and keep it running."),
     "init": ("clients.cli.init:init", "Migrate the database's schema; create the first tenant and key."),
+    "audit": ("clients.cli.audit:audit", "Print who requested what."),
     "openapi": ("clients.cli.openapi:openapi", "Print the OpenAPI schema."),
     "models": ("clients.cli.models:models", "Write the values of the Python client."),
 }
 GROUPS = {
     "tenants": (
-        "Make, list, suspend and resume tenants, with an operator's key.",
+        "Make, list, suspend, resume and delete tenants, with an operator's key.",
         {
             "list": "clients.cli.tenants:list_tenants",
             "create": "clients.cli.tenants:create",
             "show": "clients.cli.tenants:show",
             "suspend": "clients.cli.tenants:suspend",
             "resume": "clients.cli.tenants:resume",
+            "delete": "clients.cli.tenants:delete",
         },
     ),
     "keys": (

@@ -1,7 +1,7 @@
 """`headwater tenants …`."""
 
 from clients.cli.service import print_table, service
-from headwater_client.models import Tenant
+from headwater_client.models import Tenant, TenantWithDeletion
 
 
 def list_tenants() -> None:
@@ -63,7 +63,22 @@ def resume(tenant: str) -> None:
         _print(client.resume_tenant(tenant))
 
 
-def _print(tenant: Tenant) -> None:
+def delete(tenant: str, *, confirm: str) -> None:
+    """Delete a tenant with all its data, which cannot be undone.
+
+    Parameters
+    ----------
+    tenant
+        The id or the name.
+    confirm
+        The name of the tenant, once more.
+    """
+    with service() as client:
+        deleted = client.delete_tenant(tenant, confirm=confirm)
+    print(f"The tenant is {deleted.state}. Follow its deletion: headwater tenants show {deleted.id}")
+
+
+def _print(tenant: Tenant | TenantWithDeletion) -> None:
     for name in tenant.__struct_fields__:
         value = getattr(tenant, name)
         print(f"{name}: {'-' if value is None else value}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.audit.repository.audit import AuditStore
 from app.db.session import Database
 from app.files.ports import ObjectStorage
 from app.retention.repository.deleted_datasets import DeletedDatasetStore
@@ -14,7 +15,9 @@ def expire_rows(database: Database, storage: ObjectStorage, *, job_keep_seconds:
     return ExpireRows(
         jobs=ExpiredJobStore(database),
         deleted_datasets=DeletedDatasetStore(database),
+        audit=AuditStore(database),
         storage=storage,
         job_keep_seconds=job_keep_seconds,
         grace_seconds=0,
+        audit_keep_seconds=34_560_000.0,
     )

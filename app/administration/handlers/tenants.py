@@ -1,22 +1,25 @@
-"""Tenants: make, list, get, suspend and resume."""
+"""Tenants: make, list, get, suspend, resume and delete."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from litestar import get, patch, post
+from litestar import delete, get, patch, post
 from litestar.params import JSONBody
 
 from app.administration.schemas import (
     CreatedTenant,
     CreateTenant,
+    DeleteTenantOptions,
     ListTenantsOptions,
     TenantPage,
     TenantReference,
     TenantResponse,
+    TenantWithDeletion,
     UpdateTenant,
     created_tenant,
     tenant_response,
+    tenant_with_deletion,
 )
 from app.administration.service import Administration
 from app.http.auth import needs
@@ -76,9 +79,34 @@ async def list_tenants(
 )
 async def get_tenant(
     tenant: TenantReference, administration: Provided[Administration], threads: Provided[Threads]
-) -> TenantResponse:
-    """Returns a tenant by its id or its name."""
-    return tenant_response(await threads.run(administration.tenant, tenant))
+) -> TenantWithDeletion:
+    """Returns a tenant by its id or its name; one that was deleted by its id, with the report of its deletion."""
+    found = await threads.run(administration.tenant, tenant)
+    return tenant_with_deletion(found, await threads.run(administration.deletion, found))
+
+
+@delete(
+    "/tenants/{tenant:str}",
+    operation_id="delete_tenant",
+    summary="Delete a tenant with all its data",
+    tags=_TAGS,
+    status_code=202,
+    opt=_OPERATE | documented(problems=[409, 412, 501]),
+)
+async def delete_tenant(
+    tenant: TenantReference,
+    options: Provided[DeleteTenantOptions],
+    administration: Provided[Administration],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> TenantWithDeletion:
+    """Revokes all keys of a tenant at once, and has all its data deleted, which cannot be undone.
+
+    Its jobs are cancelled, its webhooks end, and a worker deletes its datasets, files and rows. `get_tenant` reports
+    the progress: the tenant is `deleting`, and then `deleted`. Only its id, the report and its audit are left.
+    """
+    found = await threads.run(administration.delete_tenant, principal, tenant, options.confirm)
+    return tenant_with_deletion(found, await threads.run(administration.deletion, found))
 
 
 @patch(
@@ -86,7 +114,7 @@ async def get_tenant(
     operation_id="change_tenant",
     summary="Suspend or resume a tenant",
     tags=_TAGS,
-    opt=_OPERATE | documented(problems=[501]),
+    opt=_OPERATE | documented(problems=[409, 501]),
 )
 async def change_tenant(
     tenant: TenantReference,

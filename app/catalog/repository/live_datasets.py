@@ -13,6 +13,7 @@ from app.catalog.repository.participants import Derivations
 from app.catalog.repository.schemas import name_taken, store_schema
 from app.catalog.tables import datasets, heads
 from app.catalog.values import Dataset
+from app.db.acts import act_concerns
 from app.db.any_of import any_of
 from app.format.dataset import DatasetDefinition
 from app.format.errors import NotFound
@@ -61,6 +62,7 @@ class LiveDatasets:
         )
         if connection.execute(new_dataset).one_or_none() is None:
             raise name_taken(definition.name)
+        act_concerns(dataset=dataset_id)
         connection.execute(insert(heads).values(dataset_id=dataset_id))
         store_schema(connection, dataset_id, definition.schema)
         return self.find(connection, dataset_id)

@@ -9,6 +9,7 @@ from app.changes.positions import FeedBounds, resolve_position
 from app.changes.repository.changelog import lock_feed, offset_of
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
+from app.db.acts import act_concerns
 from app.db.session import Database
 from app.exports.repository.export_rows import consumer_name, find_export, find_run, list_exports, list_runs
 from app.exports.repository.runs import (
@@ -58,6 +59,7 @@ class ExportStore:
             since = resolve_position(offset_of(connection, new.dataset_id, new.start), bounds)
             definition = msgspec.structs.replace(new.definition, since=since)
             _check_end(definition)
+            act_concerns(export=new.id)
             connection.execute(
                 insert(exports).values(
                     id=new.id,

@@ -15,7 +15,7 @@ from litestar.params import HeaderParameter, ParameterKwarg, PathParameter, Quer
 from litestar.typing import FieldDefinition
 from litestar.utils.signature import ParsedSignature
 
-from app.http.auth import PUBLIC, scope_of
+from app.http.auth import PUBLIC, scopes_of
 from app.http.body_stream import JSON
 from app.http.dependencies import Provider
 from app.http.openapi.openapi_components import INT64_MAX, Components
@@ -83,15 +83,17 @@ def operation_of(
     }
     if handler.opt.get(PUBLIC):
         operation["security"] = []
-    elif scope := scope_of(handler):
-        operation["security"] = [{"api_key": [scope.value]}]
+    elif scopes := scopes_of(handler):
+        operation["security"] = [{"api_key": [scope.value]} for scope in scopes]
     return operation
 
 
 def _description(handler: HTTPRouteHandler) -> str:
     text = handler.description or cleandoc(handler.fn.__doc__ or "")
-    scope = None if handler.opt.get(PUBLIC) else scope_of(handler)
-    return text if scope is None else f"{text}\n\nNeeds the scope `{scope.value}`."
+    scopes = () if handler.opt.get(PUBLIC) else scopes_of(handler)
+    if not scopes:
+        return text
+    return f"{text}\n\nNeeds the scope {' or '.join(f'`{scope.value}`' for scope in scopes)}."
 
 
 def _parameters(

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, insert, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.live_datasets import share_datasets
+from app.db.acts import act_concerns
 from app.format.errors import HeadwaterError, IdempotencyMismatch, NotFound
 from app.format.instant import InstantState, RowCounts
 from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
@@ -104,6 +105,7 @@ def insert_jobs(
     """The jobs by id, queued in this order, with their instants and a message each to their datasets' workers."""
     if not new:
         return {}
+    act_concerns(job=new[0].id)
     values = [_row(each, transaction_id) for each in new]
     # In order: the sequence behind the order of acceptance counts on as the rows come.
     returned = connection.execute(insert(jobs).returning(*JOB_COLUMNS, sort_by_parameter_order=True), values)

@@ -30,9 +30,13 @@ class GroupAccept:
     """
 
     def __init__(
-        self, accept_all: Callable[[str, Sequence[NewJob]], list[Accepted | HeadwaterError]]
+        self,
+        accept_all: Callable[[str, Sequence[NewJob]], list[Accepted | HeadwaterError]],
+        alone: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`alone`: whether the request needs a transaction of its own."""
         self._accept_all = accept_all
+        self._alone = alone
         self._waiting: dict[str, list[_Ticket]] = defaultdict(list)
         self._mutex = threading.Lock()
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -40,6 +44,11 @@ class GroupAccept:
     def accept(self, tenant_id: str, new: NewJob) -> Accepted:
         """Raises IdempotencyMismatch, NotFound (dataset gone), Unavailable."""
         ticket = _Ticket(new)
+        if self._alone():
+            [outcome] = self._accept_all(tenant_id, [new])
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
         with self._mutex:
             self._waiting[tenant_id].append(ticket)
             lock = self._locks[tenant_id]

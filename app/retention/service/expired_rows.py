@@ -1,4 +1,4 @@
-"""Deletes the rows of jobs that ended long ago, and of deleted datasets."""
+"""Deletes the rows of jobs that ended long ago, of deleted datasets, and old entries of the audit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Final
 
+from app.audit.repository.audit import AuditStore
 from app.files.ports import ObjectStorage
 from app.format.paths import dataset_prefix
 from app.retention.repository.deleted_datasets import DeletedDatasetStore
@@ -20,13 +21,18 @@ _BATCHES_MAX: Final = 40
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExpireRows:
-    """`job_keep_seconds`: the time for which ended jobs are kept. `grace_seconds`: that of a deleted dataset's rows."""
+    """`job_keep_seconds`: the time for which ended jobs are kept. `grace_seconds`: that of a deleted dataset's rows.
+
+    `audit_keep_seconds`: that of entries of the audit.
+    """
 
     jobs: ExpiredJobStore
     deleted_datasets: DeletedDatasetStore
+    audit: AuditStore
     storage: ObjectStorage
     job_keep_seconds: float
     grace_seconds: float
+    audit_keep_seconds: float
     # Where the last round of a tenant ended: jobs that are still referred to are not checked again in each round.
     _cursors: dict[str, JobCursor] = field(default_factory=dict)
 
@@ -35,12 +41,21 @@ class ExpireRows:
 
         A failure with one dataset is logged, and does not affect the others.
         """
-        deleted = self._expire_jobs(tenant_id)
+        deleted = self._expire_jobs(tenant_id) + self._expire_audit(tenant_id)
         for dataset_id in self.deleted_datasets.ended(tenant_id, grace_seconds=self.grace_seconds):
             try:
                 deleted += self._purge(tenant_id, dataset_id)
             except Exception:
                 _log.exception("the rows of the deleted dataset %s could not be deleted", dataset_id)
+        return deleted
+
+    def _expire_audit(self, tenant_id: str) -> int:
+        deleted = 0
+        for _ in range(_BATCHES_MAX):
+            rows = self.audit.expire(tenant_id, keep_seconds=self.audit_keep_seconds, limit=_ROWS)
+            deleted += rows
+            if rows < _ROWS:
+                break
         return deleted
 
     def _expire_jobs(self, tenant_id: str) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from app.audit.values import UNAUTHENTICATED
+
 _log = logging.getLogger(__name__)
 # Removed in one transaction.
 _FILES: Final = 1_000
@@ -45,7 +47,7 @@ class ExpiringKeys(Protocol):
 
 
 class ExpiringRows(Protocol):
-    """Rows of ended jobs and of deleted datasets."""
+    """Rows of ended jobs, of deleted datasets and of the audit."""
 
     def run(self, tenant_id: str) -> int:
         """Deletes some that have expired; returns their number."""
@@ -67,6 +69,7 @@ class Retain:
     def run(self) -> int:
         """One round over all datasets; returns how many changes were cut. A failure of one does not affect others."""
         cut = failed = 0
+        self._expire_rows(UNAUTHENTICATED)
         for tenant_id in self.feeds.tenants():
             self._expire_keys(tenant_id)
             self._expire_rows(tenant_id)

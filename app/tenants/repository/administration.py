@@ -7,24 +7,37 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, func, select, text, update
+from sqlalchemy import Connection, Row, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from app.db.acts import act_concerns
 from app.db.session import Database
-from app.format.errors import NotFound
+from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid, new_id
 from app.paging import Page, PageTokens
 from app.tenants.repository.credentials import LIVE
-from app.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_of, tenant_of
-from app.tenants.tables import api_keys, tenants
+from app.tenants.repository.rows import (
+    DELETION_COLUMNS,
+    KEY_COLUMNS,
+    TENANT_COLUMNS,
+    deletion_of,
+    key_of,
+    tenant_of,
+)
+from app.tenants.tables import api_keys, tenant_deletions, tenants
 from app.tenants.values import (
     API_KEY,
+    DEFAULT_TENANT_ID,
     KEYS_MAX,
     ApiKey,
     MadeKey,
     NewKey,
+    Principal,
     Tenant,
+    TenantDeleted,
+    TenantDeletion,
     TenantExists,
+    TenantProtected,
     TenantState,
     TooManyKeys,
     key_digest,
@@ -61,7 +74,8 @@ class AdministrationStore:
     def tenants(self, *, page_size: int, page_token: str | None) -> Page:
         """Tenant items by name. Raises InvalidRequest for a token that is not valid."""
         tokens = PageTokens("tenants")
-        query = select(*TENANT_COLUMNS).order_by(tenants.c.name).limit(page_size + 1)
+        query = select(*TENANT_COLUMNS).where(tenants.c.state != TenantState.DELETED.value)
+        query = query.order_by(tenants.c.name).limit(page_size + 1)
         if page_token is not None:
             query = query.where(tenants.c.name > tokens.position(page_token))
         with self._database.administration() as connection:
@@ -77,10 +91,77 @@ class AdministrationStore:
             "suspended_at": func.clock_timestamp() if suspended else None,
         }
         with self._database.administration() as connection:
-            tenant_id = _tenant(connection, reference).id
+            tenant_id = _lasting(connection, reference).id
+            act_concerns(tenant=tenant_id)
             connection.execute(update(tenants).where(tenants.c.tenant_id == tenant_id).values(values))
             connection.execute(_NOTIFY, {"tenant": tenant_id})
             return _tenant(connection, tenant_id)
+
+    def begin_deletion(self, reference: str, *, confirmed: str, actor: Principal) -> Tenant:
+        """Revokes all keys of a tenant and has its data deleted; a repetition changes nothing.
+
+        `confirmed`: its name. Raises NotFound, PreconditionFailed for another name, TenantProtected.
+        """
+        with self._database.administration() as connection:
+            found = _tenant(connection, reference)
+            act_concerns(tenant=found.id)
+            if found.state in (TenantState.DELETING, TenantState.DELETED):
+                return found
+            if confirmed != found.name:
+                detail = (
+                    f"`confirm` is {confirmed!r}, which is not the name of the tenant. Nothing was changed"
+                )
+                raise PreconditionFailed(detail)
+            if found.id in (DEFAULT_TENANT_ID, actor.tenant_id):
+                detail = "the first tenant of an installation, and that of the key, cannot be deleted"
+                raise TenantProtected(detail)
+            this = tenants.c.tenant_id == found.id
+            connection.execute(update(tenants).where(this).values(state=TenantState.DELETING.value))
+            new = {
+                "tenant_id": found.id,
+                "name": found.name,
+                "requested_by": actor.actor,
+                "rows_deleted": {},
+            }
+            connection.execute(insert(tenant_deletions).values(new).on_conflict_do_nothing())
+            live = api_keys.c.tenant_id == found.id, api_keys.c.revoked_at.is_(None)
+            connection.execute(update(api_keys).where(*live).values(revoked_at=func.clock_timestamp()))
+            connection.execute(_NOTIFY, {"tenant": found.id})
+            return _tenant(connection, found.id)
+
+    def deletion(self, tenant_id: str) -> TenantDeletion | None:
+        """The deletion of a tenant, if one was requested."""
+        query = select(*DELETION_COLUMNS).where(tenant_deletions.c.tenant_id == tenant_id)
+        with self._database.administration() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else deletion_of(row)
+
+    def finish_deletions(self) -> int:
+        """Removes the keys of tenants whose data are gone, and frees their names; returns how many there were."""
+        cleared = tenant_deletions.c.cleared_at.is_not(None), tenant_deletions.c.finished_at.is_(None)
+        query = select(tenant_deletions.c.tenant_id).where(*cleared).with_for_update(skip_locked=True)
+        with self._database.administration() as connection:
+            found = connection.execute(query).scalars().all()
+            for tenant_id in found:
+                keys = connection.execute(delete(api_keys).where(api_keys.c.tenant_id == tenant_id)).rowcount
+                # A name never has the form of an id, so no request names this one.
+                tombstone = {
+                    "name": tenant_id,
+                    "state": TenantState.DELETED.value,
+                    "quotas": {},
+                    "suspended_reason": None,
+                    "suspended_at": None,
+                }
+                connection.execute(update(tenants).where(tenants.c.tenant_id == tenant_id).values(tombstone))
+                this = tenant_deletions.c.tenant_id == tenant_id
+                counted = connection.execute(select(*DELETION_COLUMNS).where(this)).one()
+                report = {
+                    "rows_deleted": {**counted.rows_deleted, api_keys.name: keys},
+                    "rows_left": {**(counted.rows_left or {}), api_keys.name: 0},
+                    "finished_at": func.clock_timestamp(),
+                }
+                connection.execute(update(tenant_deletions).where(this).values(report))
+        return len(found)
 
     def add_key(self, tenant_id: str, new: NewKey, *, api_key: str | None = None) -> MadeKey:
         """Creates a key. `api_key`: its text, if the operator specifies it (`hw_` and 43 characters).
@@ -113,6 +194,7 @@ class AdministrationStore:
         """Revokes a key, at once and for good. Raises NotFound if the tenant has no such key."""
         with self._database.administration() as connection:
             _key(connection, tenant_id, key_id)
+            act_concerns(tenant=tenant_id, key=key_id)
             this_key = api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id
             connection.execute(
                 update(api_keys)
@@ -126,14 +208,15 @@ def _add_tenant(connection: Connection, name: str, tenant_id: str) -> str:
     new = insert(tenants).values(tenant_id=tenant_id, name=name).on_conflict_do_nothing()
     if connection.execute(new.returning(tenants.c.tenant_id)).one_or_none() is None:
         raise TenantExists(f"there is already a tenant named {name!r}", name=name)
+    act_concerns(tenant=tenant_id)
     return tenant_id
 
 
 def _add_key(connection: Connection, tenant_id: str, new: NewKey, api_key: str) -> MadeKey:
     # The lock serializes requests that make keys of the tenant, so that they are counted.
     locked = select(tenants.c.tenant_id).where(tenants.c.tenant_id == tenant_id).with_for_update()
-    if connection.execute(locked).one_or_none() is None:
-        raise NotFound(f"there is no tenant {tenant_id}")
+    connection.execute(locked)
+    _lasting(connection, tenant_id)
     live = select(func.count()).select_from(api_keys).where(api_keys.c.tenant_id == tenant_id, *LIVE)
     if connection.execute(live).scalar_one() >= KEYS_MAX:
         detail = (
@@ -151,6 +234,7 @@ def _add_key(connection: Connection, tenant_id: str, new: NewKey, api_key: str) 
         "created_by": new.created_by,
     }
     row = connection.execute(insert(api_keys).values(values).returning(*KEY_COLUMNS)).one()
+    act_concerns(tenant=tenant_id, key=row.id)
     return MadeKey(key=key_of(row), api_key=api_key)
 
 
@@ -163,6 +247,14 @@ def _tenant(connection: Connection, reference: str) -> Tenant:
     if row is None:
         raise NotFound(f"there is no tenant {reference!r}")
     return tenant_of(row)
+
+
+def _lasting(connection: Connection, reference: str) -> Tenant:
+    """Raises NotFound, TenantDeleted."""
+    found = _tenant(connection, reference)
+    if found.state in (TenantState.DELETING, TenantState.DELETED):
+        raise TenantDeleted(f"the tenant is {found.state.value}", state=found.state.value)
+    return found
 
 
 def _key(connection: Connection, tenant_id: str, key_id: str) -> ApiKey:

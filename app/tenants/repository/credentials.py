@@ -37,6 +37,7 @@ _BY_DIGEST: Final = (
     select(
         api_keys.c.tenant_id,
         api_keys.c.id,
+        api_keys.c.name,
         api_keys.c.scopes,
         api_keys.c.grants,
         func.extract("epoch", api_keys.c.expires_at - _NOW).label("seconds"),
@@ -66,6 +67,7 @@ class CredentialStore:
         return Principal(
             tenant_id=row.tenant_id,
             actor=row.id,
+            key_name=row.name,
             scopes=frozenset(map(KeyScope, row.scopes)),
             grants=row.grants,
             suspended=_suspended(row),
@@ -85,6 +87,7 @@ class CredentialStore:
         return Principal(
             tenant_id=row.id,
             actor=claims.identity.actor,
+            key_name=claims.identity.subject,
             token=claims.identity,
             scopes=claims.scopes,
             grants=claims.grants,

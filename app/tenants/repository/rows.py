@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from app.tenants.tables import api_keys, tenants
-from app.tenants.values import ApiKey, KeyScope, Tenant, TenantState
+from app.tenants.tables import api_keys, tenant_deletions, tenants
+from app.tenants.values import ApiKey, KeyScope, Tenant, TenantDeletion, TenantState
 
 TENANT_COLUMNS: Final = (
     tenants.c.tenant_id.label("id"),
     *(tenants.c[name] for name in Tenant.__struct_fields__ if name != "id"),
 )
+DELETION_COLUMNS: Final = tuple(tenant_deletions.c[name] for name in TenantDeletion.__struct_fields__)
 KEY_COLUMNS: Final = tuple(api_keys.c[name] for name in ApiKey.__struct_fields__)
 
 
@@ -18,6 +19,11 @@ def tenant_of(row: Any) -> Tenant:
     """The tenant in a row of TENANT_COLUMNS."""
     values = row._asdict()
     return Tenant(**{**values, "state": TenantState(values["state"])})
+
+
+def deletion_of(row: Any) -> TenantDeletion:
+    """The deletion in a row of DELETION_COLUMNS."""
+    return TenantDeletion(**row._asdict())
 
 
 def key_of(row: Any) -> ApiKey:

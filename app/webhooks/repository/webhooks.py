@@ -15,6 +15,7 @@ from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
 from app.consumers.values import MaxLag
+from app.db.acts import act_concerns
 from app.db.any_of import matches_any
 from app.db.lease_end import lease_end
 from app.db.session import Database
@@ -73,6 +74,7 @@ class WebhookStore:
             bounds = _lock_bounds(connection, dataset_id, definition)
             if not share_datasets(connection, [dataset_id]):
                 raise NotFound(f"there is no dataset {dataset_id!r}")
+            act_concerns(webhook=webhook_id)
             connection.execute(
                 insert(webhooks).values(
                     id=webhook_id,

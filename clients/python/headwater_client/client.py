@@ -255,10 +255,12 @@ class Headwater:
     get_tenant = blocking(AdministrationCalls.get_tenant)
     suspend_tenant = blocking(AdministrationCalls.suspend_tenant)
     resume_tenant = blocking(AdministrationCalls.resume_tenant)
+    delete_tenant = blocking(AdministrationCalls.delete_tenant)
     create_key = blocking(AdministrationCalls.create_key)
     api_keys = iterating(AdministrationCalls.api_keys)
     get_key = blocking(AdministrationCalls.get_key)
     revoke_key = blocking(AdministrationCalls.revoke_key)
+    audit = iterating(AdministrationCalls.audit)
 
     # Verifications
     verify = blocking(VerifyCalls.verify)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from app.audit.values import UNAUTHENTICATED
 from app.format.errors import Unavailable
 from app.retention.service.feed import Retain
 
@@ -71,7 +72,7 @@ def test_rows_that_cannot_be_deleted_hold_up_no_other_tenant_and_no_feed() -> No
     rows = Rows(broken="t")
     retain = Retain(feeds=Feeds(to_expire={}), keys=Keys(), rows=rows, follower_lag_seconds=7)
     assert retain.run() == len("long") + len("short")
-    assert rows.calls == ["t", "u"]
+    assert rows.calls == [UNAUTHENTICATED, "t", "u"]
 
 
 def test_expired_idempotency_keys_are_removed_in_bounded_batches() -> None:

@@ -6,97 +6,46 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Connection, Table, select, text
+from sqlalchemy import Column, Connection, Table, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
-from app.catalog.values import Dataset, Upload
+from app.audit.tables import audit
+from app.catalog.values import Dataset
 from app.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
 from app.format.identifiers import new_id
 from app.jobs.tables import jobs
 from app.jobs.values import Job
 from app.maintenance.tables import table_maintenance
 from app.tables import metadata
-from app.tenants.tables import api_keys, tenants
+from app.tenants.tables import api_keys, tenant_deletions, tenants
 from app.tenants.values import KeyScope, NewKey, key_digest, new_api_key
-from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
+from tests.support.lakehouse import commit_of, message
+from tests.support.populated_tenant import populate
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
 
 TENANT_TABLES = [table for table in metadata.sorted_tables if "tenant_id" in table.c]
 SHARED_TABLES = [table for table in metadata.sorted_tables if "tenant_id" not in table.c]
+ADMINISTERED = (tenants, api_keys, audit, tenant_deletions)
 READABLE = [table for table in TENANT_TABLES if table.name != "outbox"]
 
 
 @pytest.fixture
-def populated(stores: Stores) -> Callable[[], str]:
-    """Makes a tenant with rows in every table."""
-    return lambda: populate(stores)
+def populated(stores: Stores, administration: Database) -> Callable[[], str]:
+    """Makes a tenant with rows in every table, the deletion of a tenant included."""
+
+    def make() -> str:
+        tenant_id = populate(stores)
+        with administration.administration() as connection:
+            connection.execute(insert(tenant_deletions).values(tenant_id=tenant_id, name="", rows_deleted={}))
+        return tenant_id
+
+    return make
 
 
 @pytest.fixture
 def victim(populated: Callable[[], str]) -> str:
     return populated()
-
-
-def populate(stores: Stores) -> str:
-    tenant_id = stores.tenants.add_tenant(f"victim-{new_id()}")
-    stores.tenants.make_key(tenant_id, {"read"})
-    dataset = stores.catalog.create(tenant_id, new_id(), definition())
-    stores.catalog.add_upload(
-        tenant_id,
-        Upload(
-            id=new_id(),
-            dataset_id=dataset.id,
-            path="uploads/1",
-            size_bytes=1,
-            checksum="c",
-            created_at=dataset.created_at,
-        ),
-    )
-    stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
-    stores.timeline.publish_one(
-        tenant_id, commit_of(stores.jobs.claim(tenant_id, dataset.id, "w", RULES), [message()])
-    )
-    waiting = stores.jobs.accept(tenant_id, new_job(dataset.id)).job
-    new = new_id()
-    with stores.database.tenant(tenant_id) as connection:
-        for statement in _MORE:
-            connection.execute(text(statement), {"dataset": dataset.id, "job": waiting.id, "new": new})
-    return tenant_id
-
-
-_MORE = (
-    "INSERT INTO transactions (id, request_hash) VALUES (:new, 'hash')",
-    "INSERT INTO writer_batches (dataset_id, writer_id, batch_id, job_id) VALUES (:dataset, 'w', 1, :job)",
-    "INSERT INTO quarantine_files (dataset_id, path, job_id, row_count, size_bytes, checksum) "
-    "VALUES (:dataset, 'quarantine/1', :job, 1, 1, 'c')",
-    "INSERT INTO quarantine_redrives (dataset_id, path, record, job_id) VALUES (:dataset, 'quarantine/1', 0, :job)",
-    "INSERT INTO consumers (dataset_id, name, kind, position) VALUES (:dataset, 'reader', 'reader', 0)",
-    "INSERT INTO webhooks (id, dataset_id, definition, secret, state) "
-    "VALUES (:new, :dataset, '{\"url\": \"https://example.org\"}', 's', 'active')",
-    "INSERT INTO webhook_deliveries (id, webhook_id, since, next_since, telling, state) "
-    "VALUES (:new, :new, 0, 1, '{}', 'pending')",
-    "INSERT INTO exports (id, dataset_id, definition, state) VALUES (:new, :dataset, '{}', 'active')",
-    "INSERT INTO export_runs (export_id, number, since, until, job_id) VALUES (:new, 1, 0, 1, :job)",
-    "INSERT INTO export_files (dataset_id, path, export_id, number, name, size_bytes, row_count, checksum) "
-    "VALUES (:dataset, 'exports/1', :new, 1, 'part', 1, 1, 'c')",
-    "INSERT INTO views (dataset_id, definition) VALUES (:dataset, '{}')",
-    "INSERT INTO view_inputs (view_id, dataset_id, relation) VALUES (:dataset, :dataset, 'orders')",
-    "INSERT INTO named_versions (dataset_id, name, kind, version) VALUES (:dataset, 'n', 'tag', 1)",
-    "INSERT INTO read_leases (dataset_id, reader, version, lease_until) VALUES (:dataset, 'r', 1, now())",
-    "INSERT INTO timeline_archives (dataset_id, path, first_instant, last_instant, row_count, size_bytes, checksum) "
-    "VALUES (:dataset, 'timeline/1', 'a', 'b', 1, 1, 'c')",
-    "INSERT INTO read_files (dataset_id, path, job_id, number, name, row_count, size_bytes, checksum) "
-    "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
-    "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
-    "INSERT INTO partition_feeds (dataset_id) VALUES (:dataset)",
-    "INSERT INTO idempotency_keys (scope, key, request_hash, status, headers, body, expires_at) "
-    "VALUES ('/datasets', 'k', 'hash', 201, '{}', '', now())",
-    "INSERT INTO partition_marks (dataset_id, path, changed_version, changed_at) VALUES (:dataset, 'day=1', 1, now())",
-    "INSERT INTO token_subjects (id, issuer, subject) VALUES (:new, 'https://issuer.example', 'ada')",
-    "INSERT INTO partition_events (dataset_id, number, kind, partition, version) "
-    "VALUES (:dataset, 0, 'reopened', 'day=1', 1)",
-)
 
 
 @pytest.fixture
@@ -188,8 +137,11 @@ ESCAPES = {
     "CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'": INSUFFICIENT_PRIVILEGE,
     "DROP TABLE jobs": INSUFFICIENT_PRIVILEGE,
     "TRUNCATE jobs": INSUFFICIENT_PRIVILEGE,
+    "UPDATE tenant_deletions SET finished_at = now()": INSUFFICIENT_PRIVILEGE,
+    "DELETE FROM tenant_deletions": INSUFFICIENT_PRIVILEGE,
     "UPDATE commits SET version = 2": INSUFFICIENT_PRIVILEGE,
     "UPDATE files SET path = 'mine'": INSUFFICIENT_PRIVILEGE,
+    "UPDATE audit SET count = 0": INSUFFICIENT_PRIVILEGE,
     "SELECT * FROM outbox": INSUFFICIENT_PRIVILEGE,
     "SELECT * FROM alembic_version": INSUFFICIENT_PRIVILEGE,
     "ALTER ROLE headwater_app BYPASSRLS": INSUFFICIENT_PRIVILEGE,
@@ -273,11 +225,11 @@ def test_administration_sees_tenants_and_keys_and_none_of_their_data(
     administration: Database, victim: str
 ) -> None:
     with administration.administration() as connection:
-        for table in (tenants, api_keys):
+        for table in ADMINISTERED:
             found = select(table.c.tenant_id).where(table.c.tenant_id == victim)
             assert connection.execute(found).scalars().all() == [victim]
         for table in READABLE:
-            if table not in (tenants, api_keys):
+            if table not in ADMINISTERED:
                 assert refused(connection, f"SELECT * FROM {table.name}") == INSUFFICIENT_PRIVILEGE
     for session in (administration.tenant(victim), administration.relay()):
         with pytest.raises(DBAPIError), session as connection:

@@ -10,6 +10,8 @@ from urllib.parse import quote
 import msgspec
 
 from headwater_client.models import (
+    AuditEntry,
+    AuditPage,
     CreatedKey,
     CreatedTenant,
     Grant,
@@ -18,6 +20,7 @@ from headwater_client.models import (
     KeyPage,
     Tenant,
     TenantPage,
+    TenantWithDeletion,
 )
 from headwater_client.transport.connection import Connection, decoded
 
@@ -43,9 +46,9 @@ class AdministrationCalls(Connection):
         """The tenants of the installation by name."""
         return self._items(_TENANTS, TenantPage)
 
-    async def get_tenant(self, tenant: str) -> Tenant:
-        """A tenant by its id or its name."""
-        return decoded(Tenant, await self._get(_tenant_path(tenant)))
+    async def get_tenant(self, tenant: str) -> TenantWithDeletion:
+        """A tenant by its id or its name; a deleted one by its id."""
+        return decoded(TenantWithDeletion, await self._get(_tenant_path(tenant)))
 
     async def suspend_tenant(self, tenant: str, reason: str | None = None) -> Tenant:
         """Refuses the requests of a tenant that write, with this reason."""
@@ -54,6 +57,36 @@ class AdministrationCalls(Connection):
     async def resume_tenant(self, tenant: str) -> Tenant:
         """Lets a tenant write again."""
         return await self._set_state(tenant, {"state": "active"})
+
+    async def delete_tenant(self, tenant: str, *, confirm: str) -> TenantWithDeletion:
+        """Deletes a tenant with all its data, which cannot be undone; `confirm` is its name.
+
+        `get_tenant` reports the progress, by its id.
+        """
+        query = {"confirm": confirm}
+        return decoded(
+            TenantWithDeletion,
+            await self._send("DELETE", _tenant_path(tenant), params=query, repeatable=True),
+        )
+
+    def audit(
+        self,
+        *,
+        tenant: str | None = None,
+        key: str | None = None,
+        operation: str | None = None,
+        outcome: str | None = None,
+        since_time: datetime | None = None,
+        until_time: datetime | None = None,
+    ) -> AsyncGenerator[AuditEntry, None]:
+        """Who requested what, the newest first: of the own tenant, or, for an operator, of all tenants.
+
+        `tenant`: an id or a name, for operators. `key`: an id. `outcome`: `allowed`, `denied` or `failed`.
+        """
+        query = {"tenant": tenant, "key": key, "operation": operation, "outcome": outcome}
+        times = {"since_time": since_time, "until_time": until_time}
+        sent = query | {name: None if time is None else time.isoformat() for name, time in times.items()}
+        return self._items("/audit", AuditPage, sent)
 
     async def create_key(
         self,

@@ -4,6 +4,7 @@ Responses are decoded leniently: unknown members of a later release are ignored,
 strings, so that new ones break no client.
 """
 
+from headwater_client.models.audit import AuditEntry, AuditPage
 from headwater_client.models.changes import Change, ChangeForm, ChangesPage, Correction, CorrectionsPage
 from headwater_client.models.consumers import (
     Consumer,
@@ -123,7 +124,7 @@ from headwater_client.models.reads import (
     ResultLinks,
     RowsPage,
 )
-from headwater_client.models.tenants import CreatedTenant, Tenant, TenantPage
+from headwater_client.models.tenants import CreatedTenant, Deletion, Tenant, TenantPage, TenantWithDeletion
 from headwater_client.models.timeline import Instant, InstantPage
 from headwater_client.models.transactions import Transaction, TransactionLinks
 from headwater_client.models.verifications import CreateVerification
@@ -173,6 +174,8 @@ from headwater_client.models.writes import (
 __all__ = [
     "AddField",
     "Aggregate",
+    "AuditEntry",
+    "AuditPage",
     "Bucket",
     "BucketFunction",
     "BucketMode",
@@ -220,6 +223,7 @@ __all__ = [
     "DatasetIdentity",
     "DatasetLinks",
     "DatasetPage",
+    "Deletion",
     "Delivery",
     "DeliveryPage",
     "DeliveryState",
@@ -319,6 +323,7 @@ __all__ = [
     "TagPolicy",
     "Tenant",
     "TenantPage",
+    "TenantWithDeletion",
     "TimelinePolicy",
     "Transaction",
     "TransactionLinks",

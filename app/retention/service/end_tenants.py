@@ -1,0 +1,105 @@
+"""Deletes all data of tenants whose deletion was requested."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from app.catalog.repository.catalog import CatalogStore
+from app.files.ports import ObjectStorage
+from app.format.errors import CorruptFile, DatasetInUse, NotFound
+from app.retention.repository.ending_tenants import EndingTenantStore
+
+_log = logging.getLogger(__name__)
+_FILES: Final = 500
+_ROWS: Final = 1_000
+# Steps for a tenant in one round: the others have their turn as well.
+_STEPS_MAX: Final = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EndTenants:
+    """Deletes datasets, files and rows, until nothing is left. Each step can be repeated, by any worker.
+
+    `lease_seconds`: the time in which a worker notices that its job was cancelled. `grace_seconds`: the time for which
+    the data of a deleted tenant are looked for again: a request that had begun before may still store a file.
+    """
+
+    tenants: EndingTenantStore
+    catalog: CatalogStore
+    storage: ObjectStorage
+    lease_seconds: float
+    grace_seconds: float
+
+    def run(self) -> None:
+        """One round over all such tenants. A failure with one is logged, and does not affect the others."""
+        for tenant_id in self.tenants.ending(after_seconds=self.grace_seconds):
+            try:
+                self._end(tenant_id)
+            except Exception:
+                _log.exception("the data of the deleted tenant %s could not be deleted yet", tenant_id)
+
+    def run_every(self, seconds: float, stop: threading.Event) -> None:
+        """Runs rounds until `stop` is set; a failed round is logged, and the next one starts again."""
+        while not stop.wait(seconds):
+            try:
+                self.run()
+            except Exception:
+                _log.exception("a round of the deletion of tenants failed")
+
+    def _end(self, tenant_id: str) -> None:
+        if self._delete_datasets(tenant_id) or self.tenants.is_busy(
+            tenant_id, lease_seconds=self.lease_seconds
+        ):
+            return
+        if not _repeat(lambda: self._delete_files(tenant_id), _FILES):
+            return
+        if not _repeat(lambda: self.tenants.delete_rows(tenant_id, _ROWS), _ROWS):
+            return
+        left = self.tenants.rows_left(tenant_id)
+        files = sum(1 for _ in self.storage.list(tenant_id))
+        if files == 0 and not any(left.values()):
+            self.tenants.cleared(tenant_id, left, files)
+
+    def _delete_datasets(self, tenant_id: str) -> int:
+        """Deletes datasets, views before what they read, and cancels their jobs; returns how many are left."""
+        left = self.tenants.live_datasets(tenant_id)
+        while left:
+            refused = [each for each in left if not self._delete_dataset(tenant_id, each)]
+            if len(refused) == len(left):
+                break
+            left = refused
+        return len(left)
+
+    def _delete_dataset(self, tenant_id: str, dataset_id: str) -> bool:
+        try:
+            self.catalog.delete(tenant_id, dataset_id, version=None)
+        except DatasetInUse:
+            return False
+        except NotFound:
+            pass
+        return True
+
+    def _delete_files(self, tenant_id: str) -> int:
+        paths = [path for path, _ in islice(self.storage.list(tenant_id), _FILES)]
+        if paths:
+            size_bytes = sum(map(self._size, paths))
+            self.storage.delete(paths)
+            self.tenants.count_files(tenant_id, len(paths), size_bytes)
+        return len(paths)
+
+    def _size(self, path: str) -> int:
+        try:
+            return self.storage.size(path)
+        except CorruptFile:
+            # Another worker has deleted it meanwhile.
+            return 0
+
+
+def _repeat(step: Callable[[], int], full: int) -> bool:
+    """Repeats a step while it does as much as it may; false if there is more to do."""
+    return any(step() < full for _ in range(_STEPS_MAX))

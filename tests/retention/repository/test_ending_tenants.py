@@ -1,0 +1,185 @@
+"""Deletion of a tenant with rows in every table."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from app.audit.repository.audit import AuditStore
+from app.audit.values import AccessOutcome, AuditFilter, Caller, NewEntry, RequestedOperation
+from app.db.session import Database
+from app.files.storage import LocalStorage
+from app.format.errors import PreconditionFailed
+from app.format.identifiers import new_id
+from app.retention.repository.ending_tenants import EndingTenantStore
+from app.retention.service.end_tenants import EndTenants
+from app.tables import metadata
+from app.tenants.values import (
+    DEFAULT_TENANT_ID,
+    KeyScope,
+    NewKey,
+    Principal,
+    TenantDeleted,
+    TenantProtected,
+    TenantState,
+)
+from tests.support.populated_tenant import populate
+from tests.support.postgres import TestServer
+from tests.support.store_fixtures import Stores
+
+OPERATOR = Principal(tenant_id=new_id(), key_id=new_id(), scopes=frozenset({KeyScope.OPERATE}))
+REMAINING = {"tenants", "tenant_deletions", "audit"}
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(tmp_path)
+
+
+@pytest.fixture
+def end(stores: Stores, storage: LocalStorage) -> EndTenants:
+    return EndTenants(
+        tenants=EndingTenantStore(stores.database),
+        catalog=stores.catalog,
+        storage=storage,
+        lease_seconds=0,
+        grace_seconds=3_600,
+    )
+
+
+def rows_of(postgres: TestServer, database_url: str, tenant_id: str) -> dict[str, int]:
+    """The rows of a tenant in all tables, as a superuser counts them."""
+    with postgres.administration(database_url.rsplit("/", 1)[1]) as connection:
+        return {
+            table.name: connection.execute(
+                f"SELECT count(*) FROM {table.name} WHERE tenant_id = %s", [uuid.UUID(tenant_id)]
+            ).fetchall()[0][0]
+            for table in metadata.sorted_tables
+            if "tenant_id" in table.c
+        }
+
+
+def store_file(storage: LocalStorage, tenant_id: str, name: str) -> None:
+    with storage.create(f"{tenant_id}/{new_id()}/data/{name}") as file:
+        file.write(b"x" * 10)
+
+
+def drain(stores: Stores) -> None:
+    while stores.outbox.relay(lambda message: None, 100):
+        pass
+
+
+def test_nothing_of_a_deleted_tenant_is_left_and_another_is_untouched(
+    stores: Stores, storage: LocalStorage, end: EndTenants, postgres: TestServer, database_url: str
+) -> None:
+    tenant_id, other = populate(stores), populate(stores)
+    for each in (tenant_id, other):
+        for name in ("1", "2"):
+            store_file(storage, each, name)
+    name = stores.tenants.tenant(tenant_id).name
+    drain(stores)
+    kept = rows_of(postgres, database_url, other)
+    before = rows_of(postgres, database_url, tenant_id)
+    assert {table for table, rows in before.items() if not rows} == {"outbox", "tenant_deletions"}
+
+    with pytest.raises(PreconditionFailed):
+        stores.tenants.begin_deletion(tenant_id, confirmed="another", actor=OPERATOR)
+    begun = stores.tenants.begin_deletion(name, confirmed=name, actor=OPERATOR)
+    assert begun.state is TenantState.DELETING
+    assert stores.tenants.begin_deletion(name, confirmed=name, actor=OPERATOR) == begun
+    assert stores.tenants.finish_deletions() == 0
+    with pytest.raises(TenantDeleted):
+        stores.tenants.add_key(tenant_id, NewKey(name="late", scopes=frozenset()))
+    with pytest.raises(TenantDeleted):
+        stores.tenants.set_state(tenant_id, TenantState.ACTIVE, None)
+
+    end.run()
+    # What cancelled jobs have announced is a message until a relay has sent it.
+    drain(stores)
+    end.run()
+    assert stores.tenants.finish_deletions() == 1
+
+    after = rows_of(postgres, database_url, tenant_id)
+    assert {table for table, rows in after.items() if rows} == REMAINING
+    assert rows_of(postgres, database_url, other) == kept
+    assert list(storage.list(tenant_id)) == []
+    assert len(list(storage.list(other))) == 2
+    tombstone, report = stores.tenants.tenant(tenant_id), stores.tenants.deletion(tenant_id)
+    assert report is not None
+    assert (tombstone.state, tombstone.name, report.name) == (TenantState.DELETED, tenant_id, name)
+    # The rows of a view end with its dataset.
+    assert {table: rows for table, rows in report.rows_deleted.items() if rows} == {
+        table: rows
+        for table, rows in before.items()
+        if rows and table not in REMAINING | {"views", "view_inputs"}
+    }
+    assert report.rows_left is not None
+    assert set(report.rows_left) == set(before) - REMAINING
+    assert set(report.rows_left.values()) == {0}
+    assert (report.files_deleted, report.bytes_deleted, report.files_left) == (2, 20, 0)
+    assert stores.tenants.add_tenant(name) != tenant_id
+
+    # A request that had begun before stores its file late.
+    store_file(storage, tenant_id, "late")
+    end.run()
+    assert list(storage.list(tenant_id)) == []
+
+
+def test_deletion_waits_for_jobs_that_may_still_run(
+    stores: Stores, storage: LocalStorage, end: EndTenants, postgres: TestServer, database_url: str
+) -> None:
+    tenant_id = populate(stores)
+    name = stores.tenants.tenant(tenant_id).name
+    stores.tenants.begin_deletion(name, confirmed=name, actor=OPERATOR)
+    patient = EndTenants(
+        tenants=EndingTenantStore(stores.database),
+        catalog=stores.catalog,
+        storage=storage,
+        lease_seconds=60,
+        grace_seconds=0,
+    )
+    patient.run()
+    waiting = rows_of(postgres, database_url, tenant_id)
+    assert waiting["files"] > 0
+    assert stores.catalog.list(tenant_id, page_size=9, page_token=None).items == []
+    end.run()
+    assert rows_of(postgres, database_url, tenant_id)["files"] == 0
+
+
+def test_first_tenant_and_that_of_the_operator_cannot_be_deleted(stores: Stores, tenant_id: str) -> None:
+    own = Principal(tenant_id=tenant_id, key_id=new_id(), scopes=OPERATOR.scopes)
+    for reference in (DEFAULT_TENANT_ID, tenant_id):
+        name = stores.tenants.tenant(reference).name
+        with pytest.raises(TenantProtected):
+            stores.tenants.begin_deletion(reference, confirmed=name, actor=own)
+        assert stores.tenants.tenant(reference).state is TenantState.ACTIVE
+
+
+def test_old_entries_of_the_audit_expire_and_recent_ones_cannot_be_deleted(
+    stores: Stores, database: Database, tenant_id: str
+) -> None:
+    audit = AuditStore(database)
+    days = 86_400.0
+    for age in (0, 10 * days, 31 * days, 500 * days):
+        entry = NewEntry(
+            caller=Caller(),
+            operation=RequestedOperation(id=f"{age / days:g}", method="GET", path="/"),
+            outcome=AccessOutcome.ALLOWED,
+            status=200,
+            age_seconds=age,
+            first_age_seconds=age,
+        )
+        audit.add(tenant_id, [entry])
+
+    def left() -> list[str]:
+        page = audit.entries(tenant_id, AuditFilter(until=datetime.now(UTC)), page_size=9, page_token=None)
+        return [each.operation for each in page.items]
+
+    assert audit.expire(tenant_id, keep_seconds=400 * days, limit=100) == 1
+    assert left() == ["31", "10", "0"]
+    # The database keeps 30 days, whatever the request.
+    assert audit.expire(tenant_id, keep_seconds=0, limit=100) == 1
+    assert left() == ["10", "0"]
