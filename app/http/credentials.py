@@ -109,11 +109,12 @@ class Credentials:
 
     def _store(self, digest: bytes, found: _Cached) -> None:
         of_tenant = self._of_tenant.get(found.principal.tenant_id, {})
-        if digest not in of_tenant and len(of_tenant) >= _TENANT_SIZE_MAX:
-            oldest = next(iter(of_tenant))
-            del of_tenant[oldest], self._cached[oldest]
-        elif len(self._cached) >= _CACHE_SIZE_MAX:
-            self._clear()
+        if digest not in of_tenant:
+            if len(of_tenant) >= _TENANT_SIZE_MAX:
+                oldest = next(iter(of_tenant))
+                del of_tenant[oldest], self._cached[oldest]
+            elif len(self._cached) >= _CACHE_SIZE_MAX:
+                self._clear()
         self._cached[digest] = found
         self._of_tenant.setdefault(found.principal.tenant_id, {})[digest] = None
 
