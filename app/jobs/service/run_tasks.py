@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.format.errors import EngineStopped, Fault, HeadwaterError, Unavailable
+from app.format.errors import EngineStopped, Fault, HeadwaterError, Unavailable, without_path
 from app.jobs.engine import TaskProgress
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.lease import Lease
@@ -75,4 +75,7 @@ class RunTasks:
         return Progress(stage=job.kind.value, done=done, total=total)
 
     def _fail(self, tenant_id: str, job: Job, error: HeadwaterError) -> None:
+        if job.access is not None and job.access.restricted:
+            _log.warning("task %s failed: %s", job.id, error.detail)
+            error = without_path(error)
         self.jobs.fail(tenant_id, job.claim, Fault.of(error))
