@@ -173,9 +173,7 @@ class GrantedDatasets:
 
     def shows(self, dataset_id: str, made: RowAccess | None) -> bool:
         """Whether the principal sees all that was made of a dataset with this access; None if it may be anything."""
-        if self.principal.grants is None or not any(
-            grant.access().restricted for grant in self.principal.grants
-        ):
+        if not self.principal.sees_parts:
             return True
         seen = [
             self.principal.access(name) for name in self.catalog.names(self.principal.tenant_id, [dataset_id])

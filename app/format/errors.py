@@ -322,6 +322,13 @@ class CorruptFile(HeadwaterError):
     title = "A data file is damaged"
 
 
+def without_path(error: HeadwaterError) -> HeadwaterError:
+    """The error for a reader that sees a part of the dataset: the path of a file has values of its partition."""
+    if not isinstance(error, CorruptFile):
+        return error
+    return CorruptFile("a file of the dataset is damaged or missing; the log of the service names it")
+
+
 class DerivationFailed(HeadwaterError):
     """A view's SQL failed on the rows of its inputs, or returned values that do not fit the view's schema.
 

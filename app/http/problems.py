@@ -13,7 +13,16 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
-from app.format.errors import Fault, FieldError, HeadwaterError, InvalidRequest, NotFound, Unauthorized
+from app.format.errors import (
+    Fault,
+    FieldError,
+    HeadwaterError,
+    InvalidRequest,
+    NotFound,
+    Unauthorized,
+    without_path,
+)
+from app.tenants.values import Principal
 
 PROBLEM_JSON: Final = "application/problem+json"
 REQUEST_ID: Final = "headwater_request_id"
@@ -220,6 +229,12 @@ def respond(
 
 def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -> Response[bytes]:
     """Any error that carries its own facts."""
+    user = request.scope.get("user")
+    if isinstance(user, Principal) and user.sees_parts:
+        shown = without_path(error)
+        if shown is not error:
+            _log.error("request %s: %s", _request_id(request), error.detail)
+            error = shown
     members = document(error.code, error.title, error.detail, error.facts)
     if members["status"] >= 500:
         # An unavailable dependency fails many requests; the traceback of each would only hide the rest of the log.

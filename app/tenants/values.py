@@ -156,6 +156,11 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the dataset of this name exists for it."""
         return self.grants is None or any(grant.matches(dataset) for grant in self.grants)
 
+    @property
+    def sees_parts(self) -> bool:
+        """Whether it may see only a part of some dataset."""
+        return any(grant.access().restricted for grant in self.grants or ())
+
     def access(self, dataset: str) -> RowAccess:
         """What it sees of the dataset of this name when it reads: everything, unless its grants say otherwise."""
         if self.grants is None:

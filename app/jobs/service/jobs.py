@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import msgspec
 
@@ -44,7 +45,8 @@ class Jobs:
             wanted = msgspec.structs.replace(wanted, dataset_id=dataset.id)
         wanted = msgspec.structs.replace(wanted, datasets=granted.principal.patterns(granted.scope))
         page = self.store.page(tenant_id, wanted, page_size=page_size, page_token=page_token)
-        return page.filtered(lambda job: granted.shows(job.dataset_id, job.access))
+        shows = cache(granted.shows)
+        return page.filtered(lambda job: shows(job.dataset_id, job.access))
 
     def cancel(self, granted: GrantedDatasets, job_id: str) -> Job:
         """Ends a queued or running job, with the others of its transaction, whose datasets must be granted too.

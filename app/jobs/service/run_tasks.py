@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.format.errors import EngineStopped, Fault, HeadwaterError
+from app.format.errors import EngineStopped, Fault, HeadwaterError, without_path
 from app.jobs.engine import TaskProgress, engine_tag
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.give_back import give_back
@@ -84,6 +84,9 @@ class RunTasks:
     def _end(self, job: Job, error: Exception) -> None:
         """Fails the task. Raises an unexpected error."""
         if isinstance(error, HeadwaterError):
+            if job.access is not None and job.access.restricted:
+                _log.warning("task %s failed: %s", job.id, error.detail)
+                error = without_path(error)
             self.jobs.fail(job.tenant_id, job.claim, Fault.of(error))
             return
         _log.error("task %s died; it goes back into the queue", f"{job.id}-{job.epoch}", exc_info=error)

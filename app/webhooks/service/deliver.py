@@ -14,7 +14,7 @@ import msgspec
 from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.consumers.followers import Consumer
-from app.format.errors import Fault, HeadwaterError, Unavailable
+from app.format.errors import Fault, HeadwaterError, Unavailable, without_path
 from app.format.identifiers import new_id
 from app.webhooks.repository.deliveries import DeliveryStore
 from app.webhooks.sender import HttpSender
@@ -76,7 +76,7 @@ class DeliverWebhooks:
                 raise
             except HeadwaterError as error:
                 # It would fail again and again: a filter that names a column which was dropped, a feed cut past it.
-                self.deliveries.pause(tenant_id, webhook_id, Fault.of(error))
+                self.deliveries.pause(tenant_id, webhook_id, Fault.of(_shown(work, error)))
 
     def _send_due(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
         """One attempt at the next message, and one at an earlier message that is to be sent again.
@@ -113,7 +113,7 @@ class DeliverWebhooks:
             raise
         except HeadwaterError as error:
             # Its changes have expired; those at the position may be available.
-            reply = Reply(status=None, error=error.detail, seconds=0.0)
+            reply = Reply(status=None, error=_shown(work, error).detail, seconds=0.0)
             self._failed(dataset.tenant_id, delivery, reply, None)
             return True
         return self._attempt(dataset, work, delivery, changes)
@@ -160,6 +160,14 @@ class DeliverWebhooks:
         if reply.status in _RETRY_AFTER_STATUSES and reply.retry_after_seconds is not None:
             seconds = max(seconds, min(reply.retry_after_seconds, _RETRY_AFTER_SECONDS_MAX))
         return seconds
+
+
+def _shown(work: DeliveryWork, error: HeadwaterError) -> HeadwaterError:
+    """The error as those that see the webhook may see it."""
+    if not work.webhook.access.restricted:
+        return error
+    _log.warning("webhook %s: %s", work.webhook.id, error.detail)
+    return without_path(error)
 
 
 def _wait(work: DeliveryWork) -> float | None:

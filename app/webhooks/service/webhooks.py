@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -100,7 +101,8 @@ class Webhooks:
             page_token=page_token,
             patterns=granted.principal.patterns(granted.scope),
         )
-        return page.filtered(lambda webhook: granted.shows(webhook.dataset_id, webhook.access))
+        shows = cache(granted.shows)
+        return page.filtered(lambda webhook: shows(webhook.dataset_id, webhook.access))
 
     def change(
         self,
