@@ -288,6 +288,7 @@ class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
 def audit_entry(entry: AuditEntry) -> AuditEntryResponse:
     """The response for an entry of the audit."""
     members = msgspec.structs.asdict(entry)
+    members["path"] = members.pop("route")
     if entry.tenant_id == UNAUTHENTICATED:
         members["tenant_id"] = None
     return AuditEntryResponse(**{**members, "outcome": AccessOutcome(entry.outcome)})

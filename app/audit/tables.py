@@ -32,7 +32,7 @@ audit: Final = Table(
     Column("key_name", Text),
     text_column("operation"),
     Column("method", Text, nullable=False),
-    Column("path", Text, nullable=False),
+    Column("route", Text, nullable=False),
     json_column("resources", dict[str, str]),
     json_column("members", dict[str, Any]),
     Column("address", Text),

@@ -65,8 +65,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the audit. `tenant_id` is the tenant that the request was about, `key_tenant_id` that of the caller.
 
-    `count` equal requests arrived from `first_at` to `at`. `members`: those of the body, null where the value is not
-    recorded.
+    `count` equal requests arrived from `first_at` to `at`. `route`: the path without values. `members`: those of the
+    body, null where the value is not recorded.
     """
 
     tenant_id: str
@@ -78,7 +78,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     key_name: str | None
     operation: str
     method: str
-    path: str
+    route: str
     resources: dict[str, str]
     members: dict[str, Any]
     address: str | None

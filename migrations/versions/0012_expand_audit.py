@@ -25,7 +25,7 @@ STATEMENTS = (
         key_name text,
         operation text COLLATE "C" NOT NULL,
         method text NOT NULL,
-        path text NOT NULL,
+        route text NOT NULL,
         resources json NOT NULL,
         members json NOT NULL,
         address text,

@@ -57,6 +57,7 @@ def test_operator_makes_a_tenant_whose_first_key_works(operator, new_tenant):
     problem(client.get("/tenants"), 403, "forbidden")
     for reference in (tenant["id"], tenant["name"]):
         found = operator.get(f"/tenants/{reference}").json()
+        assert found.pop("deletion") is None
         assert found == {name: fact for name, fact in tenant.items() if name != "api_key"}
     problem(operator.post("/tenants", json={"name": tenant["name"]}), 409, "tenant-exists")
     problem(operator.post("/tenants", json={"name": new_id()}), 400, "invalid-request")

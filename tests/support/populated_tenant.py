@@ -64,7 +64,7 @@ _MORE = (
     "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
     "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
     "INSERT INTO partition_feeds (dataset_id) VALUES (:dataset)",
-    "INSERT INTO audit (id, operation, method, path, resources, members, outcome, status) "
+    "INSERT INTO audit (id, operation, method, route, resources, members, outcome, status) "
     "VALUES (:new, 'read_rows', 'GET', '/', '{}', '{}', 'allowed', 200)",
     "INSERT INTO idempotency_keys (scope, key, request_hash, status, headers, body, expires_at) "
     "VALUES ('/datasets', 'k', 'hash', 201, '{}', '', now())",

@@ -105,7 +105,7 @@ def add_entry(connection: Connection, tenant_id: str, entry: NewEntry) -> None:
         "key_name": entry.caller.key_name,
         "operation": entry.operation.id,
         "method": entry.operation.method,
-        "path": entry.operation.path,
+        "route": entry.operation.path,
         "outcome": entry.outcome.value,
         **{
             name: getattr(entry, name)
