@@ -315,6 +315,7 @@ def test_paused_view_refreshes_only_on_request(
     assert shown(client, view)["freshness"] == "behind"
     assert rows(client, view) == [{"id": 1, "note": "COFFEE"}]
     client.post(view["links"]["refreshes"])
+    service.work()
     write_notes({3: "mate"})
     assert [row["id"] for row in rows(client, view)] == [1, 2]
     resumed = client.patch(path, json={"state": "active"}, headers={"If-Match": paused.headers["etag"]})
