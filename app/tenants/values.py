@@ -69,16 +69,16 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The scopes of the key that apply to these datasets; all of them by default. With `where` or `mask`, only `read`
     is possible.
     """
-    where: _Condition | msgspec.UnsetType = msgspec.UNSET
+    where: _Condition | msgspec.UnsetType | None = msgspec.UNSET
     """A condition, as in `where` of reads: only the rows for which it is true exist for the key."""
-    mask: _ColumnNames | msgspec.UnsetType = msgspec.UNSET
+    mask: _ColumnNames | msgspec.UnsetType | None = msgspec.UNSET
     """The columns whose values the key does not see: they read as null."""
 
     def access(self) -> RowAccess:
         """What the grant shows of its datasets."""
         return RowAccess(
-            where=() if self.where is msgspec.UNSET else (self.where,),
-            masked=() if self.mask is msgspec.UNSET else self.mask,
+            where=(self.where,) if isinstance(self.where, str) else (),
+            masked=self.mask if isinstance(self.mask, tuple) else (),
         )
 
     def matches(self, name: str) -> bool:
