@@ -170,9 +170,9 @@ def _check(new: NewKey) -> None:
         if grant.access().restricted and set(grant.scopes or new.scopes) != {KeyScope.READ}:
             detail = 'expected ["read"]: a grant with `where` or `mask` only reads'
             errors.append(FieldError(pointer=f"/grants/{number}/scopes", detail=detail))
-        if grant.where is not None:
+        for where in grant.access().where:
             try:
-                check_syntax(grant.where)
+                check_syntax(where)
             except InvalidFilter as error:
                 errors.append(FieldError(pointer=f"/grants/{number}/where", detail=error.detail))
     if new.grants is not None and KeyScope.OPERATE in new.scopes:

@@ -27,6 +27,8 @@ GRANTS_MAX: Final = 100
 _PATTERN_CHARACTERS_MAX: Final = 255
 _MASKED_MAX: Final = 100
 _ColumnName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=FIELD_NAME_CHARACTERS_MAX)]
+_ColumnNames: TypeAlias = Annotated[tuple[_ColumnName, ...], msgspec.Meta(max_length=_MASKED_MAX)]
+_Condition: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=CONDITION_CHARACTERS_MAX)]
 
 
 class KeyScope(str, Enum):
@@ -74,14 +76,17 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The scopes of the key that apply to these datasets; all of them by default. With `where` or `mask`, only `read`
     is possible.
     """
-    where: Annotated[str, msgspec.Meta(min_length=1, max_length=CONDITION_CHARACTERS_MAX)] | None = None
+    where: _Condition | msgspec.UnsetType | None = msgspec.UNSET
     """A condition, as in `where` of reads: only the rows for which it is true exist for the key."""
-    mask: Annotated[tuple[_ColumnName, ...], msgspec.Meta(max_length=_MASKED_MAX)] = ()
+    mask: _ColumnNames | msgspec.UnsetType | None = msgspec.UNSET
     """The columns whose values the key does not see: they read as null."""
 
     def access(self) -> RowAccess:
         """What the grant shows of its datasets."""
-        return RowAccess(where=() if self.where is None else (self.where,), masked=self.mask)
+        return RowAccess(
+            where=(self.where,) if isinstance(self.where, str) else (),
+            masked=self.mask if isinstance(self.mask, tuple) else (),
+        )
 
     def matches(self, name: str) -> bool:
         """Whether the pattern fits the whole name. The time is linear in its length, whatever the pattern."""

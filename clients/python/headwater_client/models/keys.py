@@ -43,7 +43,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """
     where: str | None = None
     """A condition, as in `where` of reads: only the rows for which it is true exist for the key."""
-    mask: tuple[str, ...] = ()
+    mask: tuple[str, ...] | None = None
     """The columns whose values the key does not see: they read as null."""
 
 
