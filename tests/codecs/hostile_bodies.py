@@ -126,7 +126,8 @@ def damaged(seed: str) -> Iterator[tuple[str, Format, bytes]]:
 def nulls_stream(length: int) -> bytes:
     """A stream of one batch that claims any number of nulls, which take no bytes."""
     shown = 2**31 - 1
-    batch = pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.null(), shown, [None])], ["note"])
+    nulls = pa.Array.from_buffers(pa.null(), shown, [None])
+    batch = pa.RecordBatch.from_arrays([nulls, nulls], ["id", "note"])
     out = io.BytesIO()
     with ipc.new_stream(out, batch.schema) as writer:
         writer.write_batch(batch)
@@ -258,7 +259,14 @@ def limited(group: list[tuple[str, str, Case]]) -> dict[str, object]:
         text = answer.read().decode()
     _, status, used = os.wait4(child, 0)
     ended = text.splitlines()
-    return {"status": status, "ended": ended, "kib": used.ru_maxrss, "seconds": used.ru_utime}
+    bodies = [f"{way}, {name}" for name, way, _ in group]
+    return {
+        "status": status,
+        "bodies": bodies,
+        "ended": ended,
+        "kib": used.ru_maxrss,
+        "seconds": used.ru_utime,
+    }
 
 
 def groups(seed: str) -> Iterator[list[tuple[str, str, Case]]]:
