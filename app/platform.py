@@ -13,6 +13,7 @@ from app.db.acts import current_act
 from app.db.session import Database
 from app.files.parquet_file import ParquetReader
 from app.files.storage import Storage, open_storage, prepare_storage
+from app.format.rows.row_limits import RowLimits
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.service.request_job import RequestJob
@@ -21,6 +22,11 @@ from app.settings import Settings
 from app.timeline.repository.read_leases import ReadLeaseStore
 from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.version_pins import VersionPins
+
+
+def row_limits(settings: Settings) -> RowLimits:
+    """The limits of the rows of a write."""
+    return RowLimits(row_bytes_max=settings.row_bytes_max, rows_max=settings.write_rows_max)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

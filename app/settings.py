@@ -330,6 +330,14 @@ class Settings:
         default=20 * GIBIBYTE, metadata=_env("HEADWATER_DECOMPRESSED_BYTES_MAX", _whole_number(1024))
     )
     """The largest size of a gzipped body once it is decompressed."""
+    row_bytes_max: int = field(
+        default=16 * MEBIBYTE, metadata=_env("HEADWATER_ROW_BYTES_MAX", _whole_number(1024, 256 * MEBIBYTE))
+    )
+    """The largest row of a write: its text in JSON, NDJSON and CSV, its size in memory in Arrow and Parquet."""
+    write_rows_max: int = field(
+        default=100_000_000, metadata=_env("HEADWATER_WRITE_ROWS_MAX", _whole_number(1))
+    )
+    """The largest number of rows of a write."""
 
     def __post_init__(self) -> None:
         # Two defaults follow from other fields; a frozen dataclass allows this assignment only here.

@@ -29,7 +29,7 @@ from app.maintenance.service.run_maintenance import RunMaintenance
 from app.messaging.announcements import Announcements
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
-from app.platform import Platform
+from app.platform import Platform, row_limits
 from app.retention.compose import end_tenants, reaper, retain
 from app.runtime.loops import Loop, Loops
 from app.settings import Settings, SettingsError
@@ -77,6 +77,7 @@ def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
             hot_folder=str(settings.data_dir / "hot"),
             hot_bytes_max=settings.hot_bytes_max,
             decompressed_bytes_max=settings.decompressed_bytes_max,
+            limits=row_limits(settings),
         ),
         died=partial(_end_this_process, stopping),
     )

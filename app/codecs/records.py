@@ -18,9 +18,10 @@ from app.codecs.csv.csv_records import is_record
 from app.codecs.csv.csv_rows import Records, read_header
 from app.codecs.faults import Faults, Origin, malformed_row, reader_faults
 from app.codecs.json.json_rows import iter_text_tables
-from app.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
+from app.codecs.record_errors import BadRecords, RecordErrors, checked_rows, record_errors_for
 from app.codecs.splits import Split
 from app.format.rows.formats import Source
+from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.format.schema.schema import Schema
 
 RECORD_FIELDS: Final = (("payload", pa.binary()), ("header", pa.binary()))
@@ -33,13 +34,18 @@ def iter_record_tables(
     split: Split,
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
+    limits: RowLimits = DEFAULT_LIMITS,
 ) -> Iterator[pa.Table]:
     """The rows of the records in a split, in order, in tables of exactly the schema's columns; no table without rows.
 
     Records are numbered in the whole file. `bad_records`: receives those that do not fit. Raises SchemaMismatch,
-    MalformedBody, BodyTooLarge.
+    MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows.
     """
-    record_errors = record_errors_for(bad_records, pointer)
+    record_errors = record_errors_for(bad_records, pointer, limits)
+    return checked_rows(_tables(source, schema, split, record_errors), record_errors)
+
+
+def _tables(source: Source, schema: Schema, split: Split, record_errors: RecordErrors) -> Iterator[pa.Table]:
     file = open_parquet(source)
     with reader_faults("the file of records cannot be read"):
         groups = range(file.metadata.num_row_groups) if split.row_groups is None else split.row_groups
@@ -51,13 +57,9 @@ def iter_record_tables(
             texts = [payloads[number] for number in numbers]
             first = row + numbers[0]
             if header is None:
-                tables = iter_text_tables(texts, first, schema, record_errors)
+                yield from iter_text_tables(texts, first, schema, record_errors)
             else:
-                tables = _csv_tables(header, texts, first, schema, record_errors)
-            for table in tables:
-                record_errors.raise_if_rejected()
-                if table.num_rows:
-                    yield table
+                yield from _csv_tables(header, texts, first, schema, record_errors)
             record_errors.raise_if_rejected()
 
 

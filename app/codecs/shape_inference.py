@@ -22,6 +22,7 @@ from app.codecs.stream import READ_BYTES, iter_tables, owned_lines
 from app.format.definition.schema_merge import columnar_shape
 from app.format.errors import FieldError, SchemaMismatch
 from app.format.rows.formats import Format, Source
+from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.format.schema.schema import FIELDS_MAX, Field, Schema
 from app.format.schema.shapes import (
     NULLS,
@@ -44,7 +45,12 @@ _NUMBER: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def infer_shapes(
-    form: Format, source: Source, split: Split, *, op_column: str | None = None
+    form: Format,
+    source: Source,
+    split: Split,
+    *,
+    op_column: str | None = None,
+    limits: RowLimits = DEFAULT_LIMITS,
 ) -> dict[str, Shape]:
     """The shapes of the columns in a split, in order of first occurrence.
 
@@ -54,12 +60,12 @@ def infer_shapes(
     try:
         match form:
             case Format.NDJSON:
-                return _of_ndjson(source, split, changes=op_column is not None)
+                return _of_ndjson(source, split, limits, changes=op_column is not None)
             case Format.JSON_ROWS:
                 source.seek(0)
                 return _of_texts(_elements(source.read()), changes=op_column is not None)
             case Format.CSV:
-                return _without(op_column, _of_csv(source))
+                return _without(op_column, _of_csv(source, limits))
             case Format.ARROW:
                 source.seek(0)
                 with reader_faults("the Arrow stream cannot be read"):
@@ -114,11 +120,11 @@ def _elements(raw: bytes) -> Iterable[bytes]:
         return ()
 
 
-def _of_ndjson(source: Source, split: Split, *, changes: bool) -> dict[str, Shape]:
+def _of_ndjson(source: Source, split: Split, limits: RowLimits, *, changes: bool) -> dict[str, Shape]:
     start, end = split.byte_range or (0, source.seek(0, 2))
     size = source.seek(0, 2)
     found: Shape = NULLS
-    for _, text in owned_lines(source, start, min(end, size)):
+    for _, text in owned_lines(source, start, min(end, size), limits.row_bytes_max):
         found = common_shape(found, Objects(members=_of_texts(text.split(b"\n"), changes=changes)))
     return found.members if isinstance(found, Objects) else {}
 
@@ -150,7 +156,7 @@ def _parsed(text: bytes) -> Any:
         return None
 
 
-def _of_csv(source: Source) -> dict[str, Shape]:
+def _of_csv(source: Source, limits: RowLimits = DEFAULT_LIMITS) -> dict[str, Shape]:
     source.seek(0)
     names = list(dict.fromkeys(parse_header(source.read(READ_BYTES)).names))
     if len(names) > FIELDS_MAX:
@@ -158,7 +164,8 @@ def _of_csv(source: Source) -> dict[str, Shape]:
     fields = tuple(Field(id=number, name=name, type="string") for number, name in enumerate(names, 1))
     shapes: dict[str, Shape] = dict.fromkeys(names, NULLS)
     bad_records = BadRecords(write=_drop)
-    for table in iter_tables(Format.CSV, source, Schema(id=1, fields=fields), bad_records=bad_records):
+    schema = Schema(id=1, fields=fields)
+    for table in iter_tables(Format.CSV, source, schema, bad_records=bad_records, limits=limits):
         for name in names:
             shapes[name] = common_shape(shapes[name], _of_cells(table.column(name)))
     return shapes

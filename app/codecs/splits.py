@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from app.codecs.arrow.parquet_rows import open_parquet
 from app.format.errors import MalformedBody
 from app.format.rows.formats import Format, Source
+from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,11 +24,18 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
     row_groups: tuple[int, ...] | None = None
 
 
-def plan_splits(form: Format, source: Source, size_bytes: int, target_bytes: int) -> list[Split]:
+def plan_splits(
+    form: Format,
+    source: Source,
+    size_bytes: int,
+    target_bytes: int,
+    *,
+    limits: RowLimits = DEFAULT_LIMITS,
+) -> list[Split]:
     """Splits of about `target_bytes` that together cover the input; CSV, Arrow and JSON are one split.
 
     `source`: seekable; read for Parquet only, whose row groups stay whole. `size_bytes`: its size.
-    Raises MalformedBody.
+    Raises MalformedBody, TooManyRows for a Parquet file with more rows than the limit.
     """
     if size_bytes == 0:
         raise MalformedBody("the body is empty")
@@ -36,7 +44,9 @@ def plan_splits(form: Format, source: Source, size_bytes: int, target_bytes: int
             starts = [*range(0, size_bytes, target_bytes), size_bytes]
             return [Split(byte_range=ends) for ends in pairwise(starts)]
         case Format.PARQUET:
-            return _row_group_splits(open_parquet(source).metadata, target_bytes)
+            metadata = open_parquet(source).metadata
+            limits.check_rows(metadata.num_rows)
+            return _row_group_splits(metadata, target_bytes)
         case _:
             return [Split()]
 

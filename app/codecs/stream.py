@@ -9,13 +9,20 @@ import pyarrow as pa
 
 from app.codecs.arrow.conform import check_columns, conform_step, steps
 from app.codecs.arrow.parquet_rows import iter_row_groups, joined, open_parquet
-from app.codecs.csv.csv_rows import RECORD_BYTES_MAX, Records, read_header
+from app.codecs.csv.csv_rows import Records, read_header
 from app.codecs.faults import Origin, reader_faults
 from app.codecs.json.json_rows import count_rows, iter_array_tables, iter_line_tables, refuse_nothing
-from app.codecs.record_errors import BadRecords, InputRejection, RecordErrors, record_errors_for
+from app.codecs.record_errors import (
+    BadRecords,
+    InputRejection,
+    RecordErrors,
+    checked_rows,
+    record_errors_for,
+)
 from app.codecs.splits import Split
-from app.format.errors import MalformedBody, SchemaMismatch
+from app.format.errors import MalformedBody, RowTooLarge, SchemaMismatch
 from app.format.rows.formats import Format, Source
+from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.format.schema.schema import Schema
 
 READ_BYTES: Final = 4 << 20
@@ -31,15 +38,16 @@ def iter_tables(
     split: Split = _WHOLE,
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
+    limits: RowLimits = DEFAULT_LIMITS,
 ) -> Iterator[pa.Table]:
     """The rows of a split in order, in tables of exactly the schema's columns; no table without rows.
 
     `source` stays open. Row numbers in pointers are relative to the whole input. `bad_records`: receives the records
     that do not fit; their positions are relative to the whole input, in a split of NDJSON to the split. Raises
-    SchemaMismatch, MalformedBody, BodyTooLarge at the first faulty step; then the tables of earlier steps must be
-    discarded.
+    SchemaMismatch, MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows at the first faulty step; then the tables of
+    earlier steps must be discarded.
     """
-    record_errors = record_errors_for(bad_records, pointer)
+    record_errors = record_errors_for(bad_records, pointer, limits)
     match form:
         case Format.NDJSON:
             tables = _iter_ndjson(source, schema, split, pointer, record_errors)
@@ -51,16 +59,7 @@ def iter_tables(
             tables = _iter_parquet(source, schema, split, pointer, record_errors)
         case Format.JSON_ROWS:
             tables = _iter_json_rows(source, schema, pointer, record_errors)
-    return _checked(tables, record_errors)
-
-
-def _checked(tables: Iterator[pa.Table], record_errors: RecordErrors) -> Iterator[pa.Table]:
-    """The tables up to the first one with bad records, unless these are accepted. Raises SchemaMismatch."""
-    for table in tables:
-        record_errors.raise_if_rejected()
-        if table.num_rows:
-            yield table
-    record_errors.raise_if_rejected()
+    return checked_rows(tables, record_errors)
 
 
 def _iter_json_rows(
@@ -80,19 +79,20 @@ def _iter_ndjson(
         raise MalformedBody("the body is empty")
     start, end = split.byte_range or (0, size)
     rows, lines = 0, 1
-    for byte, text in owned_lines(source, start, min(end, size)):
+    line_bytes_max = record_errors.limits.row_bytes_max
+    for byte, text in owned_lines(source, start, min(end, size), line_bytes_max):
         origin = Origin(row=rows, line=lines, byte=byte)
         try:
             for table in iter_line_tables(text, schema, origin, record_errors):
                 record_errors.raise_if_rejected()
                 yield table
-        except (SchemaMismatch, MalformedBody):
+        except (SchemaMismatch, MalformedBody, RowTooLarge):
             if start == 0:
                 raise
             # Only now are all earlier bytes read, to number the row in the whole input.
-            rows_before, lines_before = _count_before(source, byte)
+            rows_before, lines_before = _count_before(source, byte, line_bytes_max)
             origin = Origin(row=rows_before, line=lines_before + 1, byte=byte)
-            refusal = InputRejection(pointer=pointer)
+            refusal = InputRejection(pointer=pointer, limits=record_errors.limits)
             for _ in iter_line_tables(text, schema, origin, refusal):
                 refusal.raise_if_rejected()
             raise
@@ -103,10 +103,10 @@ def _iter_ndjson(
         lines += text.count(b"\n")
 
 
-def owned_lines(source: Source, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+def owned_lines(source: Source, start: int, end: int, line_bytes_max: int) -> Iterator[tuple[int, bytes]]:
     """The lines that start in [start, end), in batches, each with the position of its first byte.
 
-    Raises MalformedBody for a line over the limit of a record.
+    A line that is much longer than the limit is cut one byte behind it.
     """
     at = _first_line(source, start)
     carry = b""
@@ -127,10 +127,9 @@ def owned_lines(source: Source, start: int, end: int) -> Iterator[tuple[int, byt
         if last >= 0:
             return
         at, carry = at + cut, text[cut:]
-        if len(carry) > RECORD_BYTES_MAX:
-            raise MalformedBody(
-                f"the line that starts at byte {at} is longer than {RECORD_BYTES_MAX} bytes", byte=at
-            )
+        if len(carry) > line_bytes_max:
+            yield at, carry[: line_bytes_max + 1] + b"\n"
+            at, carry = _first_line(source, at + len(carry) + 1), b""
 
 
 def _first_line(source: Source, start: int) -> int:
@@ -145,10 +144,10 @@ def _first_line(source: Source, start: int) -> int:
     return position
 
 
-def _count_before(source: Source, end: int) -> tuple[int, int]:
+def _count_before(source: Source, end: int, line_bytes_max: int) -> tuple[int, int]:
     """The rows and lines of the NDJSON before the line that starts at `end`."""
     rows = lines = 0
-    for _, text in owned_lines(source, 0, end):
+    for _, text in owned_lines(source, 0, end, line_bytes_max):
         rows += count_rows(text)
         lines += text.count(b"\n")
     return rows, lines

@@ -105,6 +105,20 @@ class BodyTooLarge(HeadwaterError):
     title = "The body is larger than this operation accepts"
 
 
+class RowTooLarge(HeadwaterError):
+    """One row exceeds the limit of a row. Facts: `limit_bytes`, `row`, `pointer`, `line` where it is known."""
+
+    code = "row-too-large"
+    title = "A row is too large"
+
+
+class TooManyRows(HeadwaterError):
+    """The write has more rows than one write may have. Fact: `limit_rows`."""
+
+    code = "too-many-rows"
+    title = "The write has too many rows"
+
+
 class DuplicateKey(HeadwaterError):
     """An insert has keys that are live already. Facts: `keys` (some of them), `duplicates` (how many)."""
 

@@ -11,7 +11,7 @@ from app.files.quarantine_file import QuarantineFileStore
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.jobs.values import JobKind
-from app.platform import Platform
+from app.platform import Platform, row_limits
 from app.writes.engine import WriteEngine
 from app.writes.ports import InputStager
 from app.writes.service.accept import AcceptWrite
@@ -31,13 +31,16 @@ def accept_write(platform: Platform) -> AcceptWrite:
         wake=platform.wake,
         inline_bytes_max=platform.settings.inline_bytes_max,
         upload_bytes_max=platform.settings.upload_bytes_max,
+        limits=row_limits(platform.settings),
     )
 
 
 def explain_write(platform: Platform, memory: MemoryBudget) -> ExplainWrite:
     """Explains writes in the API."""
     search = KeySearch(platform.storage, platform.reader, memory)
-    return ExplainWrite(timeline=platform.stores.timeline, search=search)
+    return ExplainWrite(
+        timeline=platform.stores.timeline, search=search, limits=row_limits(platform.settings)
+    )
 
 
 def dependencies(platform: Platform, writes: AcceptWrite, memory: MemoryBudget) -> dict[str, object]:

@@ -26,10 +26,10 @@ from app.codecs import (
     record_errors,
     stream,
 )
-from app.codecs.csv import csv_rows
 from app.codecs.json import json_rows
 from app.codecs.json.objects import json_texts
 from app.format.errors import MalformedBody, SchemaMismatch
+from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from tests.codecs.samples import arrow_stream, parquet, schema_of, tables
 
 SCHEMA = schema_of({"id": "int32!", "name": "string", "at": "timestamp", "tags": "list<int8>"})
@@ -46,13 +46,24 @@ def read(decode: Callable[[BadRecords], pa.Table]) -> tuple[pa.Table, list[BadRe
 
 
 def stepwise(
-    form: Format, data: bytes, schema=SCHEMA, split: Split | None = None
+    form: Format,
+    data: bytes,
+    schema=SCHEMA,
+    split: Split | None = None,
+    limits: RowLimits = DEFAULT_LIMITS,
 ) -> tuple[pa.Table, list[BadRecord]]:
     return read(
         lambda bad_records: pa.concat_tables(
             [
                 schema.to_arrow().empty_table(),
-                *iter_tables(form, io.BytesIO(data), schema, split=split or Split(), bad_records=bad_records),
+                *iter_tables(
+                    form,
+                    io.BytesIO(data),
+                    schema,
+                    split=split or Split(),
+                    bad_records=bad_records,
+                    limits=limits,
+                ),
             ]
         )
     )
@@ -175,13 +186,14 @@ def test_unclosed_quote_rejects_only_its_own_line(after, read_bytes, monkeypatch
 
 def test_quoted_cell_above_the_limit_rejects_only_its_own_line(monkeypatch):
     monkeypatch.setattr(stream, "READ_BYTES", 50)
-    monkeypatch.setattr(csv_rows, "RECORD_BYTES_MAX", 200)
     lines = [b'0,"open,'] + [b"%d,x," % number for number in range(1, 100)]
-    table, bad = stepwise(Format.CSV, HEADER + b"\n" + b"\n".join(lines))
+    limits = RowLimits(row_bytes_max=200)
+    table, bad = stepwise(Format.CSV, HEADER + b"\n" + b"\n".join(lines), limits=limits)
     assert table["id"].to_pylist() == list(range(1, 100))
     assert [(record.position, record.payload) for record in bad] == [(0, b'0,"open,')]
-    with pytest.raises(MalformedBody, match="longer than 200 bytes"):
-        stepwise(Format.CSV, HEADER + b"\n" + b"x" * 500)
+    table, bad = stepwise(Format.CSV, HEADER + b"\n" + b"x" * 500 + b"\n1,a,", limits=limits)
+    assert table["id"].to_pylist() == [1]
+    assert [record.position for record in bad] == [0]
 
 
 def alone(decode: Callable[..., pa.Table], data: bytes) -> pa.Table | None:

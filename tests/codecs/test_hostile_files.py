@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from app.codecs import Format, iter_tables, plan_splits
-from app.format.errors import BodyTooLarge, MalformedBody, SchemaMismatch
+from app.format.errors import BodyTooLarge, MalformedBody, RowTooLarge, SchemaMismatch
 from tests.codecs.samples import (
     PARQUET_WRITERS,
     PLACES,
@@ -165,9 +165,9 @@ def test_single_row_that_expands_beyond_its_bound_is_refused():
     data = parquet(pa.table({"l": lists}), store_schema=False, compression="zstd")
     del lists
     assert len(data) < 100_000
-    with pytest.raises(BodyTooLarge, match="row 2 takes more than") as refusal:
+    with pytest.raises(RowTooLarge, match="row 2 has more than") as refusal:
         list(iter_tables(Format.PARQUET, io.BytesIO(data), schema_of({"l": "list<string>"})))
-    assert refusal.value.facts == {"limit_bytes": 16 << 20, "row": 2}
+    assert refusal.value.facts == {"limit_bytes": 16 << 20, "row": 2, "pointer": "/rows/2"}
 
 
 def test_compressed_stream_with_an_impossible_length_is_refused():

@@ -15,7 +15,8 @@ from app.codecs import Format, Split, decode_csv, decode_ndjson, iter_tables, pl
 from app.codecs.arrow.parquet_rows import open_parquet
 from app.codecs.csv import csv_rows
 from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
-from app.format.errors import MalformedBody, SchemaMismatch
+from app.format.errors import MalformedBody, RowTooLarge, SchemaMismatch
+from app.format.rows.row_limits import RowLimits
 from tests.codecs.samples import PARQUET_WRITERS, PLACES, arrow_stream, parquet, places, schema_of, tables
 
 
@@ -181,19 +182,19 @@ def test_errors_in_csv_are_named_by_position_in_the_body(small_reads, monkeypatc
 
 
 def test_unclosed_quote_is_bounded_in_memory(small_reads, monkeypatch):
-    for module in (stream, csv_rows):
-        monkeypatch.setattr(module, "RECORD_BYTES_MAX", 1000)
-    with pytest.raises(MalformedBody, match=r"line 3, byte 12: a record is longer than 1000 bytes") as caught:
+    limits = RowLimits(row_bytes_max=1000)
+    with pytest.raises(
+        RowTooLarge, match=r"row 1 \(line 3\) has more than 1000 bytes.*never closed"
+    ) as caught:
         list(
             iter_tables(
                 Format.CSV,
                 io.BytesIO(b'id,name\n1,a\n2,"' + b"x\n" * 5000),
                 schema_of({"id": "int8", "name": "string"}),
+                limits=limits,
             )
         )
-    assert caught.value.facts == {"line": 3, "byte": 12}
-    with pytest.raises(MalformedBody, match="the line that starts at byte 9 is longer"):
-        list(iter_tables(Format.NDJSON, io.BytesIO(b'{"id":1}\n{"name":"' + b"x" * 5000), PLACES))
+    assert caught.value.facts == {"limit_bytes": 1000, "row": 1, "line": 3, "pointer": "/rows/1"}
     monkeypatch.setattr(csv_rows, "HEADER_BYTES_MAX", 3)
     with pytest.raises(MalformedBody, match="the header line is longer than 3 bytes"):
         decode_csv(b"id,name\n1,a\n", PLACES)

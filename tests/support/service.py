@@ -29,6 +29,7 @@ from app.files.slices.version_comparison import compare
 from app.files.storage import Storage, open_storage
 from app.format.dataset import DatasetDefinition
 from app.format.operation import Operation
+from app.format.rows.row_limits import DEFAULT_LIMITS
 from app.format.rows.staged import RawInput, StagedFile
 from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
@@ -63,6 +64,7 @@ class TasksInProcess:
     """A write engine that runs the same tasks as Spark does, one after another."""
 
     decompressed_bytes_max = 2**30
+    limits = DEFAULT_LIMITS
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -92,6 +94,7 @@ class TasksInProcess:
             prefix=prefix,
             quarantine=quarantine,
             decompressed_bytes_max=self.decompressed_bytes_max,
+            limits=self.limits,
         )
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:

@@ -97,6 +97,7 @@ class SparkEngine:
             prefix=prefix,
             quarantine=quarantine,
             decompressed_bytes_max=self._setup.decompressed_bytes_max,
+            limits=self._setup.limits,
         )
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:

@@ -13,6 +13,7 @@ from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import open_storage
 from app.format.errors import HeadwaterError, error_of
 from app.format.outages import fault_of_disk
+from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from workers.engine.task_files import TaskResources
 
 _T = TypeVar("_T")
@@ -20,7 +21,8 @@ _T = TypeVar("_T")
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of tasks on every machine. `scratch` and `hot_folder` are local folders; without
-    `hot_bytes_max` there are no hot copies. `decompressed_bytes_max`: the limit for a gzipped input.
+    `hot_bytes_max` there are no hot copies. `decompressed_bytes_max`: the limit for a gzipped input. `limits`:
+    those of the rows of a write.
     """
 
     storage_uri: str
@@ -29,6 +31,7 @@ class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
     hot_folder: str
     hot_bytes_max: int
     decompressed_bytes_max: int
+    limits: RowLimits = DEFAULT_LIMITS
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -39,11 +39,12 @@ from app.codecs.faults import (
 from app.codecs.json.objects import json_texts
 from app.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
 from app.format.errors import BodyTooLarge
+from app.format.rows.row_limits import EXCERPT_BYTES
+from app.format.rows.row_sizes import row_bytes
 from app.format.schema.schema import Schema
 
 STEP_ROWS_MAX: Final = 65_536
 STEP_BYTES: Final = 16 << 20
-ROW_BYTES_MAX: Final = 16 << 20
 TABLE_BYTES_MAX: Final = 1 << 30
 
 
@@ -59,7 +60,7 @@ def conform(
 
     `first_row`: the number of the first row, for the pointers of faults. `bad_records`: receives the rows that do not
     fit; without it the first of them rejects the input. Raises SchemaMismatch, MalformedBody (inconsistent Arrow data),
-    BodyTooLarge (over 1 GiB).
+    BodyTooLarge (over 1 GiB), RowTooLarge.
     """
     check_columns(table.schema, schema, pointer)
     record_errors = record_errors_for(bad_records, pointer)
@@ -68,7 +69,7 @@ def conform(
     start = first_row
     for batch in table.to_batches():
         for row, step in steps(batch, start, schema, record_errors):
-            size += sum(expanded_bytes(column) for column in step.columns)
+            size += _size(step)
             if size > TABLE_BYTES_MAX:
                 raise _too_large()
             tables.append(conform_step(step, schema, row, record_errors))
@@ -115,12 +116,13 @@ def steps(
     """The batch, validated, in steps of at most 65,536 rows and about 16 MiB of plain values.
 
     `row`: the number of its first row. Each step has the number of its own first row. Rows with text that is not UTF-8
-    are left out and reported to `record_errors`. Raises MalformedBody, SchemaMismatch, BodyTooLarge (one row over 16
-    MiB).
+    are left out and reported to `record_errors`, as are rows above the limit. Raises MalformedBody, SchemaMismatch,
+    BodyTooLarge, RowTooLarge.
     """
     for first, sound in _sound_runs(batch, row, schema, record_errors):
         for start in range(0, sound.num_rows, STEP_ROWS_MAX):
-            yield from _of_bounded_size(first + start, sound.slice(start, STEP_ROWS_MAX))
+            part = sound.slice(start, STEP_ROWS_MAX)
+            yield from _of_bounded_size(first + start, part, schema, record_errors)
 
 
 def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, record_errors: RecordErrors) -> pa.Table:
@@ -139,19 +141,30 @@ def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, record_errors:
         found.extend(_column_faults(array, compiled, field, record_errors.faults_max))
     table = pa.Table.from_arrays(columns, schema=compiled.arrow)
     found.extend(form.faults(table, record_errors.faults_max))
-    if not found:
+    large = _large_rows(table, record_errors.limits.row_bytes_max)
+    if not found and not large:
         return form.rows(table)
-    bad = _faults_of_rows(found)
+    bad = {number: faults for number, faults in _faults_of_rows(found).items() if number not in large}
     payloads = _Payloads(
         rows=table.select([name for name in table.column_names if name in present]),
         numbers=list(bad),
         form=form,
     )
-    for number, faults in bad.items():
-        record_errors.add(row + number, faults, partial(payloads.of, number))
+    for number in sorted({*bad, *large}):
+        if number in bad:
+            record_errors.add(row + number, bad[number], partial(payloads.of, number))
+        else:
+            record_errors.add_too_large(row + number, partial(_excerpt, batch.slice(number, 1), schema))
     good = np.ones(table.num_rows, dtype=np.bool_)
-    good[list(bad)] = False
+    good[[*bad, *large]] = False
     return form.rows(table.filter(pa.array(good)))
+
+
+def _large_rows(rows: pa.Table, row_bytes_max: int) -> frozenset[int]:
+    """The rows that are too large."""
+    if rows.nbytes <= row_bytes_max:
+        return frozenset()
+    return frozenset(np.flatnonzero(row_bytes(rows) > row_bytes_max).tolist())
 
 
 def _faults_of_rows(found: list[tuple[int, str, str]]) -> dict[int, Faults]:
@@ -213,7 +226,11 @@ def _sound_runs(
         ]
     )
     for number, each in faults.items():
-        record_errors.add(row + number, each, partial(_payload, batch.slice(number, 1), schema))
+        one = batch.slice(number, 1)
+        if _size(one) > record_errors.limits.row_bytes_max:
+            record_errors.add_too_large(row + number, partial(_excerpt, one, schema))
+        else:
+            record_errors.add(row + number, each, partial(_payload, one, schema))
     record_errors.raise_if_rejected()
     start = 0
     for number in [*faults, batch.num_rows]:
@@ -251,21 +268,39 @@ def _payload(row: pa.RecordBatch, schema: Schema) -> bytes:
     return json_texts(form.record(columns), 1)[0]
 
 
+def _excerpt(row: pa.RecordBatch, schema: Schema) -> bytes:
+    """The first, small columns of a row that is too large, as the start of a JSON object."""
+    form = flat_form(schema, row.schema)
+    columns = {}
+    size = 0
+    for field in form.compiled.arrow:
+        if field.name in row.schema.names:
+            column = row.column(field.name)
+            size += expanded_bytes(column)
+            if size > EXCERPT_BYTES:
+                break
+            columns[field.name] = _cast(column, form.compiled, field)
+    return json_texts(columns, 1)[0][:EXCERPT_BYTES].removesuffix(b"}") if columns else b"{"
+
+
+def _size(batch: pa.RecordBatch) -> int:
+    return sum(expanded_bytes(column) for column in batch.columns)
+
+
 def _too_large() -> BodyTooLarge:
     return BodyTooLarge(f"the rows expand to more than {TABLE_BYTES_MAX} bytes", limit_bytes=TABLE_BYTES_MAX)
 
 
-def _of_bounded_size(row: int, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    size = sum(expanded_bytes(column) for column in batch.columns)
+def _of_bounded_size(
+    row: int, batch: pa.RecordBatch, schema: Schema, record_errors: RecordErrors
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    size = _size(batch)
+    if batch.num_rows == 1 and size > record_errors.limits.row_bytes_max:
+        record_errors.add_too_large(row, partial(_excerpt, batch, schema))
+        return
     if size <= STEP_BYTES or batch.num_rows == 1:
-        if size > ROW_BYTES_MAX:
-            raise BodyTooLarge(
-                f"row {row} takes more than {ROW_BYTES_MAX} bytes: store large values elsewhere, and send links",
-                limit_bytes=ROW_BYTES_MAX,
-                row=row,
-            )
         yield row, batch
         return
     half = batch.num_rows // 2
-    yield from _of_bounded_size(row, batch.slice(0, half))
-    yield from _of_bounded_size(row + half, batch.slice(half))
+    yield from _of_bounded_size(row, batch.slice(0, half), schema, record_errors)
+    yield from _of_bounded_size(row + half, batch.slice(half), schema, record_errors)

@@ -42,7 +42,8 @@ from app.codecs.faults import Faults, Origin, below, malformed, missing_field, s
 from app.codecs.json.json_rows import collect
 from app.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
 from app.codecs.value_parser import read_cell
-from app.format.errors import BodyTooLarge, MalformedBody
+from app.format.errors import BodyTooLarge, MalformedBody, RowTooLarge
+from app.format.rows.row_limits import DEFAULT_LIMITS, EXCERPT_BYTES, RowLimits
 from app.format.schema.schema import Schema
 from app.format.schema.texts import parse_texts
 from app.format.schema.types import DataType, List, Map, Struct
@@ -51,8 +52,6 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 HEADER_BYTES_MAX: Final = 1 << 20
 # Arrow's CSV reader counts the bytes of a block in 32 bits.
 PIECE_BYTES_MAX: Final = (1 << 31) - 2
-# A longer record is an attack, or a quote that was never closed.
-RECORD_BYTES_MAX: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,18 +70,19 @@ def decode_csv(
     first_row: int = 0,
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
+    limits: RowLimits = DEFAULT_LIMITS,
 ) -> pa.Table:
     """The rows below the header line, in order, possibly none.
 
     `first_row`: the number of the first row, for the pointers of faults. `bad_records`: receives the records that do
     not fit; without it the first of them rejects the input. Raises SchemaMismatch (pointers
-    `{pointer}/{row}/{column}`), MalformedBody (`line`, `byte`), BodyTooLarge.
+    `{pointer}/{row}/{column}`), MalformedBody (`line`, `byte`), BodyTooLarge, RowTooLarge, TooManyRows.
     """
     if not data:
         raise MalformedBody("the body is empty")
     header = read_header(data, schema, pointer)
     origin = Origin(row=first_row, line=1 + data.count(b"\n", 0, header.size_bytes), byte=header.size_bytes)
-    record_errors = record_errors_for(bad_records, pointer)
+    record_errors = record_errors_for(bad_records, pointer, limits)
     records = Records(header=header, schema=schema, record_errors=record_errors, origin=origin)
     return collect(records.tables(data[header.size_bytes :], last=True), schema, record_errors)
 
@@ -124,6 +124,7 @@ class Records:
     """Reads the records below a header line, one piece of the input after the other.
 
     `origin`: the start of the next piece. `rest`: the end of the last piece, which may be the start of a record.
+    `in_large`: whether the next piece starts inside a record that was left out because it is too large.
     """
 
     header: Header
@@ -131,36 +132,54 @@ class Records:
     record_errors: RecordErrors
     origin: Origin
     rest: bytes = b""
+    in_large: bool = False
 
     def tables(self, text: bytes, *, last: bool) -> Iterator[pa.Table]:
         """The good rows of the records at the start of `text`, in steps. The others are reported to `record_errors`.
 
-        `last`: the text is the end of the input. Raises MalformedBody, BodyTooLarge.
+        `last`: the text is the end of the input. Raises MalformedBody, BodyTooLarge, RowTooLarge.
         """
+        bytes_max = self.record_errors.limits.row_bytes_max
+        if self.in_large:
+            text = self._after_large(text)
         cut = len(text) if last else record_end(text, last=True) or 0
         fault = quote_fault(text[:cut])
-        if fault is None and len(text) - cut > RECORD_BYTES_MAX:
-            fault = QuoteFault(
-                position=cut,
-                reason=f"a record is longer than {RECORD_BYTES_MAX} bytes; perhaps a quoted cell is never closed",
-            )
         if fault is None:
-            yield from self._sound(text[:cut])
-            self.rest = text[cut:]
-            return
-        unreadable = _malformed_at(text, fault.position, self.origin, fault.reason)
+            if len(text) - cut <= bytes_max:
+                yield from self._sound(text[:cut])
+                self.rest = text[cut:]
+                return
+            unreadable = None
+        else:
+            unreadable = _malformed_at(text, fault.position, self.origin, fault.reason)
         cut = 0
-        for run in sound_runs(text, last=last, record_bytes_max=RECORD_BYTES_MAX):
+        for run in sound_runs(text, last=last, record_bytes_max=bytes_max):
             cut = run.end
             if run.fault is None:
                 yield from self._sound(text[run.start : cut])
             else:
                 self._leave_out(text[run.start : cut], run.fault, unreadable)
-        if len(text) - cut > RECORD_BYTES_MAX:
-            raise unreadable
+        if len(text) - cut > bytes_max:
+            # One line, whose end has not been read.
+            self._leave_out_large(text[cut:])
+            self.in_large, cut = True, len(text)
         self.rest = text[cut:]
 
-    def _leave_out(self, line: bytes, fault: QuoteFault, unreadable: MalformedBody) -> None:
+    def _after_large(self, text: bytes) -> bytes:
+        """The text behind the line with which it starts."""
+        end = text.find(b"\n") + 1
+        self.in_large = not end
+        self._advance(text[:end] if end else text, 0)
+        return text[end:] if end else b""
+
+    def _too_large(self) -> RowTooLarge:
+        """The error for the next record, which is too large, and whose end may be unknown."""
+        row = self.origin.row
+        return self.record_errors.limits.refusal(
+            row, below("/rows", row), self.origin.line, hint="; or a quoted cell is never closed"
+        )
+
+    def _leave_out(self, line: bytes, fault: QuoteFault, unreadable: MalformedBody | None) -> None:
         faults = Faults()
         faults.add("", f"{fault.reason} (at byte {fault.position} of the record)")
         self.record_errors.add(
@@ -168,11 +187,28 @@ class Records:
             faults,
             partial(line.rstrip, b"\r\n"),
             header=self.header.line,
-            unreadable=unreadable,
+            unreadable=unreadable or self._too_large(),
         )
         self._advance(line, 1)
 
     def _sound(self, data: bytes) -> Iterator[pa.Table]:
+        ends = np.append(record_ends(data), len(data))
+        start = 0
+        for number in np.flatnonzero(np.diff(ends, prepend=0) > self.record_errors.limits.row_bytes_max):
+            first, end = int(ends[number - 1]) if number else 0, int(ends[number])
+            if first > start:
+                yield from self._steps(data[start:first])
+            self._leave_out_large(data[first:end])
+            start = end
+        if start == 0 or start < len(data):
+            yield from self._steps(data[start:])
+
+    def _leave_out_large(self, record: bytes) -> None:
+        row, line = self.origin.row, self.origin.line
+        self.record_errors.add_too_large(row, partial(_excerpt, record), header=self.header.line, line=line)
+        self._advance(record, 1)
+
+    def _steps(self, data: bytes) -> Iterator[pa.Table]:
         step_rows = flat_form(self.schema).compiled.step_rows
         cuts = [0, *map(int, record_ends(data)[step_rows - 1 :: step_rows])]
         if cuts[-1] != len(data):
@@ -240,6 +276,14 @@ class Records:
 
 def _without_line_end(record: bytes) -> bytes:
     return record.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _excerpt(record: bytes) -> bytes:
+    """The start of a record that is too large. Its number of quotation marks is odd, so that it is no record."""
+    if len(record) <= EXCERPT_BYTES:
+        return _without_line_end(record)
+    start = record[:EXCERPT_BYTES]
+    return start if start.count(b'"') % 2 else start + b'"'
 
 
 def _malformed_at(data: bytes, position: int, origin: Origin, reason: str) -> MalformedBody:

@@ -14,9 +14,10 @@ import pyarrow as pa
 from app.codecs.compiled import TABLE_VALUES_MAX, compile_schema, refuse_many_values, too_many_values
 from app.codecs.faults import Faults, Origin, malformed_row, mismatch
 from app.codecs.json.changelog_rows import RecordReader, reader_of
-from app.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
+from app.codecs.record_errors import BadRecords, RecordErrors, checked_rows, record_errors_for
 from app.codecs.value_parser import describe, parse_json, parse_json_array
 from app.format.errors import MalformedBody
+from app.format.rows.row_limits import DEFAULT_LIMITS, EXCERPT_BYTES, RowLimits
 from app.format.schema.schema import Schema
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -28,16 +29,21 @@ _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def decode_json_rows(
-    raw: bytes, schema: Schema, *, pointer: str = "/source/rows", bad_records: BadRecords | None = None
+    raw: bytes,
+    schema: Schema,
+    *,
+    pointer: str = "/source/rows",
+    bad_records: BadRecords | None = None,
+    limits: RowLimits = DEFAULT_LIMITS,
 ) -> pa.Table:
     """The rows of a JSON array of row objects, in order; `raw` is the text of the array, which may be `[]`.
 
     `bad_records`: receives the rows that do not fit; without it the first of them rejects the input. Raises
     SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `line`, `byte`), BodyTooLarge (over 16
-    million values, absent ones included).
+    million values, absent ones included), RowTooLarge, TooManyRows.
     """
     refuse_nothing(raw)
-    record_errors = record_errors_for(bad_records, pointer)
+    record_errors = record_errors_for(bad_records, pointer, limits)
     return collect(iter_array_tables(raw, schema, pointer, record_errors), schema, record_errors)
 
 
@@ -48,15 +54,16 @@ def decode_ndjson(
     first_row: int = 0,
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
+    limits: RowLimits = DEFAULT_LIMITS,
 ) -> pa.Table:
     """The rows of newline-delimited JSON, one object a line. Blank lines are skipped and are not rows.
 
     `first_row`: the number of the first row, for the pointers of faults. `bad_records`: as in `decode_json_rows`.
     Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `row`, `line`, `byte`),
-    BodyTooLarge (over 16 million values, absent ones included).
+    BodyTooLarge (over 16 million values, absent ones included), RowTooLarge, TooManyRows.
     """
     refuse_nothing(data)
-    record_errors = record_errors_for(bad_records, pointer)
+    record_errors = record_errors_for(bad_records, pointer, limits)
     return collect(
         iter_line_tables(data, schema, Origin(row=first_row), record_errors), schema, record_errors
     )
@@ -104,7 +111,7 @@ def _iter_steps(
     passed = 0
     for start in range(0, len(rows), reader.compiled.step_rows):
         step = list(map(bytes, rows[start : start + reader.compiled.step_rows]))
-        table = reader.decode_batch(step)
+        table = _decode_batch(step, reader, record_errors)
         if table is None:
             some = list(islice(located, start - passed, start - passed + len(step)))
             passed = start + len(step)
@@ -137,16 +144,15 @@ def _locate_elements(raw: bytes, elements: Iterable[msgspec.Raw]) -> Iterator[tu
 
 
 def collect(tables: Iterable[pa.Table], schema: Schema, record_errors: RecordErrors) -> pa.Table:
-    """All steps as one table. Raises SchemaMismatch if bad records reject it, and BodyTooLarge."""
+    """All steps as one table. Raises SchemaMismatch if bad records reject it, BodyTooLarge, TooManyRows."""
     compiled = compile_schema(schema)
     kept = []
     values = 0
-    for table in tables:
+    for table in checked_rows(tables, record_errors):
         values += table.num_rows * compiled.leaves
         if values > TABLE_VALUES_MAX:
             raise too_many_values()
         kept.append(table)
-    record_errors.raise_if_rejected()
     return kept[0] if len(kept) == 1 else pa.concat_tables([compiled.arrow.empty_table(), *kept])
 
 
@@ -174,7 +180,7 @@ def _piecewise(
     size = max(1, min(_PIECE_ROWS_MAX, len(rows) // 2))
     for start in range(0, len(rows), size):
         piece = rows[start : start + size]
-        table = reader.decode_batch([text for _, text in piece])
+        table = _decode_batch([text for _, text in piece], reader, record_errors)
         if table is not None:
             yield table
         elif len(piece) > _PIECE_ROWS_MIN:
@@ -185,12 +191,29 @@ def _piecewise(
             break
 
 
+def _decode_batch(
+    texts: Sequence[bytes], reader: RecordReader, record_errors: RecordErrors
+) -> pa.Table | None:
+    """The rows of JSON texts; None if any of them does not fit or is too large."""
+    if max(map(len, texts)) > record_errors.limits.row_bytes_max:
+        return None
+    return reader.decode_batch(texts)
+
+
+def _excerpt(text: bytes) -> bytes:
+    """The start of a text that is too large to be kept. The start of an object is no JSON."""
+    return text[:EXCERPT_BYTES].strip(_BLANKS)
+
+
 def _read_texts(
     rows: Iterable[tuple[Origin, bytes]], reader: RecordReader, record_errors: RecordErrors
 ) -> list[Any]:
     """The rows of the good records, in the form of `reader`."""
     read = []
     for origin, text in rows:
+        if len(text) > record_errors.limits.row_bytes_max:
+            record_errors.add_too_large(origin.row, partial(_excerpt, text), line=origin.line)
+            continue
         faults = Faults()
         unreadable = None
         try:
@@ -228,6 +251,9 @@ def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, record_errors
     try:
         for number, (value, element) in enumerate(parse_json_array(text)):
             octets = element.encode("utf-8", "surrogateescape")
+            if len(octets) > record_errors.limits.row_bytes_max:
+                record_errors.add_too_large(number, partial(_excerpt, octets))
+                continue
             faults = Faults()
             unreadable = None
             try:

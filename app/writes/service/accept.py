@@ -27,6 +27,7 @@ from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation, input_schema
 from app.format.paths import body_path, dataset_prefix, job_of, quarantine_prefix, staged_path, upload_path
 from app.format.rows.formats import Format
+from app.format.rows.row_limits import RowLimits
 from app.format.rows.staged import RawInput, StagedFile
 from app.format.schema.schema import Schema
 from app.jobs.repository.jobs import JobStore
@@ -67,6 +68,7 @@ class AcceptWrite:
     wake: Callable[[], None]
     inline_bytes_max: int
     upload_bytes_max: int
+    limits: RowLimits
 
     def spool(self, dataset: Dataset) -> BodySpool:
         """Where the chunks of a raw write body go."""
@@ -87,8 +89,8 @@ class AcceptWrite:
     def accept(self, dataset: Dataset, incoming: IncomingWrite) -> Accepted:
         """Checks and records a write.
 
-        Raises InvalidRequest, InvalidFilter, SchemaMismatch, MalformedBody, NotFound, IdempotencyMismatch,
-        BatchOutOfOrder, CommitConflict, DerivedDataset, StorageFull.
+        Raises InvalidRequest, InvalidFilter, SchemaMismatch, MalformedBody, RowTooLarge, TooManyRows, NotFound,
+        IdempotencyMismatch, BatchOutOfOrder, CommitConflict, DerivedDataset, StorageFull.
         """
         incoming = checked_write(incoming, dataset)
         known = self._known(dataset, incoming)
@@ -190,7 +192,7 @@ class AcceptWrite:
             case Body(content=bytes() as content, format=form, gzip=gzip) if incoming.options.merge_schema:
                 return self._store(dataset, content, form, gzip, job_id)
             case JsonRows(text=text):
-                return decode_json_rows(text, schema, bad_records=bad_records)
+                return decode_json_rows(text, schema, bad_records=bad_records, limits=self.limits)
             case Body(content=bytes() as content, format=form, gzip=gzip):
                 decoded = self._decode_small(content, form, gzip, schema, bad_records)
                 return self._store(dataset, content, form, gzip, job_id) if decoded is None else decoded
@@ -213,7 +215,7 @@ class AcceptWrite:
                 return None
             if not content:
                 raise MalformedBody("the body is empty once decompressed")
-        return _TEXT_DECODERS[form](content, schema, bad_records=bad_records)
+        return _TEXT_DECODERS[form](content, schema, bad_records=bad_records, limits=self.limits)
 
     def _store(self, dataset: Dataset, content: bytes, form: Format, gzip: bool, job_id: str) -> RawInput:
         path = body_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)

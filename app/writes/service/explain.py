@@ -25,6 +25,7 @@ from app.format.index.index_answer import FileAnswer
 from app.format.index.live_key import LiveKey
 from app.format.operation import Operation, input_schema
 from app.format.rows.record_key import encode_keys
+from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.timeline.ports import VersionReader
 from app.writes.explanation import BucketRule, ExplainedFile, ExplainedGroup, WriteExplanation
 from app.writes.service.accept import checked_write
@@ -42,6 +43,7 @@ class ExplainWrite:
 
     timeline: VersionReader
     search: KeySearch
+    limits: RowLimits = DEFAULT_LIMITS
 
     def keys(self, dataset: Dataset, texts: Sequence[str]) -> WriteExplanation:
         """What an upsert of these keys would touch: each the text of a JSON object of the key fields.
@@ -92,7 +94,10 @@ class ExplainWrite:
                     BadRecords(write=_discard) if incoming.options.on_error is OnError.QUARANTINE else None
                 )
                 rows = decode_json_rows(
-                    text, input_schema(incoming.operation, definition), bad_records=bad_records
+                    text,
+                    input_schema(incoming.operation, definition),
+                    bad_records=bad_records,
+                    limits=self.limits,
                 )
             case _:
                 detail = "an explanation reads rows that are in the request only: kind 'rows'"

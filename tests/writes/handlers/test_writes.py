@@ -396,3 +396,23 @@ def _announce(client, path, media_type, size):
         return httpx.Response(
             answer.status, headers=answer.getheaders(), content=answer.read(), request=request
         )
+
+
+def test_row_above_the_limit_fails_its_job_or_is_quarantined(client, orders, service):
+    limit = service.settings.row_bytes_max
+    body = gzip.compress(b'{"id":1}\n{"id":2,"note":"' + b"x" * limit + b'"}\n{"id":3}', compresslevel=1)
+    headers = {"Content-Type": NDJSON, "Content-Encoding": "gzip"}
+    jobs = [
+        client.post(f"{orders}/writes", content=body, headers=headers, params=params).json()["id"]
+        for params in ({}, {"on_error": "quarantine"})
+    ]
+    service.work()
+    refused, kept = (client.get(f"/jobs/{job}").json() for job in jobs)
+    error = refused["error"]
+    assert error["type"].endswith("/row-too-large")
+    assert error | {"limit_bytes": limit, "row": 1, "pointer": "/rows/1", "line": 2} == error
+    assert kept["rows"]["quarantined"] == 1
+    assert [row["id"] for row in rows_of(client, orders)] == [1, 3]
+    [record] = client.get(f"{orders}/quarantine").json()["items"]
+    assert record["payload"].startswith('{"id":2,"note":"xxx')
+    assert len(record["payload"]) <= 64 * 1024

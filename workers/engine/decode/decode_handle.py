@@ -32,6 +32,7 @@ from app.format.errors import MalformedBody
 from app.format.operation import Operation, input_schema
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
+from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.format.rows.staged import RawInput, StagedFile
 from app.format.schema.shapes import Shape
 from app.writes.engine import DecodedInput
@@ -47,6 +48,7 @@ class PrepareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     raw: RawInput
     prefix: str
     decompressed_bytes_max: int
+    limits: RowLimits = DEFAULT_LIMITS
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -64,6 +66,7 @@ class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     records: bool = False
     split: Split
     op_column: str | None = None
+    limits: RowLimits = DEFAULT_LIMITS
 
 
 class Inferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -87,6 +90,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     number: int
     prefix: str
     quarantine: str | None = None
+    limits: RowLimits = DEFAULT_LIMITS
 
 
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -101,11 +105,13 @@ class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 def prepare(task: PrepareTask, storage: Storage) -> Prepared:
-    """Runs a `PrepareTask`. Raises CorruptFile, MalformedBody, BodyTooLarge, StorageFull."""
+    """Runs a `PrepareTask`. Raises CorruptFile, MalformedBody, BodyTooLarge, TooManyRows, StorageFull."""
     verify(task.raw, storage.open(task.raw.path))
     path = _unpacked(task, storage) if task.raw.gzip else task.raw.path
     with _memory_limit():
-        splits = plan_splits(task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES)
+        splits = plan_splits(
+            task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES, limits=task.limits
+        )
     return Prepared(path=path, splits=tuple(splits))
 
 
@@ -127,11 +133,13 @@ def infer(task: InferTask, storage: Storage) -> Inferred:
         source = storage.open(task.path)
         if task.records:
             return Inferred(shapes=infer_record_shapes(source, task.split, op_column=task.op_column))
-        return Inferred(shapes=infer_shapes(task.format, source, task.split, op_column=task.op_column))
+        return Inferred(
+            shapes=infer_shapes(task.format, source, task.split, op_column=task.op_column, limits=task.limits)
+        )
 
 
 def decode(task: DecodeTask, storage: Storage) -> DecodedRows:
-    """Raises SchemaMismatch, MalformedBody, StorageFull."""
+    """Raises SchemaMismatch, MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows, StorageFull."""
     if task.quarantine is None:
         return DecodedRows(staged=_stage(task, storage, None))
     with QuarantineFileStore(storage).sink(f"{task.quarantine}-{task.number:05d}.parquet") as sink:
@@ -146,9 +154,18 @@ def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -
     with _memory_limit():
         source = storage.open(task.path)
         if task.records:
-            tables = iter_record_tables(source, schema, split=task.split, bad_records=bad_records)
+            tables = iter_record_tables(
+                source, schema, split=task.split, bad_records=bad_records, limits=task.limits
+            )
         else:
-            tables = iter_tables(task.format, source, schema, split=task.split, bad_records=bad_records)
+            tables = iter_tables(
+                task.format,
+                source,
+                schema,
+                split=task.split,
+                bad_records=bad_records,
+                limits=task.limits,
+            )
         return StagedFileStore(storage).write(
             task.dataset,
             task.operation,

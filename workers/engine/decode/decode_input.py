@@ -11,6 +11,7 @@ from app.commit.write_options import WriteOptions
 from app.format.dataset import DatasetDefinition
 from app.format.definition.schema_merge import merge_schemas
 from app.format.operation import Operation, input_schema
+from app.format.rows.row_limits import RowLimits
 from app.format.rows.staged import RawInput
 from app.format.schema.shapes import Shape, common_members
 from app.writes.engine import DecodedInput
@@ -39,17 +40,20 @@ def decode_input(
     prefix: str,
     quarantine: str | None,
     decompressed_bytes_max: int,
+    limits: RowLimits,
 ) -> DecodedInput:
     """Validates the rows of a raw input and stages them.
 
     With `merge_schema`, under the merged schema, which is part of the result. Raises SchemaMismatch, MalformedBody,
-    BodyTooLarge, CorruptFile, StorageFull.
+    BodyTooLarge, RowTooLarge, TooManyRows, CorruptFile, StorageFull.
     """
-    task = PrepareTask(raw=raw, prefix=prefix, decompressed_bytes_max=decompressed_bytes_max)
+    task = PrepareTask(raw=raw, prefix=prefix, decompressed_bytes_max=decompressed_bytes_max, limits=limits)
     [prepared] = run([task])
     if not isinstance(prepared, Prepared):
         raise AssertionError("a prepare task returns splits")
-    brought = _brought(run, raw, dataset, operation, options, prepared) if options.merge_schema else None
+    brought = (
+        _brought(run, raw, dataset, operation, options, prepared, limits) if options.merge_schema else None
+    )
     answers = run(
         [
             DecodeTask(
@@ -62,11 +66,15 @@ def decode_input(
                 number=number,
                 prefix=prefix,
                 quarantine=quarantine,
+                limits=limits,
             )
             for number, split in enumerate(prepared.splits)
         ]
     )
     decoded = decoded_input([answer for answer in answers if isinstance(answer, DecodedRows)])
+    limits.check_rows(
+        sum(file.rows for file in decoded.staged) + sum(file.row_count for file in decoded.quarantined)
+    )
     return msgspec.structs.replace(decoded, definition=brought)
 
 
@@ -77,6 +85,7 @@ def _brought(
     operation: Operation,
     options: WriteOptions,
     prepared: Prepared,
+    limits: RowLimits,
 ) -> DatasetDefinition | None:
     """The dataset under the merged schema; None if the rows fit its own schema."""
     form = flat_form(input_schema(operation, dataset))
@@ -84,7 +93,12 @@ def _brought(
     answers = run(
         [
             InferTask(
-                path=prepared.path, format=raw.format, records=raw.records, split=split, op_column=op_column
+                path=prepared.path,
+                format=raw.format,
+                records=raw.records,
+                split=split,
+                op_column=op_column,
+                limits=limits,
             )
             for split in prepared.splits
         ]

@@ -100,7 +100,7 @@ def _stage(setup: TaskSetup, packed: bytes, batches: Iterable[pa.RecordBatch]) -
     number = 0 if context is None else context.partitionId()
     answer: DecodedRows | Refusal
     try:
-        answer = stage_rows(resources_of(setup), _STAGE.decode(packed), number, batches)
+        answer = stage_rows(resources_of(setup), _STAGE.decode(packed), number, batches, setup.limits)
     except (HeadwaterError, OSError) as error:
         answer = refused(error)
     yield pa.RecordBatch.from_pydict({"answer": [msgspec.msgpack.encode(answer)]})

@@ -18,10 +18,11 @@ from app.codecs.record_errors import InputRejection
 from app.files.slices.merged_slice import merged_blocks
 from app.files.staged_file import StagedFileStore
 from app.format.dataset import DatasetDefinition
-from app.format.errors import DerivationFailed, SchemaMismatch
+from app.format.errors import DerivationFailed, RowTooLarge, SchemaMismatch
 from app.format.file_group import ChangelogFile, DataFile, FileKind
 from app.format.operation import Operation, input_schema
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.format.schema.types import to_arrow
 from app.sql.queries.relation_types import relation_type
 from app.views.derivation import DeriveInput, FeedInput, TableInput
@@ -145,20 +146,26 @@ def _rows(
 
 
 def stage_rows(
-    resources: TaskResources, task: StageTask, number: int, batches: Iterable[pa.RecordBatch]
+    resources: TaskResources,
+    task: StageTask,
+    number: int,
+    batches: Iterable[pa.RecordBatch],
+    limits: RowLimits = DEFAULT_LIMITS,
 ) -> DecodedRows:
     """Stages the rows of partition `number`: the columns of the view in order, and behind them the op of a change.
 
-    Raises DerivationFailed for a row that does not fit, StorageFull.
+    Raises DerivationFailed for a row that does not fit or is too large, StorageFull.
     """
     path = f"{task.prefix}-{number:05d}.arrow"
     try:
-        tables = _checked(task, batches)
+        tables = _checked(task, batches, limits)
         return DecodedRows(
             staged=StagedFileStore(resources.storage).write(task.view, task.operation, tables, path)
         )
     except SchemaMismatch as error:
         raise DerivationFailed(f"rows of the view do not fit its schema: {_column_error(error)}") from error
+    except RowTooLarge as error:
+        raise DerivationFailed(f"the view has a row of more than {limits.row_bytes_max} bytes") from error
 
 
 def _column_error(error: SchemaMismatch) -> str:
@@ -168,10 +175,10 @@ def _column_error(error: SchemaMismatch) -> str:
     return f"column {column}: {first['detail']}" if column else str(first["detail"])
 
 
-def _checked(task: StageTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _checked(task: StageTask, batches: Iterable[pa.RecordBatch], limits: RowLimits) -> Iterator[pa.Table]:
     schema = input_schema(task.operation, task.view)
     names = [field.name for field in flat_form(schema).columns.fields]
-    record_errors = InputRejection(pointer="/rows")
+    record_errors = InputRejection(pointer="/rows", limits=limits)
     for start, batch in joined(_numbered(batches)):
         if task.operation is Operation.CHANGELOG:
             batch = batch.select([batch.num_columns - 1, *range(batch.num_columns - 1)])
