@@ -16,7 +16,7 @@ _TENANT = "(NULLIF(current_setting('headwater.tenant_id', true), ''))::uuid"
 # What only the deletion of a tenant deletes.
 _ENDS_WITH_ITS_TENANT = (
     "consumers exports named_versions partition_events partition_feeds partition_marks read_leases table_keeping "
-    "timeline_archives views webhooks export_runs read_files view_inputs webhook_deliveries export_files"
+    "timeline_archives views webhooks export_runs read_files view_inputs webhook_deliveries export_files token_subjects"
 ).split()
 
 STATEMENTS = (

@@ -34,7 +34,7 @@ def test_pattern_matches_like_its_regular_expression(database: Database, pattern
 def test_scopes_on_a_dataset_are_those_of_all_matching_grants(name: str, scopes: set[str]) -> None:
     principal = Principal(
         tenant_id="t",
-        key_id="k",
+        actor="k",
         scopes=frozenset({KeyScope.READ, KeyScope.WRITE}),
         grants=(
             Grant(datasets="orders_*", scopes=(KeyScope.READ, KeyScope.MANAGE)),

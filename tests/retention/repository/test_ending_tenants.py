@@ -30,7 +30,7 @@ from tests.support.populated_tenant import populate
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
 
-OPERATOR = Principal(tenant_id=new_id(), key_id=new_id(), scopes=frozenset({KeyScope.OPERATE}))
+OPERATOR = Principal(tenant_id=new_id(), actor=new_id(), scopes=frozenset({KeyScope.OPERATE}))
 REMAINING = {"tenants", "tenant_deletions", "audit"}
 
 
@@ -150,7 +150,7 @@ def test_deletion_waits_for_jobs_that_may_still_run(
 
 
 def test_first_tenant_and_that_of_the_operator_cannot_be_deleted(stores: Stores, tenant_id: str) -> None:
-    own = Principal(tenant_id=tenant_id, key_id=new_id(), scopes=OPERATOR.scopes)
+    own = Principal(tenant_id=tenant_id, actor=new_id(), scopes=OPERATOR.scopes)
     for reference in (DEFAULT_TENANT_ID, tenant_id):
         name = stores.tenants.tenant(reference).name
         with pytest.raises(TenantProtected):

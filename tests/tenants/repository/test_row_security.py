@@ -284,7 +284,7 @@ def test_relay_sees_followers_and_no_readers(stores: Stores, victim: str) -> Non
         connection.execute(
             text(
                 "INSERT INTO consumers (dataset_id, name, kind, position) "
-                "SELECT dataset_id, 'webhook:1', 'webhook', 0 FROM heads"
+                "SELECT dataset_id, 'webhook:1', 'webhook', 0 FROM heads LIMIT 1"
             )
         )
     with stores.database.relay() as connection:
