@@ -8,7 +8,7 @@ PORT ?= 8080
 HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up init test histories mutants figures conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
+.PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
 	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-fairness bench-write
 
 help: ## list the targets
@@ -39,6 +39,13 @@ figures: setup ## structure of the code in figures: folders, import chains, rest
 
 mutants: setup ## take guards of the commit path out of a copy, one at a time: their tests must fail (MUTANTS="--share 10")
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
+
+SECURITY := tests/sql tests/codecs/test_hostile_bodies.py tests/http tests/oidc tests/tenants tests/outbound \
+	tests/jobs/test_fair_queue.py tests/retention tests/changes/service/test_feed_access.py \
+	tests/reads/service/test_row_access.py tests/engine/test_generated_views.py tests/flows/test_fairness.py \
+	tests/flows/test_logs.py tests/flows/test_outages.py
+security: setup ## the tests of docs/security.md with 10,000 generated examples each (SECURITY_EXAMPLES=10000)
+	@SECURITY_EXAMPLES=$(or $(SECURITY_EXAMPLES),10000) $(BIN)/python -m pytest $(PYTEST) $(SECURITY)
 
 conformance: setup ## every way to write on a covering share of the kinds of datasets (about five minutes)
 	@CONFORMANCE=share $(BIN)/python -m pytest tests/conformance/test_write_operations.py
