@@ -74,7 +74,7 @@ def test_compaction_with_a_killed_worker_happens_once(deployment: Deployment, ne
         table.write("upsert", [{"id": first + at, "note": str(first)} for at in range(50)])
     with deployment.gates.at_head(table.id) as gate:
         answer = table.client.post(f"{table.path}/compactions")
-        worker = deployment.worker_at(gate.arrival().port)
+        worker = deployment.arrival(gate)[1]
         assert table.owner(answer.json()["id"]) == worker
         deployment.processes[worker].kill()
         deployment.processes[worker].start(wait=False)

@@ -74,8 +74,7 @@ def test_write_that_kills_every_worker_fails(deployment: Deployment, table: Tabl
         after = table.submit("upsert", [{"id": 3, "note": "after"}])
     with deployment.gates.at_success(poison) as gate:
         for _ in range(ATTEMPTS_MAX):
-            session = gate.arrival()
-            worker = deployment.worker_at(session.port)
+            session, worker = deployment.arrival(gate)
             deployment.processes[worker].kill()
             deployment.processes[worker].start(wait=False)
             # The server would notice only once it has the lock that it waits for.

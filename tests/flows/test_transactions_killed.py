@@ -94,7 +94,7 @@ def test_late_worker_changes_no_dataset_of_its_transaction(
 ) -> None:
     with deployment.gates.at_head(tables[0].id) as head:
         transaction = submit(tables, ROWS)
-        worker = deployment.worker_at(head.arrival().port)
+        worker = deployment.arrival(head)[1]
         deployment.processes[worker].freeze()
         tables[0].client.post(f"{transaction['jobs'][2]['links']['self']}/cancel")
     deployment.processes[worker].thaw()

@@ -35,7 +35,7 @@ class StoppedWrite:
 def before_the_claim_is_committed(table: Table) -> Iterator[StoppedWrite]:
     with table.deployment.gates.before_claim(table.id) as gate:
         job_id = table.submit("upsert", WRITTEN)
-        worker = table.deployment.worker_at(gate.arrival().port)
+        worker = table.deployment.arrival(gate)[1]
         assert table.job(job_id)["state"] == "queued"
         yield StoppedWrite(job_id=job_id, worker=worker)
 
@@ -45,7 +45,7 @@ def before_any_file(table: Table) -> Iterator[StoppedWrite]:
     known = table.stored()
     with table.deployment.gates.before_plan() as gate:
         job_id = table.submit("upsert", WRITTEN)
-        worker = table.deployment.worker_at(gate.arrival().port)
+        worker = table.deployment.arrival(gate)[1]
         assert table.owner(job_id) == worker
         assert table.stored() == known
         yield StoppedWrite(job_id=job_id, worker=worker)
@@ -68,7 +68,7 @@ def among_its_files(table: Table) -> Iterator[StoppedWrite]:
 def before_its_commit_begins(table: Table) -> Iterator[StoppedWrite]:
     with table.deployment.gates.at_head(table.id) as gate:
         job_id = table.submit("upsert", WRITTEN)
-        yield StoppedWrite(job_id=job_id, worker=table.deployment.worker_at(gate.arrival().port))
+        yield StoppedWrite(job_id=job_id, worker=table.deployment.arrival(gate)[1])
 
 
 @contextmanager

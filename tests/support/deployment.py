@@ -24,9 +24,10 @@ from app.runtime.postgres import EmbeddedPostgres
 from app.runtime.stack import answers_ready
 from app.runtime.valkey import EmbeddedValkey
 from app.tenants.bootstrap import initialise
-from tests.support.gates import Gates
+from tests.support.gates import Gate, Gates, Waiting
 from tests.support.process import Process
 from tests.support.proxy import BreakingProxy
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 WORKERS = ("first", "second")
@@ -124,6 +125,21 @@ class Deployment:
         """Rows of a query, asked as the owner, who sees every tenant."""
         with psycopg.connect(self.owner_url, autocommit=True) as connection:
             return connection.execute(statement.encode(), values).fetchall()
+
+    def arrival(self, gate: Gate) -> tuple[Waiting, str]:
+        """The first session of a live worker to wait at the gate, once there is one, and the worker.
+
+        Sessions of killed workers may wait there, too, until the server notices.
+        """
+
+        def found() -> tuple[Waiting, str] | None:
+            for session in gate.waiting():
+                for name, proxy in self.proxies.items():
+                    if proxy.carries(session.port):
+                        return session, name
+            return None
+
+        return until(found, "a worker to reach the gate", seconds_max=90)
 
     def worker_at(self, client_port: int) -> str:
         """The worker whose connection Postgres sees coming from this port."""
