@@ -18,7 +18,8 @@ from app.tenants.values import KeyScope, Principal
     operation_id="read_audit",
     summary="Read the audit",
     tags=["audit"],
-    opt=needs(KeyScope.MANAGE, whole_tenant=True, alternative=KeyScope.OPERATE) | documented(problems=[501]),
+    opt=needs(KeyScope.MANAGE, whole_tenant=True, alternative=KeyScope.OPERATE)
+    | documented(problems=[404, 501]),
 )
 async def read_audit(
     options: Provided[ReadAuditOptions],

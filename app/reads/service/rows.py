@@ -220,7 +220,8 @@ class ReadTable:
                 room -= len(chosen)
                 scanned += max(rows.num_rows, _READ_ROWS_MIN)
                 first += rows.num_rows
-                ended = rows.num_rows < wanted and rows.nbytes < self.bytes_max
+                # A read ends early where its rows have `bytes_max` bytes. Otherwise no row is left.
+                ended = not rows.num_rows or (rows.num_rows < wanted and rows.nbytes < self.bytes_max)
                 if ended or first == end:
                     break
         return pa.concat_tables(found), None
