@@ -21,6 +21,18 @@ STATEMENTS = (
     "CREATE INDEX export_runs_job ON export_runs (tenant_id, job_id)",
     "GRANT DELETE ON jobs, idempotency, writer_batches, transactions, commits, heads, schema_versions, datasets "
     "TO headwater_app",
+    # What is in use cannot be deleted, whatever the statement.
+    "CREATE POLICY ended ON jobs AS RESTRICTIVE FOR DELETE TO headwater_app USING (finished_at IS NOT NULL)",
+    "CREATE POLICY ended ON datasets AS RESTRICTIVE FOR DELETE TO headwater_app USING (deleted_at IS NOT NULL)",
+    *(
+        f"""
+        CREATE POLICY ended ON {table} AS RESTRICTIVE FOR DELETE TO headwater_app USING (EXISTS (
+            SELECT FROM datasets WHERE datasets.tenant_id = {table}.tenant_id
+                AND datasets.id = {table}.dataset_id AND datasets.deleted_at IS NOT NULL
+        ))
+        """
+        for table in ("commits", "heads", "schema_versions")
+    ),
 )
 
 

@@ -2,9 +2,11 @@
 
 import pytest
 
+from app.files.storage import LocalStorage
 from app.idempotency.repository import ReplyStore
 from app.retention.repository.feed import RetentionStore
 from app.retention.service.feed import Retain
+from tests.support.expired_rows import expire_rows
 from tests.support.exports import EVERY_MINUTE, ONCE, contents, pass_time, reap, run_of, stored, write
 from tests.support.http import problem, upsert
 from workers.engine.read import export_handle
@@ -103,7 +105,7 @@ def test_deleted_export_loses_its_files(client, orders, export, service):
     assert not stored(service, export)
 
 
-def test_feed_is_retained_until_the_export_has_written_it(client, service):
+def test_feed_is_retained_until_the_export_has_written_it(client, service, tmp_path):
     body = {
         "name": "short",
         "record_key": ["id"],
@@ -118,7 +120,10 @@ def test_feed_is_retained_until_the_export_has_written_it(client, service):
         f"export:{export.rsplit('/', 1)[1]}"
     ]
     retain = Retain(
-        feeds=RetentionStore(service.database), keys=ReplyStore(service.database), follower_lag_seconds=3600
+        feeds=RetentionStore(service.database),
+        keys=ReplyStore(service.database),
+        rows=expire_rows(service.database, LocalStorage(tmp_path), job_keep_seconds=3600),
+        follower_lag_seconds=3600,
     )
     retain.run()
     assert client.get(f"{path}/changes").json()["earliest"] == 0

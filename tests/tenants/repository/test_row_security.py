@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import Column, Connection, Table, text
 from sqlalchemy.exc import DBAPIError
 
-from app.catalog.values import Upload
+from app.catalog.values import Dataset, Upload
 from app.db.session import APPLICATION_ROLE, RELAY_ROLE, Database
 from app.format.identifiers import new_id
 from app.jobs.tables import jobs
+from app.jobs.values import Job
 from app.maintenance.tables import table_maintenance
 from app.tables import metadata
 from app.tenants.repository import key_digest, new_api_key
@@ -186,7 +187,6 @@ ESCAPES = {
     "CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'": INSUFFICIENT_PRIVILEGE,
     "DROP TABLE jobs": INSUFFICIENT_PRIVILEGE,
     "TRUNCATE jobs": INSUFFICIENT_PRIVILEGE,
-    "DELETE FROM commits": INSUFFICIENT_PRIVILEGE,
     "UPDATE commits SET version = 2": INSUFFICIENT_PRIVILEGE,
     "UPDATE files SET path = 'mine'": INSUFFICIENT_PRIVILEGE,
     "SELECT * FROM outbox": INSUFFICIENT_PRIVILEGE,
@@ -206,6 +206,20 @@ def test_application_role_cannot_widen_its_rights(stores: Stores, tenant_id: str
             connection.execute(text(each))
         assert refused(connection, last) == ESCAPES[statement]
         harmless.rollback()
+
+
+def test_application_role_deletes_only_what_has_ended(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [message()]))
+    running()
+    with stores.database.tenant(tenant_id) as connection:
+        for table in ("changelog_files", "files", "instants"):
+            connection.execute(text(f"DELETE FROM {table}"))
+        for table in ("commits", "heads", "schema_versions", "datasets"):
+            assert connection.execute(text(f"DELETE FROM {table}")).rowcount == 0, table
+        assert connection.execute(text("DELETE FROM jobs")).rowcount == 1
+        connection.rollback()
 
 
 def test_credential_session_reads_only_its_own_key(stores: Stores, victim: str) -> None:
