@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.jobs.tables import workers
 
 _KEPT_SECONDS: Final = 3600.0
@@ -28,7 +28,7 @@ class WorkerStore:
                 row.on_conflict_do_update(index_elements=["id"], set_={"polled_at": func.clock_timestamp()})
             )
             # Of workers that were killed.
-            connection.execute(delete(workers).where(workers.c.polled_at < _before(_KEPT_SECONDS)))
+            connection.execute(delete(workers).where(workers.c.polled_at < seconds_ago(_KEPT_SECONDS)))
 
     def ended(self, worker_id: str) -> None:
         """Removes a worker that stops in order."""
@@ -41,9 +41,5 @@ class WorkerStore:
             return connection.execute(
                 select(func.count())
                 .select_from(workers)
-                .where(workers.c.polled_at >= _before(within_seconds))
+                .where(workers.c.polled_at >= seconds_ago(within_seconds))
             ).scalar_one()
-
-
-def _before(seconds: float) -> ColumnElement[datetime]:
-    return func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -13,8 +13,8 @@ from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
 from app.consumers.values import MaxLag
-from app.db.lease_end import lease_end
 from app.db.session import Database
+from app.db.times import lease_end
 from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
 from app.paging import Page, decode_id, page_of
