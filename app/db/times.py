@@ -13,7 +13,7 @@ def lease_end(lease_seconds: float) -> ColumnElement[datetime]:
 
 
 def seconds_ago(seconds: float) -> ColumnElement[datetime]:
-    """The time that lies so many seconds back."""
+    """The time this number of seconds ago."""
     return func.clock_timestamp() - _interval(seconds)
 
 
