@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from sqlalchemy import ColumnClause, Connection, column, delete, func, insert, select, text
+from sqlalchemy import ColumnClause, Connection, column, delete, insert, select, text
 
 from app.audit.tables import audit
 from app.audit.values import AuditEntry, AuditFilter, Caller, NewEntry
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.format.identifiers import new_id
 from app.paging import Page, PageTokens
 from app.tenants.tables import api_keys
@@ -68,7 +69,7 @@ class AuditStore:
 
     def expire(self, tenant_id: str, *, keep_seconds: float, limit: int) -> int:
         """Deletes up to `limit` entries of a tenant that are older; returns their number."""
-        old = audit.c.at < func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, keep_seconds)
+        old = audit.c.at < seconds_ago(keep_seconds)
         some = select(_ROW).select_from(audit).where(old).limit(limit)
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(delete(audit).where(_ROW.in_(some))).rowcount
@@ -98,8 +99,8 @@ def add_entry(connection: Connection, tenant_id: str, entry: NewEntry) -> None:
     values: dict[str, Any] = {
         "tenant_id": tenant_id,
         "id": new_id(),
-        "first_at": _ago(entry.first_age_seconds),
-        "at": _ago(entry.age_seconds),
+        "first_at": seconds_ago(entry.first_age_seconds),
+        "at": seconds_ago(entry.age_seconds),
         "key_tenant_id": entry.caller.tenant_id,
         "key_id": entry.caller.key_id,
         "key_name": entry.caller.key_name,
@@ -113,7 +114,3 @@ def add_entry(connection: Connection, tenant_id: str, entry: NewEntry) -> None:
         },
     }
     connection.execute(insert(audit).values(values))
-
-
-def _ago(seconds: float) -> Any:
-    return func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -37,8 +37,8 @@ from app.consumers.values import (
     lease_token,
     next_position,
 )
-from app.db.lease_end import lease_end
 from app.db.session import Database
+from app.db.times import lease_end
 from app.format.errors import LeaseLost, NotFound, PreconditionFailed, PreconditionRequired
 from app.paging import Page, PageTokens
 from app.timeline.tables import commits

@@ -22,8 +22,8 @@ from sqlalchemy import (
 from app.catalog.tables import heads
 from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.tables import consumers
-from app.db.lease_end import lease_end
 from app.db.session import Database
+from app.db.times import lease_end
 from app.jobs.repository.outbox import post
 
 CONSUMER_COLUMNS: Final = tuple(consumers.c[name] for name in Consumer.__struct_fields__)

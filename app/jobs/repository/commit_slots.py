@@ -12,6 +12,7 @@ from sqlalchemy import Connection, exists, func, select, update
 
 from app.catalog.tables import datasets, heads
 from app.db.any_of import any_of
+from app.db.times import lease_end
 from app.jobs.repository.outbox import post
 from app.jobs.tables import jobs
 from app.jobs.values import JobQueue, JobState
@@ -50,7 +51,7 @@ def running_groups(connection: Connection, dataset_id: str) -> int:
 
 def request_slot(connection: Connection, dataset_id: str, seconds: float) -> None:
     """Has no writes claimed for so long. The caller has locked head and dataset."""
-    until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+    until = lease_end(seconds)
     connection.execute(update(heads).where(heads.c.dataset_id == dataset_id).values(turn_until=until))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
-from app.db.lease_end import lease_end
+from app.db.times import lease_end
 from app.format.errors import AttemptsExhausted, Fault
 from app.jobs.repository.job_locks import NO_LEASE
 from app.jobs.repository.job_row import JOB_COLUMNS, job_of

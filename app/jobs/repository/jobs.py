@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import func, select, update
 
 from app.db.any_of import any_of
-from app.db.lease_end import lease_end
 from app.db.rotation import Rotation
 from app.db.session import Database
+from app.db.times import lease_end
 from app.format.errors import Fault, HeadwaterError, JobNotCancellable
 from app.format.identifiers import is_uuid
 from app.jobs.repository.accept import accept_jobs

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.jobs.tables import workers
 
 _KEPT_SECONDS: Final = 3600.0
@@ -28,7 +29,7 @@ class WorkerStore:
         with self._database.relay() as connection:
             connection.execute(row.on_conflict_do_update(index_elements=["id"], set_=changed))
             # Of workers that were killed.
-            connection.execute(delete(workers).where(workers.c.polled_at < _before(_KEPT_SECONDS)))
+            connection.execute(delete(workers).where(workers.c.polled_at < seconds_ago(_KEPT_SECONDS)))
 
     def ended(self, worker_id: str) -> None:
         """Removes a worker that stops in order."""
@@ -37,16 +38,14 @@ class WorkerStore:
 
     def alive(self, within_seconds: float) -> dict[str, dict[str, datetime]]:
         """The workers that polled within that time; of each the loops that stand still, and since when."""
-        query = select(workers.c.id, workers.c.stalled).where(workers.c.polled_at >= _before(within_seconds))
+        query = select(workers.c.id, workers.c.stalled).where(
+            workers.c.polled_at >= seconds_ago(within_seconds)
+        )
         with self._database.relay() as connection:
             return {row.id: row.stalled for row in connection.execute(query)}
 
     def silent(self, seconds: float) -> list[str]:
         """The workers that have not polled for that time."""
-        query = select(workers.c.id).where(workers.c.polled_at < _before(seconds))
+        query = select(workers.c.id).where(workers.c.polled_at < seconds_ago(seconds))
         with self._database.relay() as connection:
             return list(connection.execute(query).scalars())
-
-
-def _before(seconds: float) -> ColumnElement[datetime]:
-    return func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.catalog.repository.live_datasets import LiveDatasets
 from app.catalog.tables import heads
 from app.db.session import Database
+from app.db.times import lease_end
 from app.format.errors import NotFound
 from app.maintenance.tables import table_maintenance
 from app.maintenance.values import ClaimedTable, ReconcilerRecord
@@ -142,7 +143,7 @@ def _hold(connection: Connection, dataset_id: str, owner: str, lease_seconds: fl
     connection.execute(
         insert_unless(table_maintenance).values(dataset_id=dataset_id, memory={}).on_conflict_do_nothing()
     )
-    until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, lease_seconds)
+    until = lease_end(lease_seconds)
     free = or_(table_maintenance.c.lease_until.is_(None), ~_IS_HELD)
     return connection.execute(
         update(table_maintenance)

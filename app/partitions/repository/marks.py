@@ -26,6 +26,7 @@ from app.changes.positions import StartingPosition
 from app.consumers.repository.followers import wake_partition_webhooks
 from app.db.any_of import any_of
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.format.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
 from app.format.file_group import FileKind
 from app.format.instant import Action
@@ -307,7 +308,7 @@ def _emit_events(
 
 def _idle(connection: Connection, dataset_id: str, seconds: float) -> list[str]:
     """Open partitions without a write for `seconds`; those with writes that are still invisible are not idle."""
-    before = _NOW - func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+    before = seconds_ago(seconds)
     query = (
         select(partition_marks.c.path)
         .where(*_open(dataset_id), partition_marks.c.changed_at <= before)
@@ -321,7 +322,7 @@ def _idle(connection: Connection, dataset_id: str, seconds: float) -> list[str]:
 def _next_idle(connection: Connection, dataset_id: str, seconds: float) -> float | None:
     """Seconds until the next open partition is idle. Partitions that wait for a compaction are due with its commit."""
     since = func.extract("epoch", _NOW - func.min(partition_marks.c.changed_at))
-    before = _NOW - func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+    before = seconds_ago(seconds)
     query = select(since).where(*_open(dataset_id), partition_marks.c.changed_at > before)
     idle = connection.execute(query).scalar_one()
     return None if idle is None else max(0.0, seconds - float(idle))

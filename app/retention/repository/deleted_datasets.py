@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import ColumnClause, Table, column, delete, func, select
+from sqlalchemy import ColumnClause, Table, column, delete, select
 
 from app.catalog.tables import datasets
 from app.db.columns import metadata
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.jobs.repository.job_locks import UNFINISHED
 from app.jobs.tables import jobs, outbox
 
@@ -40,8 +41,7 @@ class DeletedDatasetStore:
         """Ids of the datasets that were deleted more than `grace_seconds` ago and have no unfinished job."""
         unfinished = select(1).where(jobs.c.dataset_id == datasets.c.id, UNFINISHED).exists()
         query = select(datasets.c.id).where(
-            datasets.c.deleted_at
-            < func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, grace_seconds),
+            datasets.c.deleted_at < seconds_ago(grace_seconds),
             ~unfinished,
         )
         with self._database.tenant(tenant_id) as connection:

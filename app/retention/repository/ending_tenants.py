@@ -12,6 +12,7 @@ from app.catalog.tables import datasets
 from app.consumers.tables import consumers
 from app.db.columns import metadata
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.jobs.repository.job_locks import UNFINISHED
 from app.jobs.tables import jobs, outbox
 from app.tenants.tables import api_keys, tenant_deletions, tenants
@@ -39,7 +40,7 @@ class EndingTenantStore:
 
     def ending(self, *, after_seconds: float) -> Sequence[str]:
         """Ids of tenants that are being deleted, or of which nothing was left less than this time ago."""
-        recent = _NOW - func.make_interval(0, 0, 0, 0, 0, 0, after_seconds)
+        recent = seconds_ago(after_seconds)
         query = select(tenant_deletions.c.tenant_id).where(
             or_(tenant_deletions.c.cleared_at.is_(None), tenant_deletions.c.cleared_at > recent)
         )
@@ -54,7 +55,7 @@ class EndingTenantStore:
 
     def is_busy(self, tenant_id: str, *, lease_seconds: float) -> bool:
         """Whether a job is unfinished, or a worker may still be at one that was ended, or at a follower."""
-        recent = _NOW - func.make_interval(0, 0, 0, 0, 0, 0, lease_seconds)
+        recent = seconds_ago(lease_seconds)
         working = select(1).where(or_(UNFINISHED, and_(jobs.c.attempts > 0, jobs.c.finished_at > recent)))
         following = select(1).where(consumers.c.lease_until > _NOW)
         with self._database.tenant(tenant_id) as connection:

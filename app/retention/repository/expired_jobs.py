@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Connection, and_, delete, literal, select, tuple_
 
 from app.db.any_of import any_of
 from app.db.columns import metadata
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.jobs.tables import idempotency, jobs, transactions, writer_batches
 
 
@@ -72,10 +73,7 @@ class ExpiredJobStore:
         place = tuple_(jobs.c.finished_at, jobs.c.id)
         query = (
             select(jobs.c.finished_at, jobs.c.id)
-            .where(
-                jobs.c.finished_at
-                < func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, keep_seconds)
-            )
+            .where(jobs.c.finished_at < seconds_ago(keep_seconds))
             .order_by(jobs.c.finished_at, jobs.c.id)
             .limit(limit)
         )

@@ -15,6 +15,7 @@ from app.consumers.repository.followers import IN_FEED
 from app.consumers.tables import consumers
 from app.db.any_of import any_of
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.format.dataset import Retention
 from app.jobs.tasks import VersionKind
 from app.tenants.tables import tenants
@@ -145,7 +146,7 @@ def _expired_before(connection: Connection, dataset_id: str, retention: Retentio
     by_count = 0 if retention.changes is None else next_offset - retention.changes
     if retention.seconds is None:
         return by_count
-    before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, float(retention.seconds))
+    before = seconds_ago(float(retention.seconds))
     by_age = connection.execute(
         select(commits.c.next_offset)
         .where(commits.c.dataset_id == dataset_id, commits.c.committed_at < before)

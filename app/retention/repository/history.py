@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, distinct, func, select, tuple_, updat
 from app.catalog.tables import datasets, heads
 from app.db.any_of import any_of
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.format.errors import NotFound
 from app.format.policies import HistoryPolicy, TimelinePolicy
 from app.jobs.repository.job_locks import UNFINISHED
@@ -144,7 +145,7 @@ def _first_retained_version(connection: Connection, dataset_id: str, policy: His
     """
     latest_then = 0
     if policy.seconds is not None:
-        before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, float(policy.seconds))
+        before = seconds_ago(float(policy.seconds))
         latest_then = _version_at(connection, dataset_id, before)
     beginning = beginning_of(policy, head=head, latest_then=latest_then)
     started = connection.execute(

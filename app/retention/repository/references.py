@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import String, delete, func, select
+from sqlalchemy import String, delete, select
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.sql.expression import cast
 
 from app.catalog.tables import datasets, uploads
 from app.db.any_of import any_of
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.exports.tables import export_files
 from app.jobs.tables import instants, jobs
 from app.jobs.values import JobState
@@ -53,7 +54,7 @@ class ReferenceStore:
 
     def expire_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
         """Removes uploads made longer ago. `referenced` still finds the file of one that an unfinished job reads."""
-        before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_seconds)
+        before = seconds_ago(older_than_seconds)
         with self._database.tenant(tenant_id) as connection:
             connection.execute(
                 delete(uploads).where(uploads.c.dataset_id == dataset_id, uploads.c.created_at < before)
@@ -61,7 +62,7 @@ class ReferenceStore:
 
     def expire_results(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
         """Removes the files of read jobs that ended longer ago."""
-        before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_seconds)
+        before = seconds_ago(older_than_seconds)
         ended = select(1).where(jobs.c.id == read_files.c.job_id, jobs.c.finished_at < before)
         with self._database.tenant(tenant_id) as connection:
             connection.execute(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import delete, func
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
-from app.db.lease_end import lease_end
 from app.db.session import Database
+from app.db.times import lease_end
 from app.timeline.repository.kept_versions import check_kept, first_kept, share_history
 from app.timeline.tables import read_leases
 

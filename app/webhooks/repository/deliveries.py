@@ -10,8 +10,8 @@ from app.changes.values import DeliveryFormat
 from app.consumers.followers import Consumer
 from app.consumers.repository.followers import move_follower
 from app.consumers.tables import consumers
-from app.db.lease_end import lease_end
 from app.db.session import Database
+from app.db.times import lease_end
 from app.format.errors import Fault, NotFound
 from app.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,

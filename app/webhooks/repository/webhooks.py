@@ -17,8 +17,8 @@ from app.consumers.tables import consumers
 from app.consumers.values import MaxLag
 from app.db.acts import act_concerns
 from app.db.any_of import matches_any
-from app.db.lease_end import lease_end
 from app.db.session import Database
+from app.db.times import lease_end
 from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
 from app.paging import Page, PageTokens

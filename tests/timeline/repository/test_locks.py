@@ -19,8 +19,8 @@ from app.commit.write_options import WriteOptions
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower
 from app.consumers.tables import consumers
-from app.db.lease_end import lease_end
 from app.db.session import Database
+from app.db.times import lease_end
 from app.format.dataset import Retention
 from app.format.errors import BatchOutOfOrder, VersionExpired
 from app.format.identifiers import new_id, new_instant_id

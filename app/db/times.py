@@ -1,0 +1,21 @@
+"""Times by the clock of Postgres. `clock_timestamp`, since a transaction may have waited for its locks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, func
+
+
+def lease_end(lease_seconds: float) -> ColumnElement[datetime]:
+    """When a lease given now runs out."""
+    return func.clock_timestamp() + _interval(lease_seconds)
+
+
+def seconds_ago(seconds: float) -> ColumnElement[datetime]:
+    """The time this number of seconds ago."""
+    return func.clock_timestamp() - _interval(seconds)
+
+
+def _interval(seconds: float) -> ColumnElement[object]:
+    return func.make_interval(0, 0, 0, 0, 0, 0, seconds)
