@@ -59,6 +59,16 @@ JOB_GUARDS: Final = (
         ),
     ),
     Guard(
+        name="a group contains no write of a transaction",
+        module="app.jobs.repository.claim",
+        text="if row.transaction_id is not None and not group:",
+        without="if False:",
+        tests=(
+            "tests.transactions.repository.test_transactions"
+            "::test_transaction_accepted_during_a_claim_is_claimed_whole",
+        ),
+    ),
+    Guard(
         name="groups of a dataset are bounded",
         module="app.jobs.repository.claim",
         text="if _live_groups(connection, [dataset_id]) >= rules.dataset_writers_max:",

@@ -49,7 +49,6 @@ def claim_group(
     if rules.kinds is not None and next_kind(connection, dataset_id) not in rules.kinds:
         return []
     next_transaction = _next_transaction(connection, dataset_id, _QUEUED)
-    ids: list[str] | None
     if next_transaction is None:
         ids = _next_group(connection, dataset_id, rules.group_jobs_max)
     else:
@@ -118,13 +117,14 @@ def _give_up(
     fail_locked(connection, given_up, exhausted(attempts_max), participants)
 
 
-def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[str]:
+def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[str] | None:
     """The oldest waiting jobs, up to one that goes alone: none overtakes an older one.
 
-    Alone goes a job that must not share a commit, and one whose last attempt died.
+    Alone goes a job that must not share a commit, and one whose last attempt died. None if a transaction is next:
+    it was accepted since the claim began, which does not wait for accepting.
     """
     query = (
-        select(jobs.c.id, or_(jobs.c.abandoned, jobs.c.alone).label("alone"))
+        select(jobs.c.id, jobs.c.transaction_id, or_(jobs.c.abandoned, jobs.c.alone).label("alone"))
         .where(jobs.c.dataset_id == dataset_id, _QUEUED)
         .order_by(jobs.c.seq)
         .limit(jobs_max)
@@ -132,6 +132,8 @@ def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[
     )
     group: list[str] = []
     for row in connection.execute(query).all():
+        if row.transaction_id is not None and not group:
+            return None
         if row.alone and group:
             break
         group.append(row.id)

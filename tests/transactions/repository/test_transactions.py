@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
+from sqlalchemy import Connection
 
 from app.catalog.values import Dataset
 from app.commit.conflict import Conflicted
 from app.format.errors import CommitConflict, Fault, IdempotencyMismatch, NotFound
 from app.format.identifiers import new_id
+from app.jobs.repository import claim
 from app.jobs.values import Job, JobState, Progress
 from app.timeline.values import Fenced, Published
 from app.transactions.values import AcceptedTransaction, NewTransaction, Transaction
@@ -102,6 +104,23 @@ def test_transaction_shares_no_commit_and_waits_for_every_running_group(
     assert claim_in(first, many) == claim_in(second, many) == []
     stores.jobs.cancel(tenant_id, before.id)
     assert len(claim_in(first, many)) == 2
+
+
+def test_transaction_accepted_during_a_claim_is_claimed_whole(
+    datasets: list[Dataset], begin: Begin, claim_in: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    next_group = claim._next_group
+    accepted: list[Transaction] = []
+
+    def accept_first(connection: Connection, dataset_id: str, jobs_max: int) -> list[str] | None:
+        # The claim holds its locks and has found that no transaction waits.
+        accepted.append(begin(datasets))
+        return next_group(connection, dataset_id, jobs_max)
+
+    monkeypatch.setattr(claim, "_next_group", accept_first)
+    claimed = claim_in(datasets[0])
+    assert [job.id for job in claimed] == [job.id for job in accepted[0].jobs]
+    assert len(accepted) == 1
 
 
 def test_transaction_is_published_as_one_version_of_each_dataset(
