@@ -14,6 +14,7 @@ from app.format.errors import HeadwaterError
 from app.http.auth import PUBLIC, Authentication, require_scope
 from app.http.credentials import Credentials
 from app.http.dependencies import provided_by_name, resolve_in_sequence
+from app.http.limits import Limiter, Limits
 from app.http.middleware import edge
 from app.http.options import options_handlers
 from app.http.parameters.query_parameters import refuse_unknown_parameters
@@ -23,6 +24,7 @@ from app.http.response import ApiResponse
 from app.openapi import schema_handler
 from app.providers import PROVIDERS
 from app.routes import ROUTES
+from app.tenants.values import Principal
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
@@ -31,11 +33,14 @@ def application(
     dependencies: Mapping[str, object],
     credentials: Credentials,
     grants: Guard,
+    limiter: Limiter,
+    ended: Callable[[Principal, int], None],
     lifespan: Sequence[Lifespan] = (),
 ) -> ASGIApp:
     """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
 
-    `grants`: the guard of `require_grant`. `lifespan`: context managers that run from its start to its stop.
+    `grants`: the guard of `require_grant`. `ended`: called after each request of a principal, with the bytes of the
+    body that was sent. `lifespan`: context managers that run from its start to its stop.
     """
     handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
     litestar = Litestar(
@@ -43,7 +48,10 @@ def application(
         dependencies=provided_by_name(dependencies, PROVIDERS),
         request_class=ApiRequest,
         response_class=ApiResponse,
-        middleware=[DefineMiddleware(Authentication, credentials=credentials, exclude_from_auth_key=PUBLIC)],
+        middleware=[
+            DefineMiddleware(Authentication, credentials=credentials, exclude_from_auth_key=PUBLIC),
+            DefineMiddleware(Limits, limiter=limiter),
+        ],
         guards=[require_scope, grants, refuse_unknown_parameters],
         exception_handlers={
             HeadwaterError: on_headwater_error,
@@ -59,4 +67,4 @@ def application(
         request_max_body_size=JSON_BODY_BYTES_MAX,
     )
     resolve_in_sequence(litestar)
-    return edge(litestar)
+    return edge(litestar, ended)

@@ -10,10 +10,10 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from litestar import Litestar
@@ -28,21 +28,24 @@ from app.http.auth import require_grant
 from app.http.credentials import Credentials
 from app.http.dependencies import merged
 from app.http.threads import Threads
+from app.http.usage_counter import UsageCounter
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.service.relay import Relay
 from app.messaging.announcements import Announcements, listen
+from app.messaging.limits import RedisLimits
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
 from app.platform import Platform
 from app.readiness import readiness
 from app.runtime.memory import keep_freed_memory
-from app.services import datasets_of, dependencies
+from app.services import datasets_of, dependencies, quota_use
 from app.settings import Settings, SettingsError
 from app.tenants.repository.administration import CREDENTIALS_CHANNEL
 from app.tenants.repository.credentials import CredentialStore
-from app.tenants.service import FollowCredentials, RecordUses
+from app.tenants.repository.usage import UsageStore
+from app.tenants.service import FollowCredentials, RecordUsage, RecordUses
 
 _STOP_SECONDS_MAX: Final = 10
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
@@ -73,12 +76,14 @@ def compose(settings: Settings) -> Api:
     keys, administration = CredentialStore(database), _administration(settings)
     provided = merged(
         dependencies(platform, threads, subscriptions),
-        administering(keys, administration),
+        administering(keys, administration, platform, quota_use(platform)),
         {"readiness": checks},
     )
     credentials = Credentials(keys.authenticate, threads)
+    limits, used = RedisLimits(settings.redis_url), UsageCounter()
     follow = FollowCredentials(cache=credentials, listening=lambda: database.listening(CREDENTIALS_CHANNEL))
     uses = RecordUses(cache=credentials, store=keys)
+    usage = RecordUsage(counted=used, store=UsageStore(database))
 
     @asynccontextmanager
     async def beside(_: Litestar) -> AsyncIterator[None]:
@@ -86,9 +91,12 @@ def compose(settings: Settings) -> Api:
             _thread("relay", relay.run, relay.wake),
             _thread("credentials", follow.run),
             _thread("uses of keys", uses.run),
-            _announcement_listener(settings.redis_url, subscriptions),
+            _thread("usage of keys", usage.run),
+            _task("announcements", listen(settings.redis_url, subscriptions.notify)),
+            _task("waiting requests", limits.renew()),
         ):
             yield
+        await limits.close()
         queue.close()
         announcements.close()
         database.close()
@@ -96,7 +104,7 @@ def compose(settings: Settings) -> Api:
             administration.close()
 
     grants = require_grant(datasets_of(platform), threads)
-    served = application(provided, credentials, grants, [beside])
+    served = application(provided, credentials, grants, limits, used.note, [beside])
     return Api(app=served, subscriptions=subscriptions, dependencies=provided)
 
 
@@ -128,14 +136,14 @@ async def _thread(
 
 
 @asynccontextmanager
-async def _announcement_listener(redis_url: str, subscriptions: Subscriptions) -> AsyncIterator[None]:
-    listening = asyncio.create_task(listen(redis_url, subscriptions.notify), name="announcements")
+async def _task(name: str, run: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    running = asyncio.create_task(run, name=name)
     try:
         yield
     finally:
-        listening.cancel()
+        running.cancel()
         with suppress(asyncio.CancelledError):
-            await listening
+            await running
 
 
 class Server(uvicorn.Server):

@@ -7,6 +7,7 @@ from typing import Final
 from app.administration.handlers.identity import get_identity
 from app.administration.handlers.keys import KEY_HANDLERS
 from app.administration.handlers.tenants import change_tenant, create_tenant, get_tenant, list_tenants
+from app.administration.handlers.usage import USAGE_HANDLERS
 from app.catalog.handlers import (
     change_dataset,
     create_dataset,
@@ -157,6 +158,7 @@ ROUTES: Final = (
     check_export_file,
     get_identity,
     *KEY_HANDLERS,
+    *USAGE_HANDLERS,
     create_tenant,
     list_tenants,
     get_tenant,

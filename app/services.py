@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from app import core
 from app.changes.handlers.head_polls import head_polls
@@ -93,6 +93,20 @@ def datasets_of(platform: Platform) -> Mapping[str, DatasetsOf]:
         "webhook": of_webhook,
         "export": of_export,
         "transaction": of_transaction,
+    }
+
+
+def quota_use(platform: Platform) -> Mapping[str, Callable[[str], int]]:
+    """What a tenant has, by the name of the quota that limits it."""
+    stores = platform.stores
+    return {
+        "datasets": stores.catalog.count,
+        "views": views.count(platform),
+        "consumers": core.consumer_store(platform).count,
+        "webhooks": webhooks.count(platform),
+        "exports": exports.count(platform),
+        "queued_jobs": stores.jobs.count_queued,
+        "running_jobs": stores.jobs.count_running,
     }
 
 

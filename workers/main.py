@@ -30,7 +30,8 @@ from app.messaging.announcements import Announcements
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
 from app.platform import Platform
-from app.retention.compose import reaper, retain
+from app.retention.compose import reaper, retain, sample_usage
+from app.retention.service.usage import SAMPLE_SECONDS
 from app.settings import Settings, SettingsError
 from workers.engine.scratch import scratch_folder
 from workers.engine.session import start_session
@@ -176,7 +177,7 @@ def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runn
 
 
 def _housekeeping(platform: Platform, stop: threading.Event) -> list[threading.Thread]:
-    """The threads that periodically delete data that are no longer needed."""
+    """The threads that periodically delete data that are no longer needed, or sum up what is stored."""
     settings = platform.settings
     return [
         threading.Thread(
@@ -187,6 +188,9 @@ def _housekeeping(platform: Platform, stop: threading.Event) -> list[threading.T
             args=(settings.retention_seconds, stop),
             name="retention",
             daemon=True,
+        ),
+        threading.Thread(
+            target=sample_usage(platform).run_every, args=(SAMPLE_SECONDS, stop), name="samples", daemon=True
         ),
     ]
 

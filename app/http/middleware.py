@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from litestar.types import ASGIApp, Message, Receive, Send
 
 from app.format.identifiers import new_id
+from app.http.limits import RATE_FIELDS
 from app.http.problems import REQUEST_ID
+from app.tenants.values import Principal
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
 _HEADER: Final = b"x-request-id"
@@ -19,8 +22,11 @@ _OF_RANGES: Final = (b"range", b"if-range")
 _log = logging.getLogger("headwater.access")
 
 
-def edge(app: ASGIApp) -> ASGIApp:
-    """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged."""
+def edge(app: ASGIApp, ended: Callable[[Principal, int], None]) -> ASGIApp:
+    """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged.
+
+    `ended`: called after each request with a principal, with the bytes of the body that was sent.
+    """
 
     async def serve(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -31,6 +37,8 @@ def edge(app: ASGIApp) -> ASGIApp:
             await app(exchange.scope, exchange.receive, exchange.send)
         finally:
             exchange.log()
+            if (principal := exchange.scope.get("user")) is not None:
+                ended(principal, exchange.sent_bytes)
 
     return serve
 
@@ -49,7 +57,7 @@ class _Exchange:
         self._id = request_id if _REQUEST_ID.fullmatch(request_id) else new_id().encode()
         self._unread = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
         self._status = 0
-        self._sent_bytes = 0
+        self.sent_bytes = 0
         # HEAD is GET without the body, for every resource alike. A range is defined for GET only.
         method = "GET" if self._head_only else scope["method"]
         if self._head_only:
@@ -69,7 +77,8 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            headers = [*message.get("headers", ()), (_HEADER, self._id)]
+            rates = self.scope["state"].get(RATE_FIELDS, ())
+            headers = [*message.get("headers", ()), (_HEADER, self._id), *rates]
             if self._unread:
                 # A request that is refused before its body was read need not send the rest.
                 headers.append((b"connection", b"close"))
@@ -81,7 +90,7 @@ class _Exchange:
         if message["type"] == "http.response.body":
             if self._head_only:
                 return
-            self._sent_bytes += len(message.get("body", b""))
+            self.sent_bytes += len(message.get("body", b""))
         await self._send(message)
 
     def log(self) -> None:
@@ -92,7 +101,7 @@ class _Exchange:
             self._method,
             self.scope["path"].encode("unicode_escape").decode("ascii"),
             self._status,
-            self._sent_bytes,
+            self.sent_bytes,
             milliseconds,
             self._id.decode(),
         )

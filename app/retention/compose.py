@@ -11,10 +11,13 @@ from app.platform import Platform
 from app.retention.repository.feed import RetentionStore
 from app.retention.repository.history import HistoryStore
 from app.retention.repository.references import ReferenceStore
+from app.retention.repository.stored_bytes import StoredBytesStore
 from app.retention.service.feed import Retain
 from app.retention.service.history_reconciler import HistoryReconciler
 from app.retention.service.reaper import Reap
 from app.retention.service.run_clean import RunClean
+from app.retention.service.usage import SampleUsage
+from app.tenants.repository.usage import UsageStore
 from app.timeline.files import TimelineFileStore
 from app.timeline.repository.archives import TimelineArchiveStore
 
@@ -38,6 +41,11 @@ def retain(platform: Platform) -> Retain:
         keys=reply_store(platform),
         follower_lag_seconds=platform.settings.follower_lag_seconds,
     )
+
+
+def sample_usage(platform: Platform) -> SampleUsage:
+    """Sums up what tenants store."""
+    return SampleUsage(stored=StoredBytesStore(platform.database), usage=UsageStore(platform.database))
 
 
 def tasks(platform: Platform) -> dict[JobKind, TaskHandler]:

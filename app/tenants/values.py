@@ -7,11 +7,12 @@ import re
 import secrets
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
 from app.format.errors import HeadwaterError
+from app.tenants.quotas import NO_QUOTAS, Quotas
 
 API_KEY: Final = re.compile(r"hw_[A-Za-z0-9_-]{43}")
 KEYS_MAX: Final = 1_000
@@ -83,6 +84,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     No other value determines the tenant. `grants`: the datasets that it reaches; None for all of the tenant.
     `suspended`: why the tenant may not write; None if it may. `expires_in_seconds`: None for a key without an end.
+    `quotas`: those of the tenant. `requests_per_second`: what the key itself may send; None for no limit of its own.
     """
 
     tenant_id: str
@@ -91,6 +93,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     grants: tuple[Grant, ...] | None = None
     suspended: str | None = None
     expires_in_seconds: float | None = None
+    quotas: Quotas = NO_QUOTAS
+    requests_per_second: int | None = None
 
     def scopes_on(self, dataset: str) -> frozenset[Scope]:
         """What it may do with the dataset of this name; nothing if the dataset is not granted."""
@@ -116,10 +120,18 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     state: TenantState
-    quotas: dict[str, Any]
+    quotas: Quotas
     suspended_reason: str | None
     suspended_at: datetime | None
     created_at: datetime
+
+
+class TenantChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a tenant. `state`: None leaves it. `reason`: of a suspension. `quotas`: merged member by member."""
+
+    state: TenantState | None = None
+    reason: str | None = None
+    quotas: Quotas = NO_QUOTAS
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +141,7 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[Scope]
     grants: tuple[Grant, ...] | None = None
     expires_at: datetime | None = None
+    requests_per_second: int | None = None
     created_by: str | None = None
 
 
@@ -143,6 +156,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     created_by: str | None
     expires_at: datetime | None
+    requests_per_second: int | None
     revoked_at: datetime | None
     last_used_at: datetime | None
 

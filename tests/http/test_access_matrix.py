@@ -30,7 +30,9 @@ OF_DATA = {
     if "{" in each[1] and not each[1].startswith(("/tenants", "/keys"))
 }
 # What belongs to no dataset: keys with grants are refused.
-OF_TENANTS = [name for name, each in OPERATIONS.items() if each[1].startswith(("/tenants", "/keys"))]
+OF_TENANTS = [
+    name for name, each in OPERATIONS.items() if each[1].startswith(("/tenants", "/keys", "/usage"))
+]
 NOT_SENT = {"instance", "request_id"}
 
 

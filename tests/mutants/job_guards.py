@@ -36,7 +36,7 @@ JOB_GUARDS: Final = (
     Guard(
         name="groups of a dataset are bounded",
         module="app.jobs.repository.claim",
-        text="if _live_groups(connection, [dataset_id]) >= rules.dataset_writers_max:",
+        text="if groups >= rules.dataset_writers_max:",
         without="if False:",
         tests=("tests.jobs.repository.test_claims::test_groups_with_live_leases_are_bounded",),
     ),
@@ -70,7 +70,7 @@ JOB_GUARDS: Final = (
         name="a transaction waits for every group that runs",
         module="app.jobs.repository.claim",
         text="""\
-    if _live_groups(connection, dataset_ids):
+    if _live_groups_and_quotas(connection, dataset_ids)[0]:
         return []
 """,
         tests=(

@@ -10,6 +10,7 @@ from sqlalchemy import func, or_, select, update
 
 from app.db.any_of import any_of
 from app.db.session import Database
+from app.tenants.quotas import quotas_of
 from app.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_of, tenant_of
 from app.tenants.tables import api_keys, tenants
 from app.tenants.values import API_KEY, ApiKey, Principal, Scope, Tenant, TenantState, key_digest
@@ -31,6 +32,8 @@ _BY_DIGEST: Final = (
         func.extract("epoch", api_keys.c.expires_at - _NOW).label("seconds"),
         tenants.c.state,
         tenants.c.suspended_reason,
+        tenants.c.quotas,
+        api_keys.c.requests_per_second,
     )
     .join(tenants, tenants.c.tenant_id == api_keys.c.tenant_id)
     .where(*LIVE)
@@ -59,6 +62,8 @@ class CredentialStore:
             grants=row.grants,
             suspended=(row.suspended_reason or "") if row.state == TenantState.SUSPENDED.value else None,
             expires_in_seconds=None if row.seconds is None else float(row.seconds),
+            quotas=quotas_of(row.quotas),
+            requests_per_second=row.requests_per_second,
         )
 
     def identity(self, principal: Principal) -> tuple[Tenant, ApiKey]:

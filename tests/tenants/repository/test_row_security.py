@@ -92,6 +92,8 @@ _MORE = (
     "INSERT INTO idempotency_keys (scope, key, request_hash, status, headers, body, expires_at) "
     "VALUES ('/datasets', 'k', 'hash', 201, '{}', '', now())",
     "INSERT INTO partition_marks (dataset_id, path, changed_version, changed_at) VALUES (:dataset, 'day=1', 1, now())",
+    "INSERT INTO key_usage_days (day, key_id) VALUES (current_date, :new)",
+    "INSERT INTO storage_samples (stored_bytes) VALUES (1)",
     "INSERT INTO partition_events (dataset_id, number, kind, partition, version) "
     "VALUES (:dataset, 0, 'reopened', 'day=1', 1)",
 )

@@ -123,9 +123,10 @@ from headwater_client.models.reads import (
     ResultLinks,
     RowsPage,
 )
-from headwater_client.models.tenants import CreatedTenant, Tenant, TenantPage
+from headwater_client.models.tenants import CreatedTenant, Quotas, Tenant, TenantPage
 from headwater_client.models.timeline import Instant, InstantPage
 from headwater_client.models.transactions import Transaction, TransactionLinks
+from headwater_client.models.usage import QuotaUse, QuotaUses, Usage, UsagePage
 from headwater_client.models.verifications import CreateVerification
 from headwater_client.models.versions import (
     CreateNamedVersion,
@@ -287,6 +288,9 @@ __all__ = [
     "QuarantinePage",
     "QuarantinedRecord",
     "QueryType",
+    "QuotaUse",
+    "QuotaUses",
+    "Quotas",
     "ReadFiles",
     "ReadOrder",
     "ReadOutput",
@@ -323,6 +327,8 @@ __all__ = [
     "Transaction",
     "TransactionLinks",
     "Upload",
+    "Usage",
+    "UsagePage",
     "VersionSums",
     "Versions",
     "View",

@@ -1,0 +1,102 @@
+"""The limits of requests: rates of tenants and keys, and requests that wait. Applied after authentication.
+
+The fields RateLimit-Policy and RateLimit are those of draft-ietf-httpapi-ratelimit-headers-10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qs
+
+from litestar.handlers import BaseRouteHandler
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from app.http.event_stream import EVENT_STREAM
+from app.http.openapi.operation_docs import documentation_of
+from app.http.parameters.headers import parse_preference
+from app.tenants.quotas import rate_limited
+from app.tenants.rates import SECOND, Bucket, Fill
+from app.tenants.values import Principal
+
+RATE_FIELDS: Final = "headwater_rate_fields"
+"""Where the state of a request has the fields of its response that state its rates."""
+
+
+class Limiter(Protocol):
+    """Counts requests of all API processes together. It never fails: without its store, each process counts alone."""
+
+    async def take(self, buckets: Sequence[Bucket]) -> Sequence[Fill]:
+        """Takes a request from all buckets, or from none if one of them does not admit it."""
+        ...
+
+    def stream(self, tenant_id: str, limit: int) -> AbstractAsyncContextManager[None]:
+        """Counts a request that waits until the context ends. Raises QuotaExceeded."""
+        ...
+
+
+class Limits:
+    """Refuses requests beyond the limits of their tenant or key. Those without limits pass at once."""
+
+    def __init__(self, app: ASGIApp, limiter: Limiter) -> None:
+        self._app = app
+        self._limiter = limiter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises RateLimited, QuotaExceeded."""
+        principal: Principal | None = scope.get("user")
+        if principal is None:
+            await self._app(scope, receive, send)
+            return
+        if buckets := buckets_of(principal):
+            fills = await self._limiter.take(buckets)
+            scope["state"][RATE_FIELDS] = rate_fields(buckets, fills)
+            for bucket, fill in zip(buckets, fills, strict=True):
+                if not fill.admitted:
+                    raise rate_limited(bucket.kind, bucket.rate, fill.wait / SECOND)
+        streams = principal.quotas.limit("streams")
+        if streams is None or not _waits(scope):
+            await self._app(scope, receive, send)
+            return
+        async with self._limiter.stream(principal.tenant_id, streams):
+            await self._app(scope, receive, send)
+
+
+def buckets_of(principal: Principal) -> list[Bucket]:
+    """What limits the rate of the principal's requests."""
+    found = []
+    if (rate := principal.quotas.limit("requests_per_second")) is not None:
+        found.append(Bucket(principal.tenant_id, "tenant", rate))
+    if principal.requests_per_second is not None:
+        found.append(
+            Bucket(f"{principal.tenant_id}:{principal.key_id}", "key", principal.requests_per_second)
+        )
+    return found
+
+
+def rate_fields(buckets: Sequence[Bucket], fills: Sequence[Fill]) -> list[tuple[bytes, bytes]]:
+    """The fields of a response: the policies, and what is left of them."""
+    policies = ", ".join(f'"{bucket.kind}";q={bucket.rate};w=1' for bucket in buckets)
+    left = ", ".join(
+        f'"{bucket.kind}";r={fill.remaining};t={-(-fill.reset // SECOND)}'
+        for bucket, fill in zip(buckets, fills, strict=True)
+    )
+    return [(b"ratelimit-policy", policies.encode()), (b"ratelimit", left.encode())]
+
+
+def _waits(scope: Any) -> bool:
+    """Whether the request is an event stream, or asks to wait."""
+    if _is_event_stream(scope["route_handler"]):
+        return True
+    for name, value in scope["headers"]:
+        if name == b"prefer" and parse_preference(value.decode("latin-1")).wait_seconds:
+            return True
+    waits = parse_qs(scope["query_string"].decode("latin-1")).get("wait", ())
+    return any(seconds.strip("0.") for seconds in waits)
+
+
+def _is_event_stream(handler: BaseRouteHandler) -> bool:
+    documentation = documentation_of(handler)
+    answers = (documentation.answers or {}).values()
+    return EVENT_STREAM in documentation.content or any(EVENT_STREAM in answer.content for answer in answers)
