@@ -1,9 +1,10 @@
 """Tenants and API keys over HTTP: operators administer tenants, and tenants their own keys.
 
 - service.py: tenants and keys; who may make which key
-- handlers/tenants.py, handlers/tenant_keys.py: for operators (scope `operate`)
+- handlers/tenants.py: for operators (scope `operate`)
 - handlers/keys.py: the keys of one's own tenant (scope `manage`)
 - handlers/identity.py: `/me`, what a key is and may do
+- handlers/usage.py: quotas, and what tenants have used by day
 - schemas.py: the JSON of tenants, keys and the identity
 
 The tables and repositories are those of `app.tenants`. Changes use a login of their own

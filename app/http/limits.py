@@ -17,7 +17,7 @@ from app.http.event_stream import EVENT_STREAM
 from app.http.openapi.operation_docs import documentation_of
 from app.http.parameters.headers import parse_preference
 from app.tenants.quotas import rate_limited
-from app.tenants.rates import SECOND, Bucket, Fill
+from app.tenants.rates import SECOND, Fill, RateBucket
 from app.tenants.values import Principal
 
 RATE_FIELDS: Final = "headwater_rate_fields"
@@ -27,7 +27,7 @@ RATE_FIELDS: Final = "headwater_rate_fields"
 class Limiter(Protocol):
     """Counts requests of all API processes together. It never fails: without its store, each process counts alone."""
 
-    async def take(self, buckets: Sequence[Bucket]) -> Sequence[Fill]:
+    async def take(self, buckets: Sequence[RateBucket]) -> Sequence[Fill]:
         """Takes a request from all buckets, or from none if one of them does not admit it."""
         ...
 
@@ -63,19 +63,19 @@ class Limits:
             await self._app(scope, receive, send)
 
 
-def buckets_of(principal: Principal) -> list[Bucket]:
+def buckets_of(principal: Principal) -> list[RateBucket]:
     """What limits the rate of the principal's requests."""
     found = []
     if (rate := principal.quotas.limit("requests_per_second")) is not None:
-        found.append(Bucket(principal.tenant_id, "tenant", rate))
+        found.append(RateBucket(principal.tenant_id, "tenant", rate))
     if principal.requests_per_second is not None:
         found.append(
-            Bucket(f"{principal.tenant_id}:{principal.key_id}", "key", principal.requests_per_second)
+            RateBucket(f"{principal.tenant_id}:{principal.key_id}", "key", principal.requests_per_second)
         )
     return found
 
 
-def rate_fields(buckets: Sequence[Bucket], fills: Sequence[Fill]) -> list[tuple[bytes, bytes]]:
+def rate_fields(buckets: Sequence[RateBucket], fills: Sequence[Fill]) -> list[tuple[bytes, bytes]]:
     """The fields of a response: the policies, and what is left of them."""
     policies = ", ".join(f'"{bucket.kind}";q={bucket.rate};w=1' for bucket in buckets)
     left = ", ".join(
@@ -86,7 +86,7 @@ def rate_fields(buckets: Sequence[Bucket], fills: Sequence[Fill]) -> list[tuple[
 
 
 def _waits(scope: Any) -> bool:
-    """Whether the request is an event stream, or asks to wait."""
+    """Whether the request is an event stream, or prefers to wait."""
     if _is_event_stream(scope["route_handler"]):
         return True
     for name, value in scope["headers"]:

@@ -1,6 +1,6 @@
 """Rates and waiting requests of all API processes, counted in Redis; by each process alone while Redis does not answer.
 
-Every call has one round trip and a timeout. After a failure, Redis is not asked for a second, so that it delays few
+Every call has one round trip and a timeout. After a failure, no call is made for a second, so that Redis delays few
 requests.
 """
 
@@ -18,7 +18,7 @@ from redis import RedisError
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from app.tenants.quotas import quota_exceeded
-from app.tenants.rates import SECOND, Bucket, Fill, admit, interval
+from app.tenants.rates import SECOND, Fill, RateBucket, admit, interval
 
 TIMEOUT_SECONDS: Final = 0.05
 _PAUSE_SECONDS: Final = 1.0
@@ -85,17 +85,17 @@ class RedisLimits:
         self._take = self._redis.register_script(_TAKE)
         self._open = self._redis.register_script(_OPEN)
         self._renew = self._redis.register_script(_RENEW)
-        self._asked_again_at = 0.0
+        self._called_again_at = 0.0
         self._full_at: dict[str, int] = {}
         self._streams: dict[str, set[str]] = {}
 
-    async def take(self, buckets: Sequence[Bucket]) -> Sequence[Fill]:
+    async def take(self, buckets: Sequence[RateBucket]) -> Sequence[Fill]:
         """Takes a request from all buckets, or from none if one of them does not admit it."""
         arguments: list[Any] = [
             value for each in buckets for value in (interval(each.rate), interval(each.rate) * each.rate)
         ]
         keys = [f"headwater:rate:{{{each.name.partition(':')[0]}}}:{each.name}" for each in buckets]
-        states = await self._asked(self._take(keys=keys, args=arguments))
+        states = await self._answer_of(self._take(keys=keys, args=arguments))
         if states is None:
             return self._taken_here(buckets)
         now, *full_at = map(int, states)
@@ -109,7 +109,7 @@ class RedisLimits:
         mine.add(stream_id)
         try:
             arguments: list[Any] = [stream_id, limit, _milliseconds(STREAM_SECONDS)]
-            answer = await self._asked(self._open(keys=[_streams_key(tenant_id)], args=arguments))
+            answer = await self._answer_of(self._open(keys=[_streams_key(tenant_id)], args=arguments))
             admitted, count = (len(mine) <= limit, len(mine) - 1) if answer is None else map(int, answer)
             if not admitted:
                 raise quota_exceeded("streams", limit, count)
@@ -118,7 +118,7 @@ class RedisLimits:
             mine.discard(stream_id)
             if not mine:
                 self._streams.pop(tenant_id, None)
-            await self._asked(self._redis.zrem(_streams_key(tenant_id), stream_id))
+            await self._answer_of(self._redis.zrem(_streams_key(tenant_id), stream_id))
 
     async def renew(self) -> None:
         """Keeps the waiting requests of this process counted. Runs until it is cancelled."""
@@ -126,26 +126,26 @@ class RedisLimits:
             await asyncio.sleep(_RENEW_SECONDS)
             for tenant_id, streams in list(self._streams.items()):
                 arguments: list[Any] = [_milliseconds(STREAM_SECONDS), *streams]
-                await self._asked(self._renew(keys=[_streams_key(tenant_id)], args=arguments))
+                await self._answer_of(self._renew(keys=[_streams_key(tenant_id)], args=arguments))
 
     async def close(self) -> None:
         """Closes the connections."""
         await self._redis.aclose(close_connection_pool=True)
 
-    async def _asked(self, call: Any) -> Any:
-        """The answer of Redis; None if it does not answer in time. Then it is not asked again for a second."""
-        if time.monotonic() < self._asked_again_at:
+    async def _answer_of(self, call: Any) -> Any:
+        """The answer of Redis; None if it does not answer in time. Then it is not called for a second."""
+        if time.monotonic() < self._called_again_at:
             call.close()
             return None
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await call
         except (RedisError, OSError, TimeoutError) as error:
-            self._asked_again_at = time.monotonic() + _PAUSE_SECONDS
+            self._called_again_at = time.monotonic() + _PAUSE_SECONDS
             _log.warning("Redis does not count requests (%s); this process counts its own", error)
             return None
 
-    def _taken_here(self, buckets: Sequence[Bucket]) -> Sequence[Fill]:
+    def _taken_here(self, buckets: Sequence[RateBucket]) -> Sequence[Fill]:
         now = int(time.monotonic() * SECOND)
         if len(self._full_at) >= _LOCAL_BUCKETS_MAX:
             self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}

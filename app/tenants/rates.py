@@ -10,7 +10,7 @@ SECOND: Final = 1_000_000
 """Times are in whole microseconds, which the scripts of Redis calculate exactly as well."""
 
 
-class Bucket(msgspec.Struct, frozen=True):
+class RateBucket(msgspec.Struct, frozen=True):
     """What is limited: its name among all, its kind (`tenant` or `key`) and its requests per second."""
 
     name: str

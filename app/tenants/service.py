@@ -151,7 +151,7 @@ class RecordUsage:
 
 
 class QuotaLookup:
-    """Quotas for the parts of a process that ask often: an answer is at most 5 s old. Safe to use from any thread."""
+    """Quotas for the parts of a process that need them often: at most 5 s old. Safe to use from any thread."""
 
     def __init__(self, read: Callable[[str], Quotas]) -> None:
         self._read = read
