@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import cache
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs
 
+import msgspec
 from litestar.handlers import BaseRouteHandler
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from app.http.event_stream import EVENT_STREAM
-from app.http.openapi.operation_docs import documentation_of
+from app.http.event_stream import STREAM
 from app.http.parameters.headers import parse_preference
+from app.http.parameters.query_options import options_type
 from app.tenants.quotas import rate_limited
 from app.tenants.rates import SECOND, Fill, RateBucket
 from app.tenants.values import Principal
 
 RATE_FIELDS: Final = "headwater_rate_fields"
 """Where the state of a request has the fields of its response that state its rates."""
+
+
+# The parameters with the seconds that a request may wait.
+_WAITING: Final = ("timeout", "wait")
 
 
 class Limiter(Protocol):
@@ -86,17 +92,20 @@ def rate_fields(buckets: Sequence[RateBucket], fills: Sequence[Fill]) -> list[tu
 
 
 def _waits(scope: Any) -> bool:
-    """Whether the request is an event stream, or prefers to wait."""
-    if _is_event_stream(scope["route_handler"]):
+    """Whether the request is an event stream, or may wait: what it finds at once is not known before."""
+    handler = scope["route_handler"]
+    if handler.opt.get(STREAM):
         return True
     for name, value in scope["headers"]:
         if name == b"prefer" and parse_preference(value.decode("latin-1")).wait_seconds:
             return True
-    waits = parse_qs(scope["query_string"].decode("latin-1")).get("wait", ())
-    return any(seconds.strip("0.") for seconds in waits)
+    query = parse_qs(scope["query_string"].decode("latin-1"))
+    sent = [seconds for name in _WAITING for seconds in query.get(name, ())]
+    return any(seconds.strip("0") for seconds in sent) if sent else _waits_by_default(handler)
 
 
-def _is_event_stream(handler: BaseRouteHandler) -> bool:
-    documentation = documentation_of(handler)
-    answers = (documentation.answers or {}).values()
-    return EVENT_STREAM in documentation.content or any(EVENT_STREAM in answer.content for answer in answers)
+@cache
+def _waits_by_default(handler: BaseRouteHandler) -> bool:
+    type_ = options_type(handler)
+    fields = () if type_ is None else msgspec.structs.fields(type_)
+    return any(field.encode_name in _WAITING and field.default for field in fields)

@@ -23,7 +23,7 @@ from app.changes.values import ChangePage
 from app.format.errors import InvalidFilter, InvalidRequest, NotFound, OffsetExpired, Unavailable
 from app.http.auth import needs
 from app.http.dependencies import Provided
-from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM_HEADERS
+from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, STREAM_HEADERS
 from app.http.openapi.operation_docs import TEXT, Answer, documented
 from app.http.parameters.query_parameters import natural
 from app.http.threads import Threads
@@ -53,7 +53,7 @@ class ChangeStream(Stream):
     operation_id="follow_changes",
     summary="Follow the feed",
     tags=["changes"],
-    opt=needs(Scope.READ) | documented(problems=[409, 410, 422]),
+    opt=needs(Scope.READ) | {STREAM: True} | documented(problems=[409, 410, 422]),
 )
 async def follow_changes(
     options: Provided[FeedOptions],
