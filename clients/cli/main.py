@@ -16,7 +16,11 @@ COMMANDS = {
     "up": ("clients.cli.up:up", "Start everything on this machine and keep it running."),
     "init": ("clients.cli.init:init", "Migrate the database's schema; create the first tenant and key."),
     "openapi": ("clients.cli.openapi:openapi", "Print the OpenAPI schema."),
+    "usage": ("clients.cli.usage:usage", "Print what a tenant has used, day by day."),
     "models": ("clients.cli.models:models", "Write the values of the Python client."),
+}
+TENANTS = {
+    "quotas": ("clients.cli.usage:quotas", "Print or change the quotas of a tenant."),
 }
 DEMOS = {
     "flights": (
@@ -39,6 +43,10 @@ def build() -> App:
     for name, (target, text) in DEMOS.items():
         demo.command(target, name=name, help=text)
     headwater.command(demo)
+    tenants = App(name="tenants", help="Tenants, for operators.")
+    for name, (target, text) in TENANTS.items():
+        tenants.command(target, name=name, help=text)
+    headwater.command(tenants)
     return headwater
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from app.format.identifiers import new_id
 from app.retention.compose import sample_usage
+from clients.cli.failure import CommandError
+from clients.cli.usage import quotas, usage
 from tests.support.exports import EVERY_MINUTE
 from tests.support.http import EVENTS, ORDERS, problem, upsert
 from tests.support.service import Service
@@ -182,3 +184,25 @@ def test_concurrent_requests_do_not_exceed_a_quota(limited):
     for thread in threads:
         thread.join()
     assert sorted(statuses) == [201] * 3 + [429] * 5
+
+
+def test_operator_changes_and_prints_quotas_with_the_command_line(
+    operator, limited, service, monkeypatch, capsys
+):
+    tenant, client = limited(datasets=2)
+    assert client.post("/datasets", json=ORDERS).status_code == 201
+    monkeypatch.setenv("HEADWATER_URL", service.url)
+    monkeypatch.setenv("HEADWATER_API_KEY", operator.headers["authorization"].removeprefix("Bearer "))
+    name = operator.get(tenant).json()["name"]
+    quotas(name, set_=["datasets=10", "weight=0.5"])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[:2] == [["quota", "limit", "used"], ["datasets", "10", "1"]]
+    assert ["weight", "0.5", "-"] in lines
+    quotas(name, remove=["datasets"])
+    assert ["datasets", "-", "1"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+    with pytest.raises(CommandError, match="did you mean 'datasets'"):
+        quotas(name, set_=["dataset=1"])
+    with pytest.raises(CommandError, match="expected a quota and its limit"):
+        quotas(name, set_=["datasets"])
+    usage(tenant=name)
+    assert "Traceback" not in capsys.readouterr().err
