@@ -8,6 +8,7 @@ import httpx
 
 from clients.cli.failure import CommandError
 from headwater_client import Headwater, Problem
+from headwater_client.models import Usage
 
 
 def usage(
@@ -35,8 +36,7 @@ def usage(
             days = list(client.usage(tenant=tenant, first_day=first_day, last_day=last_day, by=by))
         except (Problem, httpx.TransportError) as error:
             raise CommandError(str(error)) from error
-    names = ("day", "dataset_id", "key_id", "rows_written", "bytes_written", "changes", "job_seconds")
-    names = (*names, "stored_bytes", "requests", "egress_bytes")
+    names = Usage.__struct_fields__
     shown = [name for name in names if any(getattr(each, name) is not None for each in days)]
     _print(shown, [[getattr(each, name) for name in shown] for each in days])
 
