@@ -2,7 +2,7 @@
 
 - service.py: tenants and keys; who may make which key
 - handlers/tenants.py: for operators (scope `operate`)
-- handlers/keys.py: the keys of one's own tenant (scope `manage`)
+- handlers/keys.py: the keys of the own tenant (scope `manage`), and, for operators, those of any tenant
 - handlers/identity.py: `/me`, what a key is and may do
 - handlers/usage.py: quotas, and what tenants have used by day
 - schemas.py: the JSON of tenants, keys and the identity

@@ -17,10 +17,10 @@ from app.tenants.values import (
     GRANTS_MAX,
     ApiKey,
     Grant,
+    KeyScope,
     MadeKey,
     NewKey,
     Principal,
-    Scope,
     Tenant,
     TenantChange,
     TenantState,
@@ -168,7 +168,7 @@ class CreateKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     name: Annotated[_Text, msgspec.Meta(examples=["loader"])]
     """What it is for. Names need not differ."""
-    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1, max_length=len(Scope))]
+    scopes: Annotated[list[KeyScope], msgspec.Meta(min_length=1, max_length=len(KeyScope))]
     """What it may do. No scope implies another."""
     grants: Annotated[list[Grant], msgspec.Meta(min_length=1, max_length=GRANTS_MAX)] | None = None
     """The datasets that it reaches; absent for all of the tenant. Others do not exist for it."""
@@ -185,7 +185,7 @@ class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Its id, which jobs and timelines name as the actor."""
     name: Annotated[str, msgspec.Meta(examples=["loader"])]
     """What it is for."""
-    scopes: list[Scope]
+    scopes: list[KeyScope]
     """What it may do."""
     grants: list[Grant] | None
     """The datasets that it reaches; null for all of the tenant."""
@@ -219,7 +219,7 @@ class KeyPage(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the next page; null on the last one."""
 
 
-class Named(msgspec.Struct, frozen=True, kw_only=True):
+class NamedResource(msgspec.Struct, frozen=True, kw_only=True):
     """Something by its id and its name."""
 
     id: str
@@ -231,11 +231,11 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 class IdentityResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The key of a request."""
 
-    tenant: Named
+    tenant: NamedResource
     """Its tenant."""
-    key: Named
+    key: NamedResource
     """The key."""
-    scopes: list[Scope]
+    scopes: list[KeyScope]
     """What it may do."""
     grants: list[Grant] | None
     """The datasets that it reaches; null for all of the tenant."""
@@ -302,8 +302,8 @@ def identity_response(tenant: Tenant, key: ApiKey) -> IdentityResponse:
     """The response for the key of a request."""
     members = _members(key)
     return IdentityResponse(
-        tenant=Named(id=tenant.id, name=tenant.name),
-        key=Named(id=key.id, name=key.name),
+        tenant=NamedResource(id=tenant.id, name=tenant.name),
+        key=NamedResource(id=key.id, name=key.name),
         scopes=members["scopes"],
         grants=members["grants"],
         expires_at=key.expires_at,

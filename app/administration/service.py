@@ -20,10 +20,10 @@ from app.tenants.values import (
     FIRST_KEY_SCOPES,
     AdministrationUnavailable,
     ApiKey,
+    KeyScope,
     MadeKey,
     NewKey,
     Principal,
-    Scope,
     Tenant,
     TenantChange,
 )
@@ -152,7 +152,7 @@ def _check(new: NewKey) -> None:
         if beyond := sorted(scope.value for scope in set(grant.scopes) - new.scopes):
             detail = f"expected scopes of the key, got {', '.join(beyond)}"
             errors.append(FieldError(pointer=f"/grants/{number}/scopes", detail=detail))
-    if new.grants is not None and Scope.OPERATE in new.scopes:
+    if new.grants is not None and KeyScope.OPERATE in new.scopes:
         detail = "expected no grants: the scope operate is not about datasets"
         errors.append(FieldError(pointer="/grants", detail=detail))
     if new.expires_at is not None and new.expires_at <= datetime.now(UTC):

@@ -30,7 +30,7 @@ from app.http.parameters.query_parameters import INT64_MAX, DatasetReference
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 
 _DEFINITION_BYTES_MAX: Final = 4 * 1024 * 1024
 _TAGS: Final = ["datasets"]
@@ -42,7 +42,7 @@ _TAGS: Final = ["datasets"]
     summary="Register a dataset",
     tags=_TAGS,
     request_max_body_size=_DEFINITION_BYTES_MAX,
-    opt=needs(Scope.WRITE) | documented(problems=[409, 422]),
+    opt=needs(KeyScope.WRITE) | documented(problems=[409, 422]),
 )
 async def create_dataset(
     data: JSONBody[CreateDataset],
@@ -65,7 +65,7 @@ async def create_dataset(
     return await idempotency.run(create)
 
 
-@get("/datasets", operation_id="list_datasets", summary="List datasets", tags=_TAGS, opt=needs(Scope.READ))
+@get("/datasets", operation_id="list_datasets", summary="List datasets", tags=_TAGS, opt=needs(KeyScope.READ))
 async def list_datasets(
     options: Provided[ListDatasetsOptions],
     datasets: Provided[Datasets],
@@ -84,7 +84,7 @@ async def list_datasets(
     operation_id="get_dataset",
     summary="Get a dataset",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def get_dataset(found: Provided[Dataset]) -> Tagged[DatasetResponse]:
     """Returns a dataset by its id or its name. The ETag is its version."""
@@ -97,7 +97,7 @@ async def get_dataset(found: Provided[Dataset]) -> Tagged[DatasetResponse]:
     summary="Change a dataset",
     tags=_TAGS,
     request_max_body_size=_DEFINITION_BYTES_MAX,
-    opt=needs(Scope.MANAGE) | documented(problems=[409, 422]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409, 422]),
 )
 async def change_dataset(
     dataset: DatasetReference,
@@ -131,7 +131,7 @@ async def change_dataset(
     operation_id="get_dataset_schema",
     summary="Get the schema of a dataset",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def get_dataset_schema(
     found: Provided[Dataset],
@@ -156,7 +156,7 @@ async def get_dataset_schema(
     operation_id="list_dataset_schemas",
     summary="List the schemas of a dataset",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def list_dataset_schemas(
     options: Provided[ListSchemasOptions],
@@ -176,7 +176,7 @@ async def list_dataset_schemas(
     operation_id="delete_dataset",
     summary="Delete a dataset",
     tags=_TAGS,
-    opt=needs(Scope.MANAGE) | documented(problems=[409]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409]),
 )
 async def delete_dataset(
     dataset: DatasetReference,

@@ -31,7 +31,7 @@ from app.format.errors import (
 from app.format.identifiers import new_id, new_instant_id
 from app.format.policies import TableServices
 from app.paging import Page
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +56,7 @@ class Datasets:
             principal.tenant_id,
             page_size=page_size,
             page_token=page_token,
-            patterns=principal.patterns(Scope.READ),
+            patterns=principal.patterns(KeyScope.READ),
         )
 
     def change(
@@ -119,7 +119,7 @@ class GrantedDatasets:
 
     catalog: CatalogStore
     principal: Principal
-    scope: Scope
+    scope: KeyScope
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
         """Raises NotFound, Forbidden."""
@@ -133,7 +133,7 @@ class GrantedDatasets:
 
     def reading(self) -> GrantedDatasets:
         """Those that the principal may read."""
-        return replace(self, scope=Scope.READ)
+        return replace(self, scope=KeyScope.READ)
 
     def check(self, names: Sequence[str], missing: NotFound) -> None:
         """Raises `missing` if one of these names is not granted, Forbidden if one is granted without the scope."""
@@ -151,7 +151,7 @@ class GrantedDatasets:
     def manage(self, dataset: Dataset) -> None:
         """Raises Forbidden if the principal may not manage a dataset that it was given."""
         name = dataset.definition.name
-        replace(self, scope=Scope.MANAGE).check([name], dataset_not_found(name))
+        replace(self, scope=KeyScope.MANAGE).check([name], dataset_not_found(name))
 
     def check_new(self, name: str) -> None:
         """Raises Forbidden if the principal may not give a dataset this name."""

@@ -30,7 +30,7 @@ from app.http.parameters.headers import etag
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.response import ApiResponse, Tagged
 from app.http.threads import Threads
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 _TAGS: Final = ["consumers"]
 
@@ -55,7 +55,7 @@ class ConsumerReply(ApiResponse[ConsumerResponse]):
     operation_id="put_consumer",
     summary="Create a consumer, or commit a position",
     tags=_TAGS,
-    opt=needs(Scope.READ) | documented(problems=[409, 410, 428]),
+    opt=needs(KeyScope.READ) | documented(problems=[409, 410, 428]),
 )
 async def put_consumer(
     name: ConsumerName,
@@ -83,7 +83,7 @@ async def put_consumer(
     operation_id="list_consumers",
     summary="List consumers",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def list_consumers(
     options: Provided[ListConsumersOptions],
@@ -106,7 +106,7 @@ async def list_consumers(
     operation_id="get_consumer",
     summary="Get a consumer",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def get_consumer(
     name: ConsumerName,
@@ -124,7 +124,7 @@ async def get_consumer(
     operation_id="delete_consumer",
     summary="Delete a consumer",
     tags=_TAGS,
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | documented(description="The consumer was deleted; it keeps no changes any more.", problems=[409]),
 )
 async def delete_consumer(
@@ -144,7 +144,7 @@ async def delete_consumer(
     summary="Lease a consumer",
     tags=_TAGS,
     status_code=200,
-    opt=needs(Scope.READ) | documented(problems=[409]),
+    opt=needs(KeyScope.READ) | documented(problems=[409]),
 )
 async def lease_consumer(
     name: ConsumerName,
@@ -166,7 +166,7 @@ async def lease_consumer(
     operation_id="release_consumer",
     summary="Release a consumer",
     tags=_TAGS,
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | documented(description="The lease has ended; any member may lease the consumer.", problems=[409]),
 )
 async def release_consumer(

@@ -56,7 +56,7 @@ class Listener:
         self._driver: Any = connection.connection.dbapi_connection
 
     def received(self, seconds: float) -> list[str]:
-        """Waits at most this time for a notification, then asks the server whether the connection lives.
+        """Waits at most this time for a notification, then checks that the server still answers.
 
         Returns the payloads of all notifications that were sent before its answer. Raises if the connection is lost.
         """

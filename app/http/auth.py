@@ -13,7 +13,7 @@ from litestar.types import ASGIApp, Guard
 from app.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.http.credentials import Credentials
 from app.http.threads import Threads
-from app.tenants.values import Principal, Scope, TenantSuspended
+from app.tenants.values import KeyScope, Principal, TenantSuspended
 
 PUBLIC: Final = "public"
 """Handler option: no credential is required."""
@@ -21,7 +21,7 @@ _SCOPE: Final = "scope"
 _WHOLE_TENANT: Final = "whole_tenant"
 
 
-def needs(scope: Scope | None, *, whole_tenant: bool = False) -> dict[str, Any]:
+def needs(scope: KeyScope | None, *, whole_tenant: bool = False) -> dict[str, Any]:
     """The handler option that states the scope that a request needs. Every handler that is not public has it.
 
     None: any valid key will do. `whole_tenant`: a key with grants is refused: the operation is not about datasets.
@@ -29,9 +29,9 @@ def needs(scope: Scope | None, *, whole_tenant: bool = False) -> dict[str, Any]:
     return {_SCOPE: scope, _WHOLE_TENANT: whole_tenant}
 
 
-def scope_of(handler: BaseRouteHandler) -> Scope | None:
+def scope_of(handler: BaseRouteHandler) -> KeyScope | None:
     """The scope that the handler needs; None if any valid key will do."""
-    scope: Scope | None = handler.opt[_SCOPE]
+    scope: KeyScope | None = handler.opt[_SCOPE]
     return scope
 
 
@@ -100,9 +100,9 @@ def require_grant(datasets_of: Mapping[str, DatasetsOf], threads: Threads) -> Gu
     return check
 
 
-def refuse_suspended(principal: Principal, scope: Scope) -> None:
+def refuse_suspended(principal: Principal, scope: KeyScope) -> None:
     """Raises TenantSuspended if the scope is one of those that change the tenant's data and the tenant is suspended."""
-    if principal.suspended is not None and scope in (Scope.WRITE, Scope.MANAGE):
+    if principal.suspended is not None and scope in (KeyScope.WRITE, KeyScope.MANAGE):
         raise TenantSuspended(
             f"the operator has suspended this tenant: {principal.suspended or 'no reason was given'}. "
             "Data can be read, not changed",

@@ -50,18 +50,18 @@ class Credentials:
         digest = hashlib.sha256(api_key.encode()).digest()
         found = self._known(digest)
         if found is None and self._unknown.get(digest, 0.0) <= time.monotonic():
-            found = await self._looked_up(api_key, digest)
+            found = await self._read(api_key, digest)
         if found is None or found.expires_at <= time.monotonic():
             return None
         self._note_use(found.principal)
         return found.principal
 
     def confirm(self, moment: float) -> None:
-        """All changes until this moment (of the monotonic clock) have been reported to `forget`."""
+        """All changes until this moment (of the monotonic clock) have been reported to `drop`."""
         with self._lock:
             self._confirmed_at = moment
 
-    def forget(self, tenant_id: str) -> None:
+    def drop(self, tenant_id: str) -> None:
         """The keys or the state of a tenant have changed."""
         with self._lock:
             self._changes += 1
@@ -69,7 +69,7 @@ class Credentials:
             for digest in gone:
                 del self._cached[digest]
 
-    def forget_all(self) -> None:
+    def drop_all(self) -> None:
         """Changes may have been missed."""
         with self._lock:
             self._changes += 1
@@ -88,7 +88,7 @@ class Credentials:
                 return None
             return self._cached.get(digest)
 
-    async def _looked_up(self, api_key: str, digest: bytes) -> _Cached | None:
+    async def _read(self, api_key: str, digest: bytes) -> _Cached | None:
         changes, now = self._changes, time.monotonic()
         principal = await self._threads.run(self._authenticate, api_key)
         if principal is None:

@@ -13,7 +13,7 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.threads import Threads
 from app.metastore.service.reports import MetastoreReports
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 
 class MetastoreReportResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class MetastoreReportResponse(msgspec.Struct, frozen=True, kw_only=True):
     operation_id="get_metastore_report",
     summary="Get the last report to a Hive metastore",
     tags=["partitions"],
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def get_metastore_report(
     found: Provided[Dataset], metastore_reports: Provided[MetastoreReports], threads: Provided[Threads]

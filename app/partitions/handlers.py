@@ -21,7 +21,7 @@ from app.partitions.schemas import (
     event_page,
 )
 from app.partitions.service.partitions import Partitions
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 _BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 _TAGS: Final = ["partitions"]
@@ -34,7 +34,7 @@ _TAGS: Final = ["partitions"]
     tags=_TAGS,
     status_code=200,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=needs(Scope.WRITE),
+    opt=needs(KeyScope.WRITE),
 )
 async def end_partitions(
     data: JSONBody[EndPartitions],
@@ -55,7 +55,7 @@ async def end_partitions(
     operation_id="read_partition_events",
     summary="Read the events of partitions",
     tags=_TAGS,
-    opt=needs(Scope.READ) | documented(problems=[409]),
+    opt=needs(KeyScope.READ) | documented(problems=[409]),
 )
 async def read_partition_events(
     options: Provided[ReadPartitionEventsOptions],

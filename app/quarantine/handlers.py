@@ -23,7 +23,7 @@ from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.paging import Page
 from app.quarantine.schemas import CreateRedrive, QuarantinePage, ReadQuarantineOptions, quarantine_page
 from app.quarantine.service import Quarantine, Redrive
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 _TAGS: Final = ["quarantine"]
 
@@ -33,7 +33,8 @@ _TAGS: Final = ["quarantine"]
     operation_id="read_quarantine",
     summary="List bad records",
     tags=_TAGS,
-    opt=needs(Scope.READ) | documented(content={JSON: QuarantinePage}, description="A page of bad records."),
+    opt=needs(KeyScope.READ)
+    | documented(content={JSON: QuarantinePage}, description="A page of bad records."),
 )
 async def read_quarantine(
     options: Provided[ReadQuarantineOptions],
@@ -59,7 +60,7 @@ async def read_quarantine(
     summary="Redrive bad records",
     tags=_TAGS,
     status_code=202,
-    opt=needs(Scope.WRITE) | documented(body={JSON: CreateRedrive}, problems=[507]),
+    opt=needs(KeyScope.WRITE) | documented(body={JSON: CreateRedrive}, problems=[507]),
 )
 async def create_redrive(
     request: ApiRequest,
@@ -87,7 +88,7 @@ async def create_redrive(
     operation_id="discard_quarantine",
     summary="Discard bad records",
     tags=_TAGS,
-    opt=needs(Scope.WRITE),
+    opt=needs(KeyScope.WRITE),
 )
 async def discard_quarantine(
     found: Provided[Dataset],

@@ -17,7 +17,7 @@ from app.http.dependencies import Provided
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.jobs.tasks import CleanTask
 from app.maintenance.service.table_services import TableServiceRequests
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 
 class CreateClean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,7 +41,7 @@ _DEFAULTS: Final = CreateClean()
     summary="Clean a dataset",
     tags=["cleans"],
     status_code=202,
-    opt=needs(Scope.MANAGE),
+    opt=needs(KeyScope.MANAGE),
 )
 async def create_clean(
     found: Provided[Dataset],

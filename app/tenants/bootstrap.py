@@ -17,13 +17,13 @@ import migrations
 from app.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
 from app.format.errors import NotFound
 from app.tenants.repository.administration import AdministrationStore
-from app.tenants.values import NewKey, Scope
+from app.tenants.values import KeyScope, NewKey
 
 DEFAULT_TENANT_NAME: Final = "default"
 DEFAULT_TENANT_ID: Final = "00000000-0000-7000-8000-000000000001"
 """The same in every installation."""
 
-OPERATOR_SCOPES: Final = tuple(Scope)
+OPERATOR_SCOPES: Final = tuple(KeyScope)
 _LOCK: Final = 0x68656164776174  # "headwat": the advisory lock of a process that initialises a database
 
 

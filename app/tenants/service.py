@@ -31,14 +31,14 @@ class CredentialCache(Protocol):
     """Principals by credential, as a process has cached them."""
 
     def confirm(self, moment: float) -> None:
-        """All changes until this moment (of the monotonic clock) have been reported to `forget`."""
+        """All changes until this moment (of the monotonic clock) have been reported to `drop`."""
         ...
 
-    def forget(self, tenant_id: str) -> None:
+    def drop(self, tenant_id: str) -> None:
         """The keys or the state of a tenant have changed."""
         ...
 
-    def forget_all(self) -> None:
+    def drop_all(self) -> None:
         """Changes may have been missed."""
         ...
 
@@ -72,19 +72,19 @@ class FollowCredentials:
                 _log.warning(
                     "changes of credentials are not received, so each request reads its key: %s", error
                 )
-            self.cache.forget_all()
+            self.cache.drop_all()
             stop.wait(_RETRY_SECONDS)
 
     def _follow(self, notifications: Notifications, stop: threading.Event) -> None:
         # What was cached before this connection listened may have changed unheard.
-        self.cache.forget_all()
+        self.cache.drop_all()
         while not stop.is_set():
             moment = time.monotonic()
             for tenant_id in notifications.received(0):
-                self.cache.forget(tenant_id)
+                self.cache.drop(tenant_id)
             self.cache.confirm(moment)
             for tenant_id in notifications.received(_POLL_SECONDS):
-                self.cache.forget(tenant_id)
+                self.cache.drop(tenant_id)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +102,7 @@ class RecordUses:
         self.record()
 
     def record(self) -> None:
-        """Records the uses since the last call. Those that cannot be recorded are forgotten."""
+        """Records the uses since the last call. Those that cannot be recorded are lost."""
         for tenant_id, key_ids in self.cache.take_used().items():
             try:
                 self.store.note_use(tenant_id, sorted(key_ids))

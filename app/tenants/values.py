@@ -22,7 +22,7 @@ GRANTS_MAX: Final = 100
 _PATTERN_CHARACTERS_MAX: Final = 255
 
 
-class Scope(str, Enum):
+class KeyScope(str, Enum):
     """What a key may do. No scope implies another."""
 
     READ = "read"
@@ -35,7 +35,7 @@ class Scope(str, Enum):
     """Make, suspend and resume tenants, and make keys for them."""
 
 
-FIRST_KEY_SCOPES: Final = frozenset({Scope.READ, Scope.WRITE, Scope.MANAGE})
+FIRST_KEY_SCOPES: Final = frozenset({KeyScope.READ, KeyScope.WRITE, KeyScope.MANAGE})
 """The scopes of the first key of a tenant."""
 
 
@@ -59,7 +59,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ),
     ]
     """A pattern of names: `*` stands for any characters, every other character for itself."""
-    scopes: tuple[Scope, ...] = ()
+    scopes: tuple[KeyScope, ...] = ()
     """The scopes of the key that apply to these datasets; all of them by default."""
 
     def matches(self, name: str) -> bool:
@@ -89,14 +89,14 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant_id: str
     key_id: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[KeyScope]
     grants: tuple[Grant, ...] | None = None
     suspended: str | None = None
     expires_in_seconds: float | None = None
     quotas: Quotas = NO_QUOTAS
     requests_per_second: int | None = None
 
-    def scopes_on(self, dataset: str) -> frozenset[Scope]:
+    def scopes_on(self, dataset: str) -> frozenset[KeyScope]:
         """What it may do with the dataset of this name; nothing if the dataset is not granted."""
         if self.grants is None:
             return self.scopes
@@ -107,7 +107,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the dataset of this name exists for it."""
         return self.grants is None or any(grant.matches(dataset) for grant in self.grants)
 
-    def patterns(self, scope: Scope) -> tuple[str, ...] | None:
+    def patterns(self, scope: KeyScope) -> tuple[str, ...] | None:
         """The patterns of the datasets with which it may do this; None for all datasets."""
         if self.grants is None:
             return None
@@ -138,7 +138,7 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key to make. `created_by`: the id of the key that makes it."""
 
     name: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[KeyScope]
     grants: tuple[Grant, ...] | None = None
     expires_at: datetime | None = None
     requests_per_second: int | None = None
@@ -151,7 +151,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     tenant_id: str
     name: str
-    scopes: tuple[Scope, ...]
+    scopes: tuple[KeyScope, ...]
     grants: tuple[Grant, ...] | None
     created_at: datetime
     created_by: str | None

@@ -8,7 +8,7 @@ from app.catalog.values import Dataset
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.threads import Threads
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 from app.timeline.instants import InstantFilter
 from app.timeline.schemas import InstantPage, ReadTimelineOptions, instant_response
 from app.timeline.service.read_timeline import ReadTimeline
@@ -19,7 +19,7 @@ from app.timeline.service.read_timeline import ReadTimeline
     operation_id="read_timeline",
     summary="Read the timeline",
     tags=["timeline"],
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def read_timeline(
     options: Provided[ReadTimelineOptions],

@@ -26,7 +26,7 @@ from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import transaction_path
 from app.jobs.values import JobState
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 from app.transactions.schemas import CreateTransaction, TransactionResponse, transaction_response
 from app.transactions.service import AcceptTransaction, IncomingTransaction
 from app.transactions.values import AcceptedTransaction, Transaction
@@ -64,7 +64,7 @@ class TransactionReply(ApiResponse[TransactionResponse]):
     summary="Write to several datasets at once",
     tags=_TAGS,
     status_code=202,
-    opt=needs(Scope.WRITE) | documented(body={JSON: CreateTransaction}, problems=[404, 409, 422, 507]),
+    opt=needs(KeyScope.WRITE) | documented(body={JSON: CreateTransaction}, problems=[404, 409, 422, 507]),
 )
 async def create_transaction(
     request: ApiRequest,
@@ -103,7 +103,7 @@ async def create_transaction(
     operation_id="get_transaction",
     summary="Get a transaction, or wait for it",
     tags=_TAGS,
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | documented(
         description="The transaction as it stands.",
         headers={

@@ -14,7 +14,7 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.parameters.query_parameters import INT64_MAX
 from app.jobs.handlers.accepted import Acceptance, JobReply
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 from app.verifications.service.verifications import Verifications
 
 
@@ -34,7 +34,7 @@ _DEFAULTS: Final = CreateVerification()
     summary="Verify a table against its feed",
     tags=["verifications"],
     status_code=202,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def create_verification(
     found: Provided[Dataset],

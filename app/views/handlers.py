@@ -16,7 +16,7 @@ from app.http.response import Created, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
 from app.jobs.handlers.accepted import Acceptance, JobReply
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 from app.views.new_view import CreateView
 from app.views.schemas import ListViewsOptions, UpdateView, ViewPage, ViewResponse, view_path, view_response
 from app.views.service.views import DerivedViews
@@ -34,7 +34,7 @@ ViewReference: TypeAlias = Annotated[str, PathParameter(description="The id or t
     summary="Register a view",
     tags=_TAGS,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=needs(Scope.WRITE) | documented(problems=[404]),
+    opt=needs(KeyScope.WRITE) | documented(problems=[404]),
 )
 async def create_view(
     data: JSONBody[CreateView],
@@ -58,7 +58,7 @@ async def create_view(
     return await idempotency.run(create)
 
 
-@get("/views", operation_id="list_views", summary="List views", tags=_TAGS, opt=needs(Scope.READ))
+@get("/views", operation_id="list_views", summary="List views", tags=_TAGS, opt=needs(KeyScope.READ))
 async def list_views(
     options: Provided[ListViewsOptions],
     views: Provided[DerivedViews],
@@ -72,7 +72,7 @@ async def list_views(
     return ViewPage(items=[view_response(view) for view in page.items], next_page_token=page.next_token)
 
 
-@get("/views/{view:str}", operation_id="get_view", summary="Get a view", tags=_TAGS, opt=needs(Scope.READ))
+@get("/views/{view:str}", operation_id="get_view", summary="Get a view", tags=_TAGS, opt=needs(KeyScope.READ))
 async def get_view(
     view: ViewReference,
     views: Provided[DerivedViews],
@@ -89,7 +89,7 @@ async def get_view(
     operation_id="change_view",
     summary="Pause or resume a view",
     tags=_TAGS,
-    opt=needs(Scope.MANAGE),
+    opt=needs(KeyScope.MANAGE),
 )
 async def change_view(
     view: ViewReference,
@@ -115,7 +115,7 @@ async def change_view(
     operation_id="delete_view",
     summary="Delete a view",
     tags=_TAGS,
-    opt=needs(Scope.MANAGE)
+    opt=needs(KeyScope.MANAGE)
     | documented(description="The view is deleted; its name is free at once.", problems=[409]),
 )
 async def delete_view(
@@ -134,7 +134,7 @@ async def delete_view(
     summary="Refresh a view",
     tags=_TAGS,
     status_code=202,
-    opt=needs(Scope.WRITE),
+    opt=needs(KeyScope.WRITE),
 )
 async def refresh_view(
     view: ViewReference,

@@ -1,4 +1,6 @@
-"""The command line: `headwater up`, `headwater init`, `headwater openapi`, `headwater models`, `headwater demo …`."""
+"""The command line: `headwater up`, `headwater init`, `headwater openapi`, `headwater models`,
+`headwater tenants …`, `headwater keys …`, `headwater demo …`.
+"""
 
 from clients.cli.main import main
 

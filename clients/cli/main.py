@@ -8,7 +8,7 @@ from cyclopts import App
 from app.settings import SettingsError
 from clients.cli.failure import CommandError
 
-OURS = ("app", "clients", "migrations", "workers")
+OURS = ("app", "clients", "headwater_client", "migrations", "workers")
 
 # Import paths instead of imports: `headwater up` must not wait for the imports of the database toolkit, nor `init` for
 # those of Spark.
@@ -19,8 +19,26 @@ COMMANDS = {
     "usage": ("clients.cli.usage:usage", "Print what a tenant has used, day by day."),
     "models": ("clients.cli.models:models", "Write the values of the Python client."),
 }
-TENANTS = {
-    "quotas": ("clients.cli.usage:quotas", "Print or change the quotas of a tenant."),
+GROUPS = {
+    "tenants": (
+        "Make, list, suspend and resume tenants, with an operator's key.",
+        {
+            "list": "clients.cli.tenants:list_tenants",
+            "create": "clients.cli.tenants:create",
+            "show": "clients.cli.tenants:show",
+            "suspend": "clients.cli.tenants:suspend",
+            "resume": "clients.cli.tenants:resume",
+            "quotas": "clients.cli.usage:quotas",
+        },
+    ),
+    "keys": (
+        "Make, list and revoke API keys.",
+        {
+            "list": "clients.cli.keys:list_keys",
+            "create": "clients.cli.keys:create",
+            "revoke": "clients.cli.keys:revoke",
+        },
+    ),
 }
 DEMOS = {
     "flights": (
@@ -39,14 +57,15 @@ def build() -> App:
     )
     for name, (target, text) in COMMANDS.items():
         headwater.command(target, name=name, help=text)
+    for name, (text, commands) in GROUPS.items():
+        group = App(name=name, help=text)
+        for command, target in commands.items():
+            group.command(target, name=command)
+        headwater.command(group)
     demo = App(name="demo", help="Demonstrations with real data.")
     for name, (target, text) in DEMOS.items():
         demo.command(target, name=name, help=text)
     headwater.command(demo)
-    tenants = App(name="tenants", help="Tenants, for operators.")
-    for name, (target, text) in TENANTS.items():
-        tenants.command(target, name=name, help=text)
-    headwater.command(tenants)
     return headwater
 
 

@@ -1,13 +1,11 @@
 """`headwater usage` and `headwater tenants quotas`: what tenants use, and what they may use."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import Literal
 
-import httpx
-
 from clients.cli.failure import CommandError
-from headwater_client import Headwater, Problem
+from clients.cli.service import print_table, service
 from headwater_client.models import Usage
 
 
@@ -31,14 +29,11 @@ def usage(
     by
         One line for each day, or for each day and dataset or key.
     """
-    with _client() as client:
-        try:
-            days = list(client.usage(tenant=tenant, first_day=first_day, last_day=last_day, by=by))
-        except (Problem, httpx.TransportError) as error:
-            raise CommandError(str(error)) from error
+    with service() as client:
+        days = list(client.usage(tenant=tenant, first_day=first_day, last_day=last_day, by=by))
     names = Usage.__struct_fields__
     shown = [name for name in names if any(getattr(each, name) is not None for each in days)]
-    _print(shown, [[getattr(each, name) for name in shown] for each in days])
+    print_table([name.upper() for name in shown], [[getattr(each, name) for name in shown] for each in days])
 
 
 def quotas(name: str, *, set_: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
@@ -55,14 +50,11 @@ def quotas(name: str, *, set_: Sequence[str] = (), remove: Sequence[str] = ()) -
     """
     changes: dict[str, float | None] = dict.fromkeys(remove)
     changes |= dict(map(_limit, set_))
-    with _client() as client:
-        try:
-            if changes:
-                client.change_quotas(name, changes)
-            found = client.tenant_quotas(name)
-        except (Problem, httpx.TransportError) as error:
-            raise CommandError(str(error)) from error
-    _print(("quota", "limit", "used"), [[each.quota, each.limit, each.used] for each in found])
+    with service() as client:
+        if changes:
+            client.change_quotas(name, changes)
+        found = client.tenant_quotas(name)
+    print_table(("QUOTA", "LIMIT", "USED"), [[each.quota, each.limit, each.used] for each in found])
 
 
 def _limit(text: str) -> tuple[str, float]:
@@ -73,18 +65,3 @@ def _limit(text: str) -> tuple[str, float]:
         return quota, int(limit) if limit.isdigit() else float(limit)
     except ValueError:
         raise CommandError(f"--set {text}: expected a quota and its limit, such as datasets=10") from None
-
-
-def _client() -> Headwater:
-    try:
-        return Headwater.from_environment()
-    except LookupError as error:
-        raise CommandError(str(error)) from error
-
-
-def _print(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table with columns as wide as their widest text."""
-    texts = [list(names), *(["-" if value is None else str(value) for value in row] for row in rows)]
-    widths = [max(len(row[number]) for row in texts) for number in range(len(names))]
-    for row in texts:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from app.format.identifiers import new_id
-from app.tenants.values import Grant, Scope, new_api_key
+from app.tenants.values import Grant, KeyScope, new_api_key
 from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import ORDERS, upsert
 from tests.support.service import SCOPES, Service
@@ -68,12 +68,14 @@ class World:
             scope: self.granted("*", *(each for each in self._of_data if each is not scope))
             for scope in self._of_data
         }
-        self.lacking = {scope: tenants.make_key(self.tenant, set(Scope) - {scope}).api_key for scope in Scope}
+        self.lacking = {
+            scope: tenants.make_key(self.tenant, set(KeyScope) - {scope}).api_key for scope in KeyScope
+        }
         self.values = self._resources()
 
-    _of_data = (Scope.READ, Scope.WRITE, Scope.MANAGE)
+    _of_data = (KeyScope.READ, KeyScope.WRITE, KeyScope.MANAGE)
 
-    def granted(self, pattern: str, *scopes: Scope) -> str:
+    def granted(self, pattern: str, *scopes: KeyScope) -> str:
         """A key with one grant: the scopes of the key, or those named."""
         grants = (Grant(datasets=pattern, scopes=scopes),)
         return self.service.tenants.make_key(self.tenant, self._of_data, grants=grants).api_key
@@ -170,9 +172,9 @@ def body_of(answer: httpx.Response, values: dict[str, str]) -> Any:
     return text
 
 
-def scope_of(name: str) -> Scope | None:
+def scope_of(name: str) -> KeyScope | None:
     security = OPERATIONS[name][2].get("security")
-    return Scope(security[0]["api_key"][0]) if security else None
+    return KeyScope(security[0]["api_key"][0]) if security else None
 
 
 def test_every_operation_states_its_scope_and_one_needs_none() -> None:
@@ -249,7 +251,7 @@ def test_dataset_that_is_granted_without_the_scope_gets_403(world: World, name: 
 @pytest.mark.parametrize("name", OF_TENANTS)
 def test_key_with_grants_administers_nothing(world: World, name: str) -> None:
     grants = (Grant(datasets="*"),)
-    key = world.service.tenants.make_key(world.tenant, Scope, grants=grants).api_key
+    key = world.service.tenants.make_key(world.tenant, KeyScope, grants=grants).api_key
     answer = world.send(name, bearer(key), world.values)
     assert (answer.status_code, answer.json()["type"]) == (403, "/problems/forbidden")
 
@@ -323,12 +325,12 @@ def test_datasets_named_in_a_body_have_to_be_granted(world: World) -> None:
         headers=bearer(world.elsewhere) | {"If-Match": '"0"'},
     )
     assert renamed.status_code == 403, renamed.text
-    reader = world.granted("*", Scope.READ)
+    reader = world.granted("*", KeyScope.READ)
     assert post(reader, "/webhooks", {"dataset": "orders", **hook}).status_code == 403
     assert post(reader, "/transactions", writes("orders", "elsewhere_1")).status_code == 403
     assert post(reader, "/datasets/orders/exports", ONCE).status_code == 202
     assert post(reader, "/datasets/orders/exports", EVERY_MINUTE).status_code == 403
-    writer = world.granted("*", Scope.WRITE)
+    writer = world.granted("*", KeyScope.WRITE)
     answer = post(writer, "/views", {"name": "unread", "sql": "SELECT id FROM orders"})
     assert (answer.status_code, answer.json()["required_scope"]) == (403, "read")
 

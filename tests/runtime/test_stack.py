@@ -46,7 +46,13 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps({"pid": os.getpid(), **given}).encode())
 HTTPServer((os.environ["HEADWATER_HOST"], int(os.environ["HEADWATER_PORT"])), Handler).serve_forever()
 """
-WORKER = "import time; time.sleep(1000)"
+WORKER = """
+import json, os, time
+from pathlib import Path
+given = {name: value for name, value in os.environ.items() if name.startswith("HEADWATER_")}
+(Path(os.environ["HEADWATER_DATA_DIR"]) / "worker.json").write_text(json.dumps(given))
+time.sleep(1000)
+"""
 
 
 class Service:
@@ -128,6 +134,10 @@ def test_stack_announces_itself_and_stops_cleanly(start, number):
     with psycopg.connect(environment["HEADWATER_DATABASE_URL"]) as connection:
         assert connection.execute("SELECT current_user").fetchone() == ("headwater_app",)
     assert environment["HEADWATER_MIGRATION_DATABASE_URL"] == environment["HEADWATER_DATABASE_URL"]
+    with psycopg.connect(environment["HEADWATER_ADMIN_DATABASE_URL"]) as connection:
+        assert connection.execute("SELECT current_user").fetchone() == ("headwater_admin",)
+    of_worker = json.loads((service.data / "worker.json").read_text())
+    assert of_worker["HEADWATER_ADMIN_DATABASE_URL"] == environment["HEADWATER_DATABASE_URL"]
     with redis.Redis.from_url(environment["HEADWATER_REDIS_URL"]) as client:
         assert client.ping()
     assert (Path(environment["JAVA_HOME"]) / "bin" / "java").exists()

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.tenants.repository.administration import AdministrationStore
-from app.tenants.values import MadeKey, NewKey, Scope
+from app.tenants.values import KeyScope, MadeKey, NewKey
 
 
 class Administration(AdministrationStore):
     """Makes keys of what a test names."""
 
     def make_key(self, tenant_id: str, scopes: Iterable[str], *, name: str = "", **more: Any) -> MadeKey:
-        return self.add_key(tenant_id, NewKey(name=name, scopes=frozenset(map(Scope, scopes)), **more))
+        return self.add_key(tenant_id, NewKey(name=name, scopes=frozenset(map(KeyScope, scopes)), **more))

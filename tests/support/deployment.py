@@ -79,12 +79,18 @@ class Deployment:
             start(postgres.child())
             start(valkey.child())
             postgres.provision()
-            key = initialise(postgres.owner_url, application_url=postgres.url).api_key
+            key = initialise(
+                postgres.owner_url, application_url=postgres.url, administration_url=postgres.admin_url
+            ).api_key
             assert key is not None
             port = free_port()
             common = _environment(directory, valkey.url, port)
             proxies = {name: stack.enter_context(BreakingProxy.before(postgres.url)) for name in WORKERS}
-            start(_api(common | {"HEADWATER_DATABASE_URL": postgres.url}, port), wait=False)
+            urls = {
+                "HEADWATER_DATABASE_URL": postgres.url,
+                "HEADWATER_ADMIN_DATABASE_URL": postgres.admin_url,
+            }
+            start(_api(common | urls, port), wait=False)
             for writers, name in enumerate(WORKERS, start=1):
                 own = {
                     "HEADWATER_DATABASE_URL": proxies[name].url,

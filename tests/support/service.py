@@ -42,7 +42,7 @@ from app.platform import Platform
 from app.reads.tasks import ReadPart, ReadPartResult
 from app.runtime.loopback import LOOPBACK, free_port
 from app.settings import Settings
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 from app.views.derivation import DeriveRequest
 from app.writes.engine import DecodedInput
 from app.writes.service.run import RunWrites
@@ -54,7 +54,7 @@ from workers.engine.task_files import TaskResources
 from workers.engine.tasks import TaskResult, run_task
 from workers.wiring import WorkerContext, follower_handlers, run_tasks, run_writes
 
-SCOPES = tuple(Scope)
+SCOPES = tuple(KeyScope)
 
 
 class TasksInProcess:

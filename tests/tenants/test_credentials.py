@@ -15,7 +15,7 @@ from app.http.credentials import Credentials
 from app.http.threads import Threads
 from app.tenants.repository.administration import CREDENTIALS_CHANNEL
 from app.tenants.service import FollowCredentials, RecordUses
-from app.tenants.values import NewKey, Principal, Scope, TenantChange, TenantState, new_api_key
+from app.tenants.values import KeyScope, NewKey, Principal, TenantChange, TenantState, new_api_key
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
 
@@ -118,7 +118,9 @@ def test_connection_that_is_silent_is_not_trusted(
 
 def test_key_expires_also_in_the_cache(stores: Stores, tenant_id: str, process: Process) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=0.5)
-    made = stores.tenants.add_key(tenant_id, NewKey(name="", scopes=frozenset({Scope.READ}), expires_at=soon))
+    made = stores.tenants.add_key(
+        tenant_id, NewKey(name="", scopes=frozenset({KeyScope.READ}), expires_at=soon)
+    )
     with process.listening():
         assert process.principal(made.api_key) is not None
         until(lambda: process.principal(made.api_key) is None)
@@ -133,7 +135,7 @@ def test_key_that_is_revoked_while_it_is_read_is_not_cached(
     def revoked_after(api_key: str) -> Principal | None:
         principal = stores.keys.authenticate(api_key)
         stores.tenants.revoke_key(tenant_id, made.key_id)
-        credentials.forget(tenant_id)
+        credentials.drop(tenant_id)
         return principal
 
     credentials = Credentials(revoked_after, Threads())

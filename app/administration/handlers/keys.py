@@ -25,12 +25,12 @@ from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.http.response import Secret
 from app.http.threads import Threads
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["keys"]
 _BODY_BYTES_MAX: Final = 256 * 1024
-_MANAGE: Final = needs(Scope.MANAGE, whole_tenant=True)
-_OPERATE: Final = needs(Scope.OPERATE, whole_tenant=True)
+_MANAGE: Final = needs(KeyScope.MANAGE, whole_tenant=True)
+_OPERATE: Final = needs(KeyScope.OPERATE, whole_tenant=True)
 _MAKING: Final = documented(problems=[409, 501])
 _OTHER: Final = documented(problems=[501])
 

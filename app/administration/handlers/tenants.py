@@ -26,10 +26,10 @@ from app.http.json_body import require_member
 from app.http.openapi.operation_docs import documented
 from app.http.response import Secret
 from app.http.threads import Threads
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["tenants"]
-_OPERATE: Final = needs(Scope.OPERATE, whole_tenant=True)
+_OPERATE: Final = needs(KeyScope.OPERATE, whole_tenant=True)
 
 
 @post(

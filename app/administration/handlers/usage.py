@@ -19,10 +19,10 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.http.threads import Threads
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["usage"]
-_OPERATE: Final = needs(Scope.OPERATE, whole_tenant=True) | documented(problems=[501])
+_OPERATE: Final = needs(KeyScope.OPERATE, whole_tenant=True) | documented(problems=[501])
 
 
 @get(
@@ -30,7 +30,7 @@ _OPERATE: Final = needs(Scope.OPERATE, whole_tenant=True) | documented(problems=
     operation_id="get_usage",
     summary="Get the usage of the tenant",
     tags=_TAGS,
-    opt=needs(Scope.READ, whole_tenant=True),
+    opt=needs(KeyScope.READ, whole_tenant=True),
 )
 async def get_usage(
     options: Provided[UsageOptions],

@@ -28,7 +28,7 @@ from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 LIMIT_MAX: Final = 10_000
 _TIMEOUT_SECONDS_MAX: Final = 60
@@ -57,7 +57,7 @@ class ReadChangesOptions(FeedOptions, frozen=True, kw_only=True):
     operation_id="read_changes",
     summary="Read the feed",
     tags=["changes"],
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | documented(
         description="A page of changes, empty if there are none.",
         content={JSON: ChangesPage, NDJSON: TEXT, ARROW_STREAM: BINARY},

@@ -17,7 +17,7 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.http.threads import Threads
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 LIMIT_MAX: Final = 10_000
 
@@ -40,7 +40,7 @@ class ReadCorrectionsOptions(StartOptions, frozen=True, kw_only=True):
     operation_id="read_corrections",
     summary="Read which changes were taken back",
     tags=["changes"],
-    opt=needs(Scope.READ) | documented(description="A page of corrections.", problems=[409, 410]),
+    opt=needs(KeyScope.READ) | documented(description="A page of corrections.", problems=[409, 410]),
 )
 async def read_corrections(
     options: Provided[ReadCorrectionsOptions],

@@ -28,7 +28,7 @@ from app.http.openapi.operation_docs import TEXT, Answer, documented
 from app.http.parameters.query_parameters import natural
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 PAGE_CHANGES: Final = 1_000
 HEARTBEAT_SECONDS: Final = 15.0
@@ -53,7 +53,7 @@ class ChangeStream(Stream):
     operation_id="follow_changes",
     summary="Follow the feed",
     tags=["changes"],
-    opt=needs(Scope.READ) | {STREAM: True} | documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.READ) | {STREAM: True} | documented(problems=[409, 410, 422]),
 )
 async def follow_changes(
     options: Provided[FeedOptions],

@@ -41,7 +41,7 @@ from app.http.parameters.headers import etag
 from app.http.response import ApiResponse, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["exports"]
 _BODY_BYTES_MAX: Final = 256 * 1024
@@ -73,7 +73,7 @@ class AcceptedRun(ApiResponse[ExportRunSummary]):
     tags=_TAGS,
     status_code=202,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=needs(Scope.READ) | documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.READ) | documented(problems=[409, 410, 422]),
 )
 async def create_export(
     data: JSONBody[CreateExport],
@@ -90,7 +90,7 @@ async def create_export(
     """
     if data.schedule is not None:
         granted.manage(found)
-        refuse_suspended(principal, Scope.MANAGE)
+        refuse_suspended(principal, KeyScope.MANAGE)
     definition, start = export_definition(data), export_start(data)
 
     def create() -> AcceptedExport:
@@ -106,7 +106,7 @@ async def create_export(
     operation_id="list_exports",
     summary="List exports",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def list_exports(
     options: Provided[ListExportsOptions],
@@ -124,7 +124,7 @@ async def list_exports(
     operation_id="get_export",
     summary="Get an export",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def get_export(
     export: ExportId,
@@ -142,7 +142,7 @@ async def get_export(
     operation_id="change_export",
     summary="Pause or resume an export, or change its schedule",
     tags=_TAGS,
-    opt=needs(Scope.MANAGE) | documented(problems=[409, 410]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409, 410]),
 )
 async def change_export(
     export: ExportId,
@@ -164,7 +164,7 @@ async def change_export(
     operation_id="delete_export",
     summary="Delete an export",
     tags=_TAGS,
-    opt=needs(Scope.MANAGE) | documented(description="The export, its runs and their files are deleted."),
+    opt=needs(KeyScope.MANAGE) | documented(description="The export, its runs and their files are deleted."),
 )
 async def delete_export(
     export: ExportId,
@@ -182,7 +182,7 @@ async def delete_export(
     summary="Run an export now",
     tags=_TAGS,
     status_code=202,
-    opt=needs(Scope.MANAGE) | documented(problems=[410]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[410]),
 )
 async def start_export_run(
     export: ExportId,
@@ -211,7 +211,7 @@ async def start_export_run(
     operation_id="list_export_runs",
     summary="List the runs of an export",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def list_export_runs(
     export: ExportId,
@@ -236,7 +236,7 @@ async def list_export_runs(
     operation_id="get_export_run",
     summary="Get a run of an export with its manifest",
     tags=_TAGS,
-    opt=needs(Scope.READ) | documented(problems=[400]),
+    opt=needs(KeyScope.READ) | documented(problems=[400]),
 )
 async def get_export_run(
     export: ExportId,

@@ -20,7 +20,7 @@ from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
 from app.http.threads import Threads
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["exports"]
 
@@ -37,7 +37,7 @@ FileName: TypeAlias = Annotated[str, PathParameter(description="The name of a fi
     operation_id="download_export_file",
     summary="Download a file of an export",
     tags=_TAGS,
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | documented(description="The file.", content=_CONTENT, statuses=FILE_STATUSES, problems=[416]),
 )
 async def download_export_file(
@@ -62,7 +62,7 @@ async def download_export_file(
     operation_id="check_export_file",
     summary="Check a file of an export",
     tags=_TAGS,
-    opt=needs(Scope.READ) | documented(description="The file exists.", headers=FILE_HEADERS),
+    opt=needs(KeyScope.READ) | documented(description="The file exists.", headers=FILE_HEADERS),
 )
 async def check_export_file(
     export: ExportId,

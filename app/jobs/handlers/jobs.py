@@ -21,7 +21,7 @@ from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import JobId, JobPage, JobResponse, ListJobsOptions, job_response
 from app.jobs.service.jobs import Jobs
 from app.jobs.values import Job, JobFilter
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["jobs"]
 
@@ -31,7 +31,7 @@ _TAGS: Final = ["jobs"]
     operation_id="list_jobs",
     summary="List jobs",
     tags=_TAGS,
-    opt=needs(Scope.READ) | documented(problems=[404]),
+    opt=needs(KeyScope.READ) | documented(problems=[404]),
 )
 async def list_jobs(
     options: Provided[ListJobsOptions],
@@ -59,7 +59,7 @@ async def list_jobs(
     operation_id="get_job",
     summary="Get a job, or wait for it",
     tags=_TAGS,
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | documented(
         description="The job as it stands.",
         headers={
@@ -96,7 +96,7 @@ async def get_job(
     operation_id="follow_job",
     summary="Follow a job",
     tags=_TAGS,
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | {STREAM: True}
     | documented(description="Server-sent events `state`, each with the job.", content={EVENT_STREAM: TEXT}),
 )
@@ -125,7 +125,7 @@ async def _events(waiter: JobWaiter, job: Job) -> AsyncIterator[bytes]:
     summary="Cancel a job",
     tags=_TAGS,
     status_code=200,
-    opt=needs(Scope.WRITE) | documented(problems=[409]),
+    opt=needs(KeyScope.WRITE) | documented(problems=[409]),
 )
 async def cancel_job(
     job: JobId, jobs: Provided[Jobs], granted: Provided[GrantedDatasets], threads: Provided[Threads]

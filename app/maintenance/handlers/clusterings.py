@@ -17,7 +17,7 @@ from app.http.dependencies import Provided
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.jobs.tasks import ClusteringTask
 from app.maintenance.service.table_services import TableServiceRequests
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 
 class CreateClustering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,7 +40,7 @@ _DEFAULTS: Final = CreateClustering()
     summary="Cluster a dataset",
     tags=["clusterings"],
     status_code=202,
-    opt=needs(Scope.MANAGE),
+    opt=needs(KeyScope.MANAGE),
 )
 async def create_clustering(
     found: Provided[Dataset],

@@ -15,7 +15,7 @@ from app.http.dependencies import Provided
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.jobs.tasks import CompactionTask
 from app.maintenance.service.table_services import TableServiceRequests
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 
 class CreateCompaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ _DEFAULTS: Final = CreateCompaction()
     summary="Compact a dataset",
     tags=["compactions"],
     status_code=202,
-    opt=needs(Scope.MANAGE),
+    opt=needs(KeyScope.MANAGE),
 )
 async def create_compaction(
     found: Provided[Dataset],

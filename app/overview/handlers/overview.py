@@ -22,7 +22,7 @@ from app.overview.schemas import (
 )
 from app.overview.service import ListingRequest, Overview
 from app.overview.values import FileQuery
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 _TAGS: Final = ["overview"]
 
@@ -32,7 +32,7 @@ _TAGS: Final = ["overview"]
     operation_id="list_files",
     summary="List the data files of a version",
     tags=_TAGS,
-    opt=needs(Scope.READ) | documented(problems=[410]),
+    opt=needs(KeyScope.READ) | documented(problems=[410]),
 )
 async def list_files(
     options: Provided[ListFilesOptions],
@@ -57,7 +57,7 @@ async def list_files(
     operation_id="read_statistics",
     summary="Read a table in numbers",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def read_statistics(
     found: Provided[Dataset],

@@ -13,7 +13,7 @@ from app.http.threads import Threads
 from app.overview.schemas import ListVersionOptions, PartitionPage, partition_response
 from app.overview.service import ListingRequest, Overview
 from app.partitions.service.partitions import Partitions
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 
 @get(
@@ -21,7 +21,7 @@ from app.tenants.values import Scope
     operation_id="list_partitions",
     summary="List the partitions of a version",
     tags=["partitions"],
-    opt=needs(Scope.READ) | documented(problems=[410]),
+    opt=needs(KeyScope.READ) | documented(problems=[410]),
 )
 async def list_partitions(
     options: Provided[ListVersionOptions],

@@ -15,7 +15,7 @@ from app.http.openapi.operation_docs import documented
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.reads.jobs import CreateRead
 from app.reads.service.jobs import ReadJobs
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 _TAGS: Final = ["reads"]
 _BODY_BYTES_MAX: Final = 256 * 1024
@@ -30,7 +30,7 @@ _DEFAULTS: Final = CreateRead()
     status_code=202,
     request_max_body_size=_BODY_BYTES_MAX,
     # It changes nothing.
-    opt=needs(Scope.READ) | documented(problems=[410]),
+    opt=needs(KeyScope.READ) | documented(problems=[410]),
 )
 async def create_read(
     found: Provided[Dataset],

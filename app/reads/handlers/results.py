@@ -26,7 +26,7 @@ from app.jobs.service.jobs import Jobs
 from app.jobs.values import Job, JobState
 from app.reads.schemas import ReadFiles, ReadRows, read_files
 from app.reads.service.jobs import ReadJobs
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["reads"]
 
@@ -50,7 +50,7 @@ _RESULT: Final[Mapping[str, Any]] = {
     operation_id="get_result",
     summary="Get the result of a read job",
     tags=_TAGS,
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | documented(
         description="The rows, or links to the files that have them.",
         content=_RESULT,
@@ -100,7 +100,7 @@ async def get_result(
     operation_id="download_result_file",
     summary="Download a file of a result",
     tags=_TAGS,
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | documented(description="The file.", content=_FILE, statuses=FILE_STATUSES, problems=[409, 410, 416]),
 )
 async def download_result_file(
@@ -123,7 +123,7 @@ async def download_result_file(
     operation_id="check_result_file",
     summary="Get the headers of a file of a result",
     tags=_TAGS,
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | documented(description="The file exists.", headers=FILE_HEADERS, problems=[409, 410]),
 )
 async def check_result_file(

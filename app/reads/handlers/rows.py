@@ -19,7 +19,7 @@ from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.threads import Threads
 from app.reads.service.rows import ReadTable, RowQuery
 from app.reads.values import RowPage
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 
 
 class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
     operation_id="read_rows",
     summary="Read rows of the table",
     tags=["rows"],
-    opt=needs(Scope.READ)
+    opt=needs(KeyScope.READ)
     | documented(
         description="A page of rows.",
         content={JSON: RowsPage, NDJSON: TEXT, ARROW_STREAM: BINARY},

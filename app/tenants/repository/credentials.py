@@ -13,7 +13,7 @@ from app.db.session import Database
 from app.tenants.quotas import quotas_of
 from app.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_of, tenant_of
 from app.tenants.tables import api_keys, tenants
-from app.tenants.values import API_KEY, ApiKey, Principal, Scope, Tenant, TenantState, key_digest
+from app.tenants.values import API_KEY, ApiKey, KeyScope, Principal, Tenant, TenantState, key_digest
 
 USED_SECONDS: Final = 60.0
 """How exactly it is known when a key was last used."""
@@ -58,7 +58,7 @@ class CredentialStore:
         return Principal(
             tenant_id=row.tenant_id,
             key_id=row.id,
-            scopes=frozenset(map(Scope, row.scopes)),
+            scopes=frozenset(map(KeyScope, row.scopes)),
             grants=row.grants,
             suspended=(row.suspended_reason or "") if row.state == TenantState.SUSPENDED.value else None,
             expires_in_seconds=None if row.seconds is None else float(row.seconds),

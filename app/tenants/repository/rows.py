@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from app.tenants.quotas import quotas_of
 from app.tenants.tables import api_keys, tenants
-from app.tenants.values import ApiKey, Scope, Tenant, TenantState
+from app.tenants.values import ApiKey, KeyScope, Tenant, TenantState
 
 TENANT_COLUMNS: Final = (
     tenants.c.tenant_id.label("id"),
@@ -25,4 +25,4 @@ def tenant_of(row: Any) -> Tenant:
 def key_of(row: Any) -> ApiKey:
     """The key in a row of KEY_COLUMNS."""
     values = row._asdict()
-    return ApiKey(**{**values, "scopes": tuple(map(Scope, values["scopes"]))})
+    return ApiKey(**{**values, "scopes": tuple(map(KeyScope, values["scopes"]))})

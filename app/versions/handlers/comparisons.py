@@ -10,7 +10,7 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.jobs.handlers.accepted import Acceptance, JobReply
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 from app.versions.schemas import CreateComparison
 from app.versions.service.comparisons import ComparedVersion, Comparisons
 
@@ -21,7 +21,7 @@ from app.versions.service.comparisons import ComparedVersion, Comparisons
     summary="Compare two versions",
     tags=["comparisons"],
     status_code=202,
-    opt=needs(Scope.READ) | documented(problems=[410]),
+    opt=needs(KeyScope.READ) | documented(problems=[410]),
 )
 async def create_comparison(
     found: Provided[Dataset],

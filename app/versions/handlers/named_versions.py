@@ -18,7 +18,7 @@ from app.http.parameters.page_options import PageOptions
 from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.jobs.tasks import SavepointTask, TagTask, VersionKind
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 from app.versions.schemas import (
     CreateNamedVersion,
     NamedVersionPage,
@@ -58,7 +58,7 @@ def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHa
         description=description.create,
         tags=tags,
         status_code=202,
-        opt=needs(Scope.MANAGE) | documented(problems=[410]),
+        opt=needs(KeyScope.MANAGE) | documented(problems=[410]),
     )
     async def create(
         found: Provided[Dataset],
@@ -76,7 +76,7 @@ def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHa
         summary=f"List {word}s",
         description=description.list,
         tags=tags,
-        opt=needs(Scope.READ),
+        opt=needs(KeyScope.READ),
     )
     async def list_(
         options: Provided[PageOptions],
@@ -95,7 +95,7 @@ def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHa
         summary=f"Get a {word}",
         description=f"Returns the version that a {word} names, and when the name expires.",
         tags=tags,
-        opt=needs(Scope.READ),
+        opt=needs(KeyScope.READ),
     )
     async def get_one(
         name: VersionName,
@@ -111,7 +111,7 @@ def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHa
         summary=f"Delete a {word}",
         description=description.end,
         tags=tags,
-        opt=needs(Scope.MANAGE) | documented(description="Deleted: the name is free again."),
+        opt=needs(KeyScope.MANAGE) | documented(description="Deleted: the name is free again."),
     )
     async def delete_one(
         name: VersionName,

@@ -13,7 +13,7 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.jobs.handlers.accepted import Acceptance, JobReply
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 from app.versions.schemas import CreateRestore, CreateRollback
 from app.versions.service.restores import Restores
 
@@ -27,7 +27,7 @@ _ROLLBACK: Final = CreateRollback()
     summary="Go back to an earlier version",
     tags=_TAGS,
     status_code=202,
-    opt=needs(Scope.MANAGE) | documented(problems=[410]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[410]),
 )
 async def create_restore(
     found: Provided[Dataset],
@@ -56,7 +56,7 @@ async def create_restore(
     summary="Undo the newest writes",
     tags=_TAGS,
     status_code=202,
-    opt=needs(Scope.MANAGE) | documented(problems=[410]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[410]),
 )
 async def create_rollback(
     found: Provided[Dataset],

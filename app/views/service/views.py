@@ -19,7 +19,7 @@ from app.jobs.values import Accepted
 from app.paging import Page
 from app.sql.queries.bind import bind_view
 from app.sql.queries.parse import parse_view
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 from app.views.new_view import CreateView, define_view
 from app.views.refresh_plan import follows_changes
 from app.views.repository.views import ViewStore
@@ -74,7 +74,7 @@ class DerivedViews:
             principal.tenant_id,
             page_size=page_size,
             page_token=page_token,
-            patterns=principal.patterns(Scope.READ),
+            patterns=principal.patterns(KeyScope.READ),
         )
 
     def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:

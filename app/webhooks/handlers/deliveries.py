@@ -10,7 +10,7 @@ from litestar.params import PathParameter
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.threads import Threads
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 from app.webhooks.schemas import (
     DeliveryPage,
     ListDeliveriesOptions,
@@ -30,7 +30,7 @@ DeliveryId: TypeAlias = Annotated[str, PathParameter(description="The id of a me
     operation_id="list_webhook_deliveries",
     summary="List the messages of a webhook",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def list_webhook_deliveries(
     webhook: WebhookId,
@@ -56,7 +56,7 @@ async def list_webhook_deliveries(
     operation_id="get_webhook_delivery",
     summary="Get a message of a webhook",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def get_webhook_delivery(
     webhook: WebhookId,
@@ -75,7 +75,7 @@ async def get_webhook_delivery(
     summary="Send a message again",
     tags=_TAGS,
     status_code=202,
-    opt=needs(Scope.MANAGE),
+    opt=needs(KeyScope.MANAGE),
 )
 async def redeliver_webhook_delivery(
     webhook: WebhookId,
@@ -94,7 +94,7 @@ async def redeliver_webhook_delivery(
     summary="Send all dead messages again",
     tags=_TAGS,
     status_code=202,
-    opt=needs(Scope.MANAGE),
+    opt=needs(KeyScope.MANAGE),
 )
 async def redeliver_dead_webhook_deliveries(
     webhook: WebhookId,

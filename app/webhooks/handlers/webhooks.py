@@ -16,7 +16,7 @@ from app.http.openapi.operation_docs import documented
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
-from app.tenants.values import Principal, Scope
+from app.tenants.values import KeyScope, Principal
 from app.webhooks.schemas import (
     CreateWebhook,
     ListWebhooksOptions,
@@ -46,7 +46,7 @@ _TAGS: Final = ["webhooks"]
     summary="Register a webhook",
     tags=_TAGS,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=needs(Scope.MANAGE) | documented(problems=[404, 409, 410, 422]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[404, 409, 410, 422]),
 )
 async def create_webhook(
     data: JSONBody[CreateWebhook],
@@ -76,7 +76,7 @@ async def create_webhook(
     operation_id="list_webhooks",
     summary="List webhooks",
     tags=_TAGS,
-    opt=needs(Scope.READ) | documented(problems=[404]),
+    opt=needs(KeyScope.READ) | documented(problems=[404]),
 )
 async def list_webhooks(
     options: Provided[ListWebhooksOptions],
@@ -100,7 +100,7 @@ async def list_webhooks(
     operation_id="get_webhook",
     summary="Get a webhook",
     tags=_TAGS,
-    opt=needs(Scope.READ),
+    opt=needs(KeyScope.READ),
 )
 async def get_webhook(
     webhook: WebhookId,
@@ -119,7 +119,7 @@ async def get_webhook(
     summary="Change, pause or resume a webhook",
     tags=_TAGS,
     request_max_body_size=_BODY_BYTES_MAX,
-    opt=needs(Scope.MANAGE) | documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409, 410, 422]),
 )
 async def change_webhook(
     webhook: WebhookId,
@@ -150,7 +150,7 @@ async def change_webhook(
     operation_id="delete_webhook",
     summary="Delete a webhook",
     tags=_TAGS,
-    opt=needs(Scope.MANAGE),
+    opt=needs(KeyScope.MANAGE),
 )
 async def delete_webhook(
     webhook: WebhookId,
@@ -169,7 +169,7 @@ async def delete_webhook(
     summary="Rotate the secret of a webhook",
     tags=_TAGS,
     status_code=200,
-    opt=needs(Scope.MANAGE),
+    opt=needs(KeyScope.MANAGE),
 )
 async def rotate_webhook_secret(
     webhook: WebhookId,
@@ -188,7 +188,7 @@ async def rotate_webhook_secret(
     summary="Send a test message",
     tags=_TAGS,
     status_code=200,
-    opt=needs(Scope.MANAGE),
+    opt=needs(KeyScope.MANAGE),
 )
 async def try_webhook(
     webhook: WebhookId,

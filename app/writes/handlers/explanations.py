@@ -14,7 +14,7 @@ from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.http.request import ApiRequest
 from app.http.threads import Threads
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 from app.writes.explanation import WriteExplanation
 from app.writes.schemas import CreateWrite, from_envelope
 from app.writes.service.explain import ExplainWrite
@@ -27,7 +27,7 @@ _TAGS: Final = ["writes"]
     operation_id="explain_keys",
     summary="Explain where keys are and how they would be written",
     tags=_TAGS,
-    opt=needs(Scope.READ) | documented(problems=[422]),
+    opt=needs(KeyScope.READ) | documented(problems=[422]),
 )
 async def explain_keys(
     found: Provided[Dataset],
@@ -50,7 +50,7 @@ async def explain_keys(
     summary="Explain a write without running it",
     tags=_TAGS,
     status_code=200,
-    opt=needs(Scope.READ) | documented(body={JSON: CreateWrite}, problems=[409, 422]),
+    opt=needs(KeyScope.READ) | documented(body={JSON: CreateWrite}, problems=[409, 422]),
 )
 async def explain_write(
     request: ApiRequest,

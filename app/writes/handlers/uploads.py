@@ -25,7 +25,7 @@ from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 from app.writes.service.accept import AcceptWrite
 
 
@@ -34,7 +34,7 @@ from app.writes.service.accept import AcceptWrite
     operation_id="create_upload",
     summary="Upload a large input",
     tags=["writes"],
-    opt=needs(Scope.WRITE) | documented(body={OCTET_STREAM: BINARY}, problems=[507]),
+    opt=needs(KeyScope.WRITE) | documented(body={OCTET_STREAM: BINARY}, problems=[507]),
 )
 async def create_upload(
     request: ApiRequest,

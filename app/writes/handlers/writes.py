@@ -30,7 +30,7 @@ from app.http.request import ApiRequest
 from app.http.table_response import ARROW_STREAM
 from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance, JobReply
-from app.tenants.values import Scope
+from app.tenants.values import KeyScope
 from app.writes.schemas import (
     CreateWrite,
     WriteQueryOptions,
@@ -51,7 +51,7 @@ _RAW_DOCUMENTED: Final = ("application/x-ndjson", "text/csv", ARROW_STREAM, "app
     summary="Write rows",
     tags=["writes"],
     status_code=202,
-    opt=needs(Scope.WRITE)
+    opt=needs(KeyScope.WRITE)
     | documented(body={JSON: CreateWrite, **dict.fromkeys(_RAW_DOCUMENTED, BINARY)}, problems=[507]),
 )
 async def create_write(

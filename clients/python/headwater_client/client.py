@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import httpx
 
+from headwater_client.calls.administration import AdministrationCalls
 from headwater_client.calls.consumers import ConsumerCalls
 from headwater_client.calls.datasets import DatasetCalls
 from headwater_client.calls.explain import ExplainCalls
@@ -252,6 +253,18 @@ class Headwater:
     usage = iterating(UsageCalls.usage)
     tenant_quotas = blocking(UsageCalls.tenant_quotas)
     change_quotas = blocking(UsageCalls.change_quotas)
+
+    # Tenants and keys
+    me = blocking(AdministrationCalls.me)
+    create_tenant = blocking(AdministrationCalls.create_tenant)
+    tenants = iterating(AdministrationCalls.tenants)
+    get_tenant = blocking(AdministrationCalls.get_tenant)
+    suspend_tenant = blocking(AdministrationCalls.suspend_tenant)
+    resume_tenant = blocking(AdministrationCalls.resume_tenant)
+    create_key = blocking(AdministrationCalls.create_key)
+    api_keys = iterating(AdministrationCalls.api_keys)
+    get_key = blocking(AdministrationCalls.get_key)
+    revoke_key = blocking(AdministrationCalls.revoke_key)
 
     # Verifications
     verify = blocking(VerifyCalls.verify)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headwater_client.calls.administration import AdministrationCalls
 from headwater_client.calls.consumers import ConsumerCalls
 from headwater_client.calls.datasets import DatasetCalls
 from headwater_client.calls.explain import ExplainCalls
@@ -37,5 +38,6 @@ class Operations(
     ReadCalls,
     ReadJobCalls,
     UsageCalls,
+    AdministrationCalls,
 ):
     """One method for each operation."""

@@ -16,7 +16,7 @@ from app.jobs.tables import jobs
 from app.maintenance.tables import table_maintenance
 from app.tables import metadata
 from app.tenants.tables import api_keys, tenants
-from app.tenants.values import NewKey, Scope, key_digest, new_api_key
+from app.tenants.values import KeyScope, NewKey, key_digest, new_api_key
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
@@ -213,7 +213,7 @@ def test_application_role_cannot_widen_its_rights(stores: Stores, tenant_id: str
 def test_credential_session_reads_only_its_own_key(stores: Stores, victim: str) -> None:
     key, other = new_api_key(), new_api_key()
     for each in (key, other):
-        stores.tenants.add_key(victim, NewKey(name="", scopes=frozenset({Scope.READ})), api_key=each)
+        stores.tenants.add_key(victim, NewKey(name="", scopes=frozenset({KeyScope.READ})), api_key=each)
     with stores.database.credential(key_digest(key)) as connection:
         assert connection.execute(api_keys.select()).one().digest == key_digest(key)
         assert connection.execute(tenants.select()).one().tenant_id == victim

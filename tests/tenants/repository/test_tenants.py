@@ -9,10 +9,10 @@ import pytest
 from app.format.errors import NotFound
 from app.format.identifiers import new_id
 from app.tenants.tables import api_keys
-from app.tenants.values import NewKey, Scope, TenantExists, TooManyKeys, key_digest, new_api_key
+from app.tenants.values import KeyScope, NewKey, TenantExists, TooManyKeys, key_digest, new_api_key
 from tests.support.store_fixtures import Stores
 
-READ = NewKey(name="", scopes=frozenset({Scope.READ}))
+READ = NewKey(name="", scopes=frozenset({KeyScope.READ}))
 
 
 def test_key_authenticates_as_its_tenant_with_its_scopes(stores: Stores, tenant_id: str) -> None:

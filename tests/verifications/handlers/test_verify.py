@@ -253,4 +253,4 @@ def test_verification_of_another_tenant_is_not_found(
     new_client: Callable[..., httpx.Client], table: str
 ) -> None:
     problem(new_client().post(f"{table}/verifications"), 404, "not-found")
-    problem(new_client(("read",)).post(f"{table}/verifications"), 403, "forbidden")
+    problem(new_client(("write",)).post(f"{table}/verifications"), 403, "forbidden")

@@ -81,7 +81,7 @@ from headwater_client.models.exports import (
     Versions,
 )
 from headwater_client.models.jobs import JobPage
-from headwater_client.models.keys import CreatedKey, Grant, Identity, Key, KeyPage, Named
+from headwater_client.models.keys import CreatedKey, Grant, Identity, Key, KeyPage, NamedResource
 from headwater_client.models.maintenance import CreateClean, CreateClustering, CreateCompaction
 from headwater_client.models.overview import (
     ByteSums,
@@ -268,7 +268,7 @@ __all__ = [
     "MergeMode",
     "MetastorePolicy",
     "MetastoreReport",
-    "Named",
+    "NamedResource",
     "NamedVersion",
     "NamedVersionLinks",
     "NamedVersionPage",

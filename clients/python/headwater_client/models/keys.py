@@ -46,9 +46,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """The key of a request."""
 
-    tenant: Named
+    tenant: NamedResource
     """Its tenant."""
-    key: Named
+    key: NamedResource
     """The key."""
     scopes: tuple[str, ...]
     """What it may do."""
@@ -92,7 +92,7 @@ class KeyPage(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the next page; null on the last one."""
 
 
-class Named(msgspec.Struct, frozen=True, kw_only=True):
+class NamedResource(msgspec.Struct, frozen=True, kw_only=True):
     """Something by its id and its name."""
 
     id: str

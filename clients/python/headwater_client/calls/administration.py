@@ -1,0 +1,97 @@
+"""Tenants and API keys: for operators, and for tenants that manage their own keys."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from headwater_client.models import (
+    CreatedKey,
+    CreatedTenant,
+    Grant,
+    Identity,
+    Key,
+    KeyPage,
+    Tenant,
+    TenantPage,
+)
+from headwater_client.transport.connection import Connection, decoded
+
+_JSON: Final = {"Content-Type": "application/json"}
+_TENANTS: Final = "/tenants"
+
+
+class AdministrationCalls(Connection):
+    """Makes, lists, suspends and resumes tenants; makes, lists and revokes keys.
+
+    A key and the first key of a tenant are returned once. A request that makes one is not repeated by itself.
+    """
+
+    async def me(self) -> Identity:
+        """The tenant and the key of this client, and what the key may do."""
+        return decoded(Identity, await self._get("/me"))
+
+    async def create_tenant(self, name: str) -> CreatedTenant:
+        """Makes a tenant; `api_key` is its first key."""
+        return decoded(CreatedTenant, await self._post(_TENANTS, {"name": name}))
+
+    def tenants(self) -> AsyncGenerator[Tenant, None]:
+        """The tenants of the installation by name."""
+        return self._items(_TENANTS, TenantPage)
+
+    async def get_tenant(self, tenant: str) -> Tenant:
+        """A tenant by its id or its name."""
+        return decoded(Tenant, await self._get(_tenant_path(tenant)))
+
+    async def suspend_tenant(self, tenant: str, reason: str | None = None) -> Tenant:
+        """Refuses the requests of a tenant that write, with this reason."""
+        return await self._set_state(tenant, {"state": "suspended", "reason": reason})
+
+    async def resume_tenant(self, tenant: str) -> Tenant:
+        """Lets a tenant write again."""
+        return await self._set_state(tenant, {"state": "active"})
+
+    async def create_key(
+        self,
+        name: str,
+        scopes: Sequence[str],
+        *,
+        grants: Sequence[Grant] | None = None,
+        expires_at: datetime | None = None,
+        tenant: str | None = None,
+    ) -> CreatedKey:
+        """Makes a key of the own tenant, or of this one; `api_key` is its text."""
+        new = {"name": name, "scopes": list(scopes), "grants": grants, "expires_at": expires_at}
+        return decoded(CreatedKey, await self._post(_keys_path(tenant), new))
+
+    def api_keys(self, *, tenant: str | None = None) -> AsyncGenerator[Key, None]:
+        """The keys of the own tenant, or of this one, the newest first."""
+        return self._items(_keys_path(tenant), KeyPage)
+
+    async def get_key(self, key: str, *, tenant: str | None = None) -> Key:
+        """A key of the own tenant, or of this one, by its id."""
+        return decoded(Key, await self._get(f"{_keys_path(tenant)}/{quote(key, safe='')}"))
+
+    async def revoke_key(self, key: str, *, tenant: str | None = None) -> None:
+        """Revokes a key of the own tenant, or of this one, by its id."""
+        await self._send("DELETE", f"{_keys_path(tenant)}/{quote(key, safe='')}")
+
+    async def _post(self, path: str, value: dict[str, Any]) -> Any:
+        return await self._send("POST", path, body=msgspec.json.encode(value), headers=_JSON)
+
+    async def _set_state(self, tenant: str, change: dict[str, Any]) -> Tenant:
+        body = msgspec.json.encode(change)
+        answer = await self._send("PATCH", _tenant_path(tenant), body=body, headers=_JSON, repeatable=True)
+        return decoded(Tenant, answer)
+
+
+def _tenant_path(tenant: str) -> str:
+    return f"{_TENANTS}/{quote(tenant, safe='')}"
+
+
+def _keys_path(tenant: str | None) -> str:
+    return "/keys" if tenant is None else f"{_tenant_path(tenant)}/keys"
