@@ -17,6 +17,7 @@ from app.http.audited import AuditedRequests
 from app.http.auth import PUBLIC, Authentication, require_scope
 from app.http.credentials import Credentials
 from app.http.dependencies import provided_by_name, resolve_in_sequence
+from app.http.limits import Limiter, RequestLimits
 from app.http.middleware import edge
 from app.http.options import options_handlers
 from app.http.parameters.query_parameters import refuse_unknown_parameters
@@ -26,6 +27,7 @@ from app.http.response import ApiResponse
 from app.openapi import schema_handler
 from app.providers import PROVIDERS
 from app.routes import ROUTES
+from app.tenants.values import Principal
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
@@ -71,14 +73,17 @@ def application(
     credentials: Credentials,
     grants: Guard,
     audited: AuditedRequests,
+    limiter: Limiter,
+    ended: Callable[[Principal, int], None],
     lifespan: Sequence[Lifespan] = (),
     *,
     cors_origins: Sequence[str] = (),
 ) -> ASGIApp:
     """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
 
-    `grants`: the guard of `require_grant`. `audited`: records requests. `lifespan`: context managers that run from its
-    start to its stop. `cors_origins`: the origins whose pages may call it.
+    `grants`: the guard of `require_grant`. `audited`: records requests. `ended`: called after each request of a
+    principal, with the bytes of the body that was sent. `lifespan`: context managers that run from its start to its
+    stop. `cors_origins`: the origins whose pages may call it.
     """
     handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
     litestar = Litestar(
@@ -86,7 +91,10 @@ def application(
         dependencies=provided_by_name(dependencies, PROVIDERS),
         request_class=ApiRequest,
         response_class=ApiResponse,
-        middleware=[DefineMiddleware(Authentication, credentials=credentials, exclude_from_auth_key=PUBLIC)],
+        middleware=[
+            DefineMiddleware(Authentication, credentials=credentials, exclude_from_auth_key=PUBLIC),
+            DefineMiddleware(RequestLimits, limiter=limiter),
+        ],
         guards=[require_scope, grants, refuse_unknown_parameters, audited.begin],
         exception_handlers={
             HeadwaterError: on_headwater_error,
@@ -103,7 +111,7 @@ def application(
         request_max_body_size=JSON_BODY_BYTES_MAX,
     )
     resolve_in_sequence(litestar)
-    return edge(litestar, audited)
+    return edge(litestar, audited, ended)
 
 
 def _cors(origins: Sequence[str]) -> CORSConfig:

@@ -51,7 +51,12 @@ def feed_starts(platform: Platform) -> FeedStarts:
 
 def consumers(platform: Platform) -> Consumers:
     """The use cases of consumers for the API."""
-    return Consumers(index=ConsumerStore(platform.database))
+    return Consumers(index=consumer_store(platform))
+
+
+def consumer_store(platform: Platform) -> ConsumerStore:
+    """The consumers of feeds."""
+    return ConsumerStore(platform.database)
 
 
 def read_timeline(platform: Platform) -> ReadTimeline:

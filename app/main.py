@@ -11,7 +11,7 @@ import resource
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -38,11 +38,13 @@ from app.http.server.connections import Connections
 from app.http.server.limits import Limits
 from app.http.server.protocol import BoundedHttp
 from app.http.threads import Threads
+from app.http.usage_counter import UsageCounter
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.service.relay import Relay
 from app.messaging.announcements import LISTEN_SECONDS, Announcements, listen
+from app.messaging.limits import RENEW_SECONDS, RedisLimits
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
 from app.oidc.issuers import issuers_of
@@ -51,11 +53,19 @@ from app.platform import Platform
 from app.readiness import readiness
 from app.runtime.loops import Loop, Loops, Pulse
 from app.runtime.memory import keep_freed_memory
-from app.services import access_of, datasets_of, dependencies
+from app.services import access_of, datasets_of, dependencies, quota_use
 from app.settings import Settings, SettingsError
 from app.tenants.repository.administration import CREDENTIALS_CHANNEL, AdministrationStore
 from app.tenants.repository.credentials import USED_SECONDS, CredentialStore
-from app.tenants.service import FOLLOW_SECONDS, FinishDeletions, FollowCredentials, RecordUses
+from app.tenants.repository.usage import UsageStore
+from app.tenants.service import (
+    FOLLOW_SECONDS,
+    USAGE_SECONDS,
+    FinishDeletions,
+    FollowCredentials,
+    RecordUsage,
+    RecordUses,
+)
 
 _STOP_SECONDS_MAX: Final = 10
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
@@ -101,7 +111,7 @@ def compose(settings: Settings) -> Api:
     counts = AccessCounts(audit)
     provided = merged(
         dependencies(platform, threads, subscriptions),
-        administering(keys, administration, audit),
+        administering(keys, administration, audit, platform, quota_use(platform)),
         {"readiness": checks},
     )
     bearer = BearerAuthentication(keys.authenticate, keys.admit, _tokens(settings), threads)
@@ -114,23 +124,30 @@ def compose(settings: Settings) -> Api:
         moved=follower.moved,
     )
     uses = RecordUses(cache=credentials, store=keys)
+    limits, used = RedisLimits(settings.redis_url), UsageCounter()
+    usage = RecordUsage(counted=used, store=UsageStore(database))
     store = None if administration is None else AdministrationStore(administration)
     loops.add(Loop("credentials", follow.run, every_seconds=FOLLOW_SECONDS, pulse=follower))
     loops.add(Loop("uses of keys", uses.record, every_seconds=USED_SECONDS, delayed=True))
+    loops.add(Loop("usage of keys", usage.record, every_seconds=USAGE_SECONDS, delayed=True))
     loops.add(Loop("audit", counts.flush, every_seconds=FLUSH_SECONDS, delayed=True))
     if store is not None:
         finish = FinishDeletions(store=store)
         loops.add(Loop("deletions of tenants", finish.run, every_seconds=settings.poll_seconds))
+    renewing = loops.pulse("waiting requests", RENEW_SECONDS)
 
     @asynccontextmanager
     async def beside(_: Litestar) -> AsyncIterator[None]:
         async with (
             _running(loops, follow.stop),
-            _listener(settings.redis_url, subscriptions, listening),
+            _task("announcements", listen(settings.redis_url, subscriptions.notify, listening.moved)),
+            _task("waiting requests", limits.renew(renewing.moved)),
         ):
             yield
         await asyncio.to_thread(uses.record)
+        await asyncio.to_thread(usage.record)
         await asyncio.to_thread(counts.flush, everything=True)
+        await limits.close()
         queue.close()
         announcements.close()
         database.close()
@@ -139,7 +156,16 @@ def compose(settings: Settings) -> Api:
 
     grants = require_grant(datasets_of(platform), access_of(platform), threads)
     audited = AuditedRequests(Audit(store=audit, counts=counts), threads)
-    served = application(provided, credentials, grants, audited, [beside], cors_origins=settings.cors_origins)
+    served = application(
+        provided,
+        credentials,
+        grants,
+        audited,
+        limits,
+        used.note,
+        [beside],
+        cors_origins=settings.cors_origins,
+    )
     return Api(
         settings=settings, app=served, subscriptions=subscriptions, dependencies=provided, counts=counts
     )
@@ -177,16 +203,14 @@ async def _running(loops: Loops, stop: threading.Event) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _listener(redis_url: str, subscriptions: Subscriptions, pulse: Pulse) -> AsyncIterator[None]:
-    listening = asyncio.create_task(
-        listen(redis_url, subscriptions.notify, pulse.moved), name="announcements"
-    )
+async def _task(name: str, run: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    running = asyncio.create_task(run, name=name)
     try:
         yield
     finally:
-        listening.cancel()
+        running.cancel()
         with suppress(asyncio.CancelledError):
-            await listening
+            await running
 
 
 class Server(uvicorn.Server):

@@ -71,6 +71,7 @@ _TAGS: Final = {
     "tenants": "Tenants of the installation, for operators.",
     "keys": "API keys: make, list and revoke.",
     "audit": "Who requested what, when, and with what result.",
+    "usage": "What tenants use, and their quotas.",
     "health": "Liveness and readiness, for operators.",
 }
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")
@@ -88,6 +89,7 @@ _TITLES: Final = {
     416: "The file has no such part",
     422: "The content does not fit",
     428: "If-Match is required",
+    429: "A quota or a rate of the tenant is exhausted; Retry-After says when to try again",
     500: "The service failed",
     501: "The deployment does not offer this",
     503: "The service is not available right now",

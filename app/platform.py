@@ -39,9 +39,16 @@ class Stores:
     timeline: TimelineStore
 
 
+def _no_limit_of_its_own(_tenant_id: str) -> float | None:
+    return None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Platform:
-    """The dependencies that the features of a process share. `wake`: called after messages were added to the outbox."""
+    """The dependencies that the features of a process share. `wake`: called after messages were added to the outbox.
+
+    `job_seconds_of`: the time limit of a tenant's own; None for that of the settings.
+    """
 
     settings: Settings
     stores: Stores
@@ -49,9 +56,16 @@ class Platform:
     reader: ParquetReader
     group: GroupAccept
     wake: Callable[[], None]
+    job_seconds_of: Callable[[str], float | None] = _no_limit_of_its_own
 
     @classmethod
-    def on(cls, settings: Settings, stores: Stores, wake: Callable[[], None]) -> Platform:
+    def on(
+        cls,
+        settings: Settings,
+        stores: Stores,
+        wake: Callable[[], None],
+        job_seconds_of: Callable[[str], float | None] = _no_limit_of_its_own,
+    ) -> Platform:
         """The platform on these settings. Connects to no server yet."""
         storage = open_storage(settings.storage_uri)
         prepare_storage(storage, settings.storage_uri, settings.data_dir)
@@ -63,6 +77,7 @@ class Platform:
             # What is recorded with an act is committed with nothing else.
             group=GroupAccept(stores.jobs.accept_all, alone=lambda: current_act() is not None),
             wake=wake,
+            job_seconds_of=job_seconds_of,
         )
 
     @property
@@ -91,9 +106,9 @@ class Platform:
             heartbeat_seconds=settings.heartbeat_seconds,
         )
 
-    def job_seconds_max(self, tenant_id: str) -> float:  # noqa: ARG002
-        """The time limit of a tenant's job in seconds: the same for all tenants so far."""
-        return self.settings.job_seconds_max
+    def job_seconds_max(self, tenant_id: str) -> float:
+        """The time limit of a tenant's job in seconds."""
+        return self.job_seconds_of(tenant_id) or self.settings.job_seconds_max
 
     @property
     def claim_rules(self) -> ClaimRules:

@@ -14,6 +14,7 @@ from app.administration.handlers.tenants import (
     get_tenant,
     list_tenants,
 )
+from app.administration.handlers.usage import USAGE_HANDLERS
 from app.catalog.handlers import (
     change_dataset,
     create_dataset,
@@ -164,6 +165,7 @@ ROUTES: Final = (
     check_export_file,
     get_identity,
     *KEY_HANDLERS,
+    *USAGE_HANDLERS,
     create_tenant,
     list_tenants,
     get_tenant,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from app import core
 from app.changes.handlers.head_polls import head_polls
@@ -107,6 +107,20 @@ def access_of(platform: Platform) -> Mapping[str, AccessOf]:
         "export": lambda tenant_id, export_id: exports_of.get(tenant_id, export_id).definition.access,
         # A transaction writes: what its jobs report may be of any row.
         "transaction": lambda *_: None,
+    }
+
+
+def quota_use(platform: Platform) -> Mapping[str, Callable[[str], int]]:
+    """What a tenant has, by the name of the quota that limits it."""
+    stores = platform.stores
+    return {
+        "datasets": stores.catalog.count,
+        "views": views.count(platform),
+        "consumers": core.consumer_store(platform).count,
+        "webhooks": webhooks.count(platform),
+        "exports": exports.count(platform),
+        "queued_jobs": stores.jobs.count_queued,
+        "running_jobs": stores.jobs.count_running,
     }
 
 

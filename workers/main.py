@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,9 +31,12 @@ from app.messaging.announcements import Announcements
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
 from app.platform import Platform, row_limits
-from app.retention.compose import end_tenants, reaper, retain
+from app.retention.compose import end_tenants, reaper, retain, sample_usage
+from app.retention.service.usage import SAMPLE_SECONDS
 from app.runtime.loops import Loop, Loops
 from app.settings import Settings, SettingsError
+from app.tenants.repository.quotas import QuotaStore
+from app.tenants.service import QUOTA_SECONDS, KnownQuotas
 from workers.engine.scratch import remove_abandoned, scratch_folder
 from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
@@ -99,14 +103,16 @@ def _serve(
         OutboxStore(database),
         OutboxSender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
     )
-    platform = Platform.on(settings, stores, relay.wake)
+    quotas = KnownQuotas(QuotaStore(database).of_workers)
+    platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
     worker = WorkerContext(platform=platform, engine=engine, id=worker_id)
-    writes, derived = _write_runners(worker, stopping)
+    writes, derived = _write_runners(worker, quotas.weight, stopping)
     tasks = Runner(
         run_tasks(worker),
         name="tasks",
         threads=settings.task_threads,
         per_dataset_max=settings.task_threads,
+        weight=quotas.weight,
         stopping=stopping,
     )
     followers = FollowerStore(database)
@@ -119,9 +125,10 @@ def _serve(
         name="follow",
         threads=settings.follow_threads,
         per_dataset_max=settings.follow_threads,
+        weight=quotas.weight,
         stopping=stopping,
     )
-    policy_runner, policy_poller = _maintenance(worker, stopping)
+    policy_runner, policy_poller = _maintenance(worker, quotas.weight, stopping)
     runners = (writes, derived, tasks, follow, policy_runner)
     poller = Poller(
         [
@@ -136,6 +143,7 @@ def _serve(
     polling = settings.poll_seconds
     loops.add(Loop("poller", poller.run, every_seconds=polling))
     loops.add(Loop("relay", relay.run, every_seconds=polling, woken=relay.woken))
+    loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
     loops.add(Loop("dead workers", partial(_end_claims_of_others, dead, settings), every_seconds=polling))
     _add_housekeeping(loops, platform)
     if settings.table_services:
@@ -154,7 +162,9 @@ def _serve(
         dead.stopped(worker_id)
 
 
-def _write_runners(worker: WorkerContext, stopping: threading.Event) -> tuple[Runner, Runner]:
+def _write_runners(
+    worker: WorkerContext, weight: Callable[[str], float], stopping: threading.Event
+) -> tuple[Runner, Runner]:
     """The runners of writes whose rows were sent, and of those whose rows are made by long Spark jobs.
 
     All are notified to the first. Each hands a dataset over to the other when a write of the other is next in it.
@@ -169,6 +179,7 @@ def _write_runners(worker: WorkerContext, stopping: threading.Event) -> tuple[Ru
         name="derived",
         threads=settings.derived_threads,
         per_dataset_max=settings.dataset_writers_max,
+        weight=weight,
         stopping=stopping,
     )
     plain = Runner(
@@ -176,12 +187,15 @@ def _write_runners(worker: WorkerContext, stopping: threading.Event) -> tuple[Ru
         name="writes",
         threads=settings.worker_threads,
         per_dataset_max=settings.dataset_writers_max,
+        weight=weight,
         stopping=stopping,
     )
     return plain, derived
 
 
-def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runner, Poller]:
+def _maintenance(
+    worker: WorkerContext, weight: Callable[[str], float], stopping: threading.Event
+) -> tuple[Runner, Poller]:
     """The runner and the poller of table services."""
     # Separate connections until the process ends: they take none from writes, and have a name of their own.
     settings = worker.platform.settings
@@ -195,19 +209,21 @@ def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runn
         name="keep",
         threads=_MAINTENANCE_THREADS,
         per_dataset_max=1,
+        weight=weight,
         stopping=stopping,
     )
     return policy_runner, Poller([PollSource(find=tables.due, runner=policy_runner)])
 
 
 def _add_housekeeping(loops: Loops, platform: Platform) -> None:
-    """Adds the loops that delete data that are no longer needed."""
+    """Adds the loops that delete data that are no longer needed, or sum up what is stored."""
     settings = platform.settings
     reap, retention = settings.reap_seconds, settings.retention_seconds
     loops.add(Loop("reaper", reaper(platform).run, every_seconds=reap, delayed=True))
     loops.add(Loop("retention", retain(platform).run, every_seconds=retention, delayed=True))
     ending = end_tenants(platform).run
     loops.add(Loop("deleted tenants", ending, every_seconds=settings.poll_seconds, delayed=True))
+    loops.add(Loop("stored bytes", sample_usage(platform).run, every_seconds=SAMPLE_SECONDS, delayed=True))
 
 
 def _end_claims_of_others(dead: DeadWorkers, settings: Settings) -> None:

@@ -4,6 +4,7 @@
 - handlers/tenants.py: for operators (scope `operate`)
 - handlers/keys.py: the keys of the own tenant (scope `manage`), and, for operators, those of any tenant
 - handlers/identity.py: `/me`, what a key is and may do
+- handlers/usage.py: quotas, and what tenants have used by day
 - schemas.py: the JSON of tenants, keys and the identity
 
 The tables and repositories are those of `app.tenants`. Changes use a login of their own

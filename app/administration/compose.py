@@ -1,26 +1,40 @@
-"""Composes the use cases of tenants and keys."""
+"""Composes the use cases of tenants, keys, quotas and usage."""
 
 from __future__ import annotations
 
-from app.administration.service import Administration, AuditReader, Identities
+from collections.abc import Callable, Mapping
+
+from app.administration.service import Administration, AuditReader, Identities, ReadUsage
 from app.audit.repository.audit import AuditStore
 from app.audit.service import ReadAudit
 from app.db.session import Database
+from app.platform import Platform
 from app.tenants.repository.administration import AdministrationStore
 from app.tenants.repository.credentials import CredentialStore
+from app.tenants.repository.quotas import QuotaStore
+from app.tenants.repository.usage import UsageStore
 
 
 def dependencies(
-    keys: CredentialStore, administration: Database | None, audit: AuditStore
+    keys: CredentialStore,
+    administration: Database | None,
+    audit: AuditStore,
+    platform: Platform,
+    counts: Mapping[str, Callable[[str], int]],
 ) -> dict[str, object]:
     """The use cases of the feature, by the names that handlers use.
 
-    `administration`: with the administration's login; None if the deployment has none.
+    `administration`: with the administration's login; None if the deployment has none. `counts`: what a tenant has,
+    by the name of its quota.
     """
     store = None if administration is None else AdministrationStore(administration)
     use_cases = Administration(store=store)
+    usage = ReadUsage(
+        usage=UsageStore(platform.database), metered=QuotaStore(platform.database).metered, counts=counts
+    )
     return {
         "administration": use_cases,
         "identities": Identities(keys=keys),
         "audit_reader": AuditReader(audit=ReadAudit(store=audit), administration=use_cases),
+        "usage": usage,
     }

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from litestar.params import PathParameter
 
+from app.administration.service import QuotaUse
 from app.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter
 from app.http.parameters.page_options import PageOptions
+from app.paging import Page
+from app.tenants.quotas import NO_QUOTAS, Quotas, RequestRate
+from app.tenants.usage import Usage, UsageFilter, UsageOf
 from app.tenants.values import (
     GRANTS_MAX,
     ApiKey,
@@ -19,6 +23,7 @@ from app.tenants.values import (
     NewKey,
     Principal,
     Tenant,
+    TenantChange,
     TenantDeletion,
     TenantState,
 )
@@ -70,15 +75,19 @@ class CreateTenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     name: Annotated[_Name, msgspec.Meta(examples=["acme"])]
     """Its name, which no other tenant has: letters, digits, `.`, `_` and `-`."""
+    quotas: Quotas = NO_QUOTAS
+    """Its limits. By default it has none."""
 
 
 class UpdateTenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change of a tenant."""
 
-    state: TenantState
+    state: TenantState | msgspec.UnsetType = msgspec.UNSET
     """`suspended`: it can read, but not write. `active`: it can write again."""
     reason: _Text | None = None
     """Why it is suspended: its requests that write are refused with this text."""
+    quotas: Quotas | msgspec.UnsetType = msgspec.UNSET
+    """The limits to change. Those that are absent keep their value; null removes one."""
 
 
 class TenantResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,8 +99,8 @@ class TenantResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Its name."""
     state: TenantState
     """Whether it may write."""
-    quotas: dict[str, Any]
-    """Its quotas. None are enforced yet."""
+    quotas: Quotas
+    """Its limits."""
     suspended_reason: str | None
     """Why it is suspended; null unless it is."""
     suspended_at: datetime | None
@@ -155,6 +164,73 @@ class TenantPage(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the next page; null on the last one."""
 
 
+class QuotaUseResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A quota of a tenant."""
+
+    quota: Annotated[str, msgspec.Meta(examples=["datasets"])]
+    """Its name."""
+    limit: int | float | None
+    """The limit; null for none."""
+    used: int | None
+    """What is used now; null for a quota of which nothing is counted."""
+
+
+class QuotaUses(msgspec.Struct, frozen=True, kw_only=True):
+    """The quotas of a tenant, with what it uses now."""
+
+    items: list[QuotaUseResponse]
+    """All quotas, those without a limit included."""
+
+
+class UsageOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of lists of usage."""
+
+    first_day: date | None = msgspec.field(default=None, name="from")
+    """The first day."""
+    last_day: date | None = msgspec.field(default=None, name="to")
+    """The last day, included."""
+    by: UsageOf = UsageOf.TENANT
+    """What each item is about: a day of the tenant, of a dataset or of a key."""
+
+    def wanted(self) -> UsageFilter:
+        """The usage that the options select."""
+        return UsageFilter(of=self.by, first_day=self.first_day, last_day=self.last_day)
+
+
+class UsageResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used on a day, in UTC. A dataset has no requests, and a key has nothing but them: null."""
+
+    day: date
+    """The day."""
+    dataset_id: str | None
+    """The dataset, where usage is listed by dataset."""
+    key_id: str | None
+    """The key, where usage is listed by key."""
+    rows_written: int | None
+    """The rows that writes inserted, updated or deleted."""
+    bytes_written: int | None
+    """The bytes of the files that writes added."""
+    changes: int | None
+    """The changes in feeds."""
+    job_seconds: float | None
+    """How long jobs ran, from the start to the end. Jobs that share a commit count once."""
+    stored_bytes: int | None
+    """The most bytes that files had in a sample of the day."""
+    requests: int | None
+    """The requests."""
+    egress_bytes: int | None
+    """The bytes of the bodies of responses."""
+
+
+class UsagePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Usage by day."""
+
+    items: list[UsageResponse]
+    """The days of this page on which anything was used."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
 class CreateKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An API key to make."""
 
@@ -166,6 +242,8 @@ class CreateKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The datasets that it reaches; absent for all of the tenant. Others do not exist for it."""
     expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     """When it expires; absent for never."""
+    requests_per_second: RequestRate | None = None
+    """How many requests per second it may send, beside the quota of the tenant; absent for no limit of its own."""
 
 
 class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +263,8 @@ class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the key, or of the subject of the token, that made it; null for the first of an installation."""
     expires_at: datetime | None
     """When it expires; null for never."""
+    requests_per_second: int | None
+    """How many requests per second it may send; null for no limit of its own."""
     revoked_at: datetime | None
     """When it was revoked; null if it was not."""
     last_used_at: datetime | None
@@ -305,6 +385,41 @@ def tenant_with_deletion(tenant: Tenant, deletion: TenantDeletion | None) -> Ten
     return TenantWithDeletion(**msgspec.structs.asdict(tenant), deletion=report)
 
 
+def quota_uses(found: list[QuotaUse]) -> QuotaUses:
+    """The response for the quotas of a tenant."""
+    return QuotaUses(items=[QuotaUseResponse(**msgspec.structs.asdict(each)) for each in found])
+
+
+def usage_page(page: Page, of: UsageOf) -> UsagePage:
+    """The response for a page of usage."""
+    return UsagePage(items=[_usage(each, of) for each in page.items], next_page_token=page.next_token)
+
+
+def _usage(usage: Usage, of: UsageOf) -> UsageResponse:
+    written, requested = of is not UsageOf.KEY, of is not UsageOf.DATASET
+    return UsageResponse(
+        day=usage.day,
+        dataset_id=usage.id if of is UsageOf.DATASET else None,
+        key_id=usage.id if of is UsageOf.KEY else None,
+        rows_written=usage.rows_written if written else None,
+        bytes_written=usage.bytes_written if written else None,
+        changes=usage.changes if written else None,
+        job_seconds=usage.job_milliseconds / 1000 if written else None,
+        stored_bytes=usage.stored_bytes if written else None,
+        requests=usage.requests if requested else None,
+        egress_bytes=usage.egress_bytes if requested else None,
+    )
+
+
+def tenant_change(data: UpdateTenant) -> TenantChange:
+    """The change that a request describes."""
+    return TenantChange(
+        state=None if isinstance(data.state, msgspec.UnsetType) else data.state,
+        reason=data.reason,
+        quotas=NO_QUOTAS if isinstance(data.quotas, msgspec.UnsetType) else data.quotas,
+    )
+
+
 def created_tenant(tenant: Tenant, made: MadeKey) -> CreatedTenant:
     """The response for a new tenant."""
     return CreatedTenant(**msgspec.structs.asdict(tenant), api_key=made.api_key)
@@ -342,6 +457,7 @@ def new_key(data: CreateKey, principal: Principal) -> NewKey:
         scopes=frozenset(data.scopes),
         grants=None if data.grants is None else tuple(data.grants),
         expires_at=data.expires_at,
+        requests_per_second=data.requests_per_second,
         created_by=principal.actor,
     )
 

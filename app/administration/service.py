@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import msgspec
 from msgspec import structs
 
 from app.audit.service import ReadAudit
@@ -13,8 +15,11 @@ from app.format.errors import FieldError, Forbidden, InvalidFilter, InvalidReque
 from app.format.identifiers import is_uuid
 from app.paging import Page
 from app.sql.conditions.parse import check_syntax
+from app.tenants.quotas import Quotas
 from app.tenants.repository.administration import AdministrationStore
 from app.tenants.repository.credentials import CredentialStore
+from app.tenants.repository.usage import UsageStore
+from app.tenants.usage import UsageFilter
 from app.tenants.values import (
     FIRST_KEY_SCOPES,
     AdministrationUnavailable,
@@ -24,8 +29,8 @@ from app.tenants.values import (
     NewKey,
     Principal,
     Tenant,
+    TenantChange,
     TenantDeletion,
-    TenantState,
 )
 
 _SETTING = "HEADWATER_ADMIN_DATABASE_URL"
@@ -42,19 +47,56 @@ class Identities:
         return self.keys.identity(principal)
 
 
+class QuotaUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A quota by its name. `limit`: None for no limit. `used`: None for one that limits nothing that is counted."""
+
+    quota: str
+    limit: int | float | None
+    used: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadUsage:
+    """What tenants use.
+
+    `metered` and `counts`: what a tenant has of what is metered and of what exists, by the names of the quotas.
+    """
+
+    usage: UsageStore
+    metered: Callable[[str], Mapping[str, int]]
+    counts: Mapping[str, Callable[[str], int]]
+
+    def page(self, tenant_id: str, wanted: UsageFilter, *, page_size: int, page_token: str | None) -> Page:
+        """Usage items by day. Raises InvalidRequest."""
+        first, last = wanted.first_day, wanted.last_day
+        if first is not None and last is not None and first > last:
+            detail = "expected a day that is not before `from`"
+            raise InvalidRequest(f"/to: {detail}", [FieldError(pointer="/to", detail=detail)])
+        return self.usage.page(tenant_id, wanted, page_size=page_size, page_token=page_token)
+
+    def quotas(self, tenant: Tenant) -> list[QuotaUse]:
+        """All quotas, with what the tenant uses now."""
+        used = dict(self.metered(tenant.id))
+        used |= {name: count(tenant.id) for name, count in self.counts.items()}
+        return [
+            QuotaUse(quota=name, limit=tenant.quotas.limit(name), used=used.get(name))
+            for name in Quotas.__struct_fields__
+        ]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Administration:
     """The tenants of the installation and their keys. Everything raises AdministrationUnavailable without a store."""
 
     store: AdministrationStore | None
 
-    def create_tenant(self, principal: Principal, name: str) -> tuple[Tenant, MadeKey]:
+    def create_tenant(self, principal: Principal, name: str, quotas: Quotas) -> tuple[Tenant, MadeKey]:
         """A tenant and its first key, with FIRST_KEY_SCOPES. Raises InvalidRequest, TenantExists."""
         if is_uuid(name):
             detail = "expected a name that does not have the form of an id"
             raise InvalidRequest(f"/name: {detail}", [FieldError(pointer="/name", detail=detail)])
         first = NewKey(name="first", scopes=FIRST_KEY_SCOPES, created_by=principal.actor)
-        return self._store().add_tenant_with_key(name, first)
+        return self._store().add_tenant_with_key(name, first, quotas)
 
     def tenant(self, reference: str) -> Tenant:
         """`reference` is an id or a name. Raises NotFound."""
@@ -64,9 +106,9 @@ class Administration:
         """Tenant items by name."""
         return self._store().tenants(page_size=page_size, page_token=page_token)
 
-    def set_state(self, reference: str, state: TenantState, reason: str | None) -> Tenant:
-        """Suspends a tenant or lets it write again, at once. Raises NotFound, TenantDeleted."""
-        return self._store().set_state(reference, state, reason)
+    def change_tenant(self, reference: str, change: TenantChange) -> Tenant:
+        """Suspends a tenant, lets it write again, or changes its quotas, at once. Raises NotFound, TenantDeleted."""
+        return self._store().change(reference, change)
 
     def deletion(self, tenant: Tenant) -> TenantDeletion | None:
         """The deletion of a tenant, if one was requested."""

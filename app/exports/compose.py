@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from app.consumers.followers import ConsumerKind, Follower
 from app.exports.repository.exports import ExportStore
 from app.exports.service.exports import ManageExports
@@ -15,6 +17,11 @@ from app.platform import Platform
 def manage_exports(platform: Platform) -> ManageExports:
     """Exports in the API."""
     return ManageExports(exports=ExportStore(platform.database), storage=platform.storage, wake=platform.wake)
+
+
+def count(platform: Platform) -> Callable[[str], int]:
+    """How many exports of a tenant, by its id, count against its quota."""
+    return ExportStore(platform.database).count
 
 
 def dependencies(platform: Platform) -> dict[str, object]:

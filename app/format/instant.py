@@ -21,6 +21,10 @@ class Action(str, Enum):
     RESTORE = "restore"
 
 
+WRITE_ACTIONS = (Action.COMMIT, Action.ROLLBACK, Action.RESTORE)
+"""What jobs do that change rows."""
+
+
 class InstantState(str, Enum):
     """The state of an instant. Only COMPLETED is ever visible to readers."""
 

@@ -8,6 +8,8 @@ from typing import Final
 from litestar.response import Stream
 
 EVENT_STREAM: Final = "text/event-stream"
+STREAM: Final = "stream"
+"""Handler option: the response is an event stream, which counts against the quota `streams`."""
 # A comment: clients ignore it, and proxies see that the connection is in use.
 HEARTBEAT: Final = b": still here\n\n"
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from litestar.types import ASGIApp, Message, Receive, Send
 
 from app.format.identifiers import new_id
 from app.http.audited import AuditedRequests
+from app.http.limits import RATE_FIELDS
 from app.http.problems import REQUEST_ID
+from app.tenants.values import Principal
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
 _HEADER: Final = b"x-request-id"
@@ -33,8 +36,11 @@ _TLS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 _log = logging.getLogger("headwater.access")
 
 
-def edge(app: ASGIApp, audited: AuditedRequests) -> ASGIApp:
-    """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged."""
+def edge(app: ASGIApp, audited: AuditedRequests, ended: Callable[[Principal, int], None]) -> ASGIApp:
+    """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged.
+
+    `ended`: called after each request with a principal, with the bytes of the body that was sent.
+    """
 
     async def serve(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -46,6 +52,8 @@ def edge(app: ASGIApp, audited: AuditedRequests) -> ASGIApp:
         finally:
             exchange.log()
             audited.ended(exchange.scope, exchange.status)
+            if (principal := exchange.scope.get("user")) is not None:
+                ended(principal, exchange.sent_bytes)
 
     return serve
 
@@ -67,7 +75,7 @@ class _Exchange:
         tls_only = (_TLS_ONLY,) if scope["scheme"] == "https" else ()
         self._security_headers = (*SECURITY_HEADERS, *tls_only)
         self.status = 0
-        self._sent_bytes = 0
+        self.sent_bytes = 0
         # HEAD is GET without the body, for every resource alike. A range is defined for GET only.
         method = "GET" if self._head_only else scope["method"]
         if self._head_only:
@@ -88,7 +96,8 @@ class _Exchange:
         if message["type"] == "http.response.start":
             await self._audited.responding(self.scope, message["status"])
             self.status = message["status"]
-            headers = [*message.get("headers", ()), (_HEADER, self._id)]
+            rates = self.scope["state"].get(RATE_FIELDS, ())
+            headers = [*message.get("headers", ()), (_HEADER, self._id), *rates]
             names = {name.lower() for name, _ in headers}
             headers += [header for header in self._security_headers if header[0] not in names]
             if self._unread:
@@ -102,7 +111,7 @@ class _Exchange:
         if message["type"] == "http.response.body":
             if self._head_only:
                 return
-            self._sent_bytes += len(message.get("body", b""))
+            self.sent_bytes += len(message.get("body", b""))
         await self._send(message)
 
     def log(self) -> None:
@@ -113,7 +122,7 @@ class _Exchange:
             self._method,
             self.scope["path"].encode("unicode_escape").decode("ascii"),
             self.status,
-            self._sent_bytes,
+            self.sent_bytes,
             milliseconds,
             self._id.decode(),
         )

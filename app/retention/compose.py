@@ -15,12 +15,15 @@ from app.retention.repository.expired_jobs import ExpiredJobStore
 from app.retention.repository.feed import RetentionStore
 from app.retention.repository.history import HistoryStore
 from app.retention.repository.references import ReferenceStore
+from app.retention.repository.stored_bytes import StoredBytesStore
 from app.retention.service.end_tenants import EndTenants
 from app.retention.service.expired_rows import ExpireRows
 from app.retention.service.feed import Retain
 from app.retention.service.history_reconciler import HistoryReconciler
 from app.retention.service.reaper import Reap
 from app.retention.service.run_clean import RunClean
+from app.retention.service.usage import SampleUsage
+from app.tenants.repository.usage import UsageStore
 from app.timeline.files import TimelineFileStore
 from app.timeline.repository.archives import TimelineArchiveStore
 
@@ -67,6 +70,11 @@ def end_tenants(platform: Platform) -> EndTenants:
         lease_seconds=settings.lease_seconds,
         grace_seconds=settings.orphan_grace_seconds,
     )
+
+
+def sample_usage(platform: Platform) -> SampleUsage:
+    """Sums up what tenants store."""
+    return SampleUsage(stored=StoredBytesStore(platform.database), usage=UsageStore(platform.database))
 
 
 def tasks(platform: Platform) -> dict[JobKind, TaskHandler]:

@@ -1,17 +1,23 @@
-"""Keeps what a process knows of credentials current, records when keys were used, and finishes deletions of tenants."""
+"""What a process knows of tenants and keys: keeps it current, records when and how much keys were used, and finishes
+deletions of tenants.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from app.format.errors import HeadwaterError
+from app.tenants.quotas import NO_QUOTAS, Quotas
 from app.tenants.repository.credentials import CredentialStore
+from app.tenants.repository.usage import UsageStore
+from app.tenants.usage import KeyUsage
 
 _log = logging.getLogger(__name__)
 
@@ -19,6 +25,10 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS: Final = 0.25
 FOLLOW_SECONDS: Final = 1.0
 """The pause before a lost connection is opened again."""
+USAGE_SECONDS: Final = 5.0
+"""How often the usage of keys is recorded."""
+QUOTA_SECONDS: Final = 5.0
+"""How often the quotas of tenants are read by a worker."""
 
 
 class CredentialCache(Protocol):
@@ -119,3 +129,61 @@ class RecordUses:
             except HeadwaterError as error:
                 _log.warning("the last use of keys is not recorded: %s", error)
                 return
+
+
+class CountedUsage(Protocol):
+    """The usage of keys, as a process has counted it."""
+
+    def take(self) -> Sequence[KeyUsage]:
+        """What was counted since the last call."""
+        ...
+
+    def put_back(self, used: Sequence[KeyUsage]) -> None:
+        """What could not be recorded."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordUsage:
+    """Records what keys have used."""
+
+    counted: CountedUsage
+    store: UsageStore
+
+    def record(self) -> None:
+        """Records what was counted since the last call. What cannot be recorded is tried again later."""
+        by_tenant: dict[str, list[KeyUsage]] = defaultdict(list)
+        for each in self.counted.take():
+            by_tenant[each.tenant_id].append(each)
+        for tenant_id, used in by_tenant.items():
+            try:
+                self.store.add(tenant_id, used)
+            except HeadwaterError as error:
+                _log.warning("the usage of keys is recorded later: %s", error)
+                self.counted.put_back(used)
+
+
+class KnownQuotas:
+    """The quotas that workers apply, as they were read last. Safe to use from any thread; never waits."""
+
+    def __init__(self, read: Callable[[], Mapping[str, Quotas]]) -> None:
+        """`read` returns the quotas of the tenants that have some of these, by id."""
+        self._read = read
+        self._known: Mapping[str, Quotas] = {}
+
+    def refresh(self) -> None:
+        """Reads them again. Raises Unavailable; then those that were read before apply."""
+        self._known = self._read()
+
+    def weight(self, tenant_id: str) -> float:
+        """The share of the tenant in scheduling, relative to others."""
+        weight = self._of(tenant_id).weight
+        return float(weight) if isinstance(weight, int | float) else 1.0
+
+    def job_seconds(self, tenant_id: str) -> float | None:
+        """The time limit of a job of the tenant; None for that of the installation."""
+        seconds = self._of(tenant_id).job_seconds
+        return float(seconds) if isinstance(seconds, int | float) else None
+
+    def _of(self, tenant_id: str) -> Quotas:
+        return self._known.get(tenant_id, NO_QUOTAS)

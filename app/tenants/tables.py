@@ -1,4 +1,4 @@
-"""The tables of tenants, API keys and the subjects of tokens.
+"""The tables of tenants, API keys, the subjects of tokens and usage.
 
 Every row belongs to a tenant: `tenant_id` is the first column of every key, and its default is the tenant of the
 transaction, so that no statement names it; row level security (see the migrations) hides all others. Two keys are
@@ -12,6 +12,8 @@ from typing import Any, Final
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    Date,
+    Integer,
     LargeBinary,
     PrimaryKeyConstraint,
     Table,
@@ -85,6 +87,7 @@ api_keys: Final = Table(
     timestamp_column("last_used_at", nullable=True),
     # The key that made it; null for the first of an installation.
     id_column("created_by", nullable=True),
+    Column("requests_per_second", Integer),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("digest"),
     CheckConstraint("octet_length(digest) = 32", name="digest"),
@@ -101,5 +104,45 @@ token_subjects: Final = Table(
     text_column("subject"),
     timestamp_column("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "id"),
+    of_tenant(),
+)
+
+# A row for each dataset, so that commits of different datasets do not wait for each other.
+usage_days: Final = Table(
+    "usage_days",
+    metadata,
+    tenant_column(),
+    Column("day", Date, nullable=False),
+    id_column("dataset_id"),
+    integer_column("rows_written", default=0),
+    integer_column("bytes_written", default=0),
+    integer_column("changes", default=0),
+    integer_column("job_milliseconds", default=0),
+    # The largest sample of the day.
+    integer_column("stored_bytes", default=0),
+    PrimaryKeyConstraint("tenant_id", "day", "dataset_id"),
+    of_tenant(),
+)
+
+key_usage_days: Final = Table(
+    "key_usage_days",
+    metadata,
+    tenant_column(),
+    Column("day", Date, nullable=False),
+    id_column("key_id"),
+    integer_column("requests", default=0),
+    integer_column("egress_bytes", default=0),
+    PrimaryKeyConstraint("tenant_id", "day", "key_id"),
+    of_tenant(),
+)
+
+# The latest sample of a tenant's files.
+storage_samples: Final = Table(
+    "storage_samples",
+    metadata,
+    tenant_column(),
+    integer_column("stored_bytes", default=0),
+    timestamp_column("sampled_at", default=True),
+    PrimaryKeyConstraint("tenant_id"),
     of_tenant(),
 )

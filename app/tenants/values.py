@@ -7,7 +7,7 @@ import re
 import secrets
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
@@ -16,6 +16,7 @@ from app.format.errors import HeadwaterError, RestrictedGrant
 from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
 from app.sql.conditions.language import TEXT_CHARACTERS_MAX as CONDITION_CHARACTERS_MAX
 from app.sql.conditions.row_access import EVERYTHING, RowAccess, combined
+from app.tenants.quotas import NO_QUOTAS, Quotas
 
 DEFAULT_TENANT_ID: Final = "00000000-0000-7000-8000-000000000001"
 """The id of the first tenant, the same in every installation."""
@@ -138,7 +139,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     `key_name`: the name of the key, or the subject.
     `grants`: the datasets that it reaches; None for all of the tenant. `suspended`: why the tenant may not write; None
     if it may. `valid_seconds`: for how long it holds without another check; None if only a change of the key or of
-    the tenant ends that.
+    the tenant ends that. `quotas`: those of the tenant. `requests_per_second`: what the key itself may send; None for
+    no limit of its own.
     """
 
     tenant_id: str
@@ -149,6 +151,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     grants: tuple[Grant, ...] | None = None
     suspended: str | None = None
     valid_seconds: float | None = None
+    quotas: Quotas = NO_QUOTAS
+    requests_per_second: int | None = None
 
     def scopes_on(self, dataset: str) -> frozenset[KeyScope]:
         """What it may do with the dataset of this name; nothing if the dataset is not granted."""
@@ -209,10 +213,18 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     state: TenantState
-    quotas: dict[str, Any]
+    quotas: Quotas
     suspended_reason: str | None
     suspended_at: datetime | None
     created_at: datetime
+
+
+class TenantChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a tenant. `state`: None leaves it. `reason`: of a suspension. `quotas`: merged member by member."""
+
+    state: TenantState | None = None
+    reason: str | None = None
+    quotas: Quotas = NO_QUOTAS
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,6 +234,7 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[KeyScope]
     grants: tuple[Grant, ...] | None = None
     expires_at: datetime | None = None
+    requests_per_second: int | None = None
     created_by: str | None = None
 
 
@@ -236,6 +249,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     created_by: str | None
     expires_at: datetime | None
+    requests_per_second: int | None
     revoked_at: datetime | None
     last_used_at: datetime | None
 

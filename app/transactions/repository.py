@@ -32,7 +32,7 @@ class TransactionStore:
         """Queues its jobs in one transaction of the database, all or none.
 
         A key that is known returns its transaction, unless that failed for a reason of the service's own. Raises
-        IdempotencyMismatch, NotFound (a dataset is gone).
+        IdempotencyMismatch, NotFound (a dataset is gone), QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             return _accept(connection, new)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from app.consumers.followers import ConsumerKind, Follower
 from app.jobs.values import JobKind
 from app.platform import Platform
@@ -17,6 +19,11 @@ def derived_views(platform: Platform) -> DerivedViews:
     return DerivedViews(
         catalog=platform.stores.catalog, views=ViewStore(platform.database), wake=platform.wake
     )
+
+
+def count(platform: Platform) -> Callable[[str], int]:
+    """How many views of a tenant, by its id, count against its quota."""
+    return ViewStore(platform.database).count
 
 
 def dependencies(platform: Platform) -> dict[str, object]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from app.consumers.followers import ConsumerKind, Follower
 from app.core import read_changes
 from app.outbound.addresses import Rules
@@ -24,6 +26,11 @@ def webhooks(platform: Platform) -> Webhooks:
         sender=_sender(platform.settings),
         wake=platform.wake,
     )
+
+
+def count(platform: Platform) -> Callable[[str], int]:
+    """How many webhooks of a tenant, by its id, count against its quota."""
+    return WebhookStore(platform.database).count
 
 
 def dependencies(platform: Platform) -> dict[str, object]:

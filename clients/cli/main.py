@@ -17,6 +17,7 @@ COMMANDS = {
     "init": ("clients.cli.init:init", "Migrate the database's schema; create the first tenant and key."),
     "audit": ("clients.cli.audit:audit", "Print who requested what."),
     "openapi": ("clients.cli.openapi:openapi", "Print the OpenAPI schema."),
+    "usage": ("clients.cli.usage:usage", "Print what a tenant has used, day by day."),
     "models": ("clients.cli.models:models", "Write the values of the Python client."),
 }
 GROUPS = {
@@ -29,6 +30,7 @@ GROUPS = {
             "suspend": "clients.cli.tenants:suspend",
             "resume": "clients.cli.tenants:resume",
             "delete": "clients.cli.tenants:delete",
+            "quotas": "clients.cli.usage:quotas",
         },
     ),
     "keys": (

@@ -24,7 +24,7 @@ OPERATIONS = {
     for method, operation in methods.items()
     if operation.get("security") != []
 }
-ADMINISTRATION = ("/tenants", "/keys", "/audit")
+ADMINISTRATION = ("/tenants", "/keys", "/usage", "/audit")
 OF_DATA = {
     name: each
     for name, each in OPERATIONS.items()

@@ -61,7 +61,10 @@ def test_operator_makes_a_tenant_whose_first_key_works(operator, new_tenant):
         assert found == {name: fact for name, fact in tenant.items() if name != "api_key"}
     problem(operator.post("/tenants", json={"name": tenant["name"]}), 409, "tenant-exists")
     problem(operator.post("/tenants", json={"name": new_id()}), 400, "invalid-request")
-    problem(operator.post("/tenants", json={"name": "x", "quotas": {}}), 400, "invalid-request")
+    refused = problem(
+        operator.post("/tenants", json={"name": "x", "quotas": {"dataset": 1}}), 400, "invalid-request"
+    )
+    assert "did you mean 'datasets'?" in refused["detail"]
     problem(operator.get("/datasets"), 403, "forbidden")
 
 

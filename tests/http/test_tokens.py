@@ -16,7 +16,7 @@ import pytest
 
 from app.format.identifiers import new_id
 from app.runtime.valkey import EmbeddedValkey
-from app.tenants.values import TenantState
+from app.tenants.values import TenantChange, TenantState
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.issuer import LocalIssuer, private_key, running_issuer, signed
 from tests.support.postgres import TestServer
@@ -155,10 +155,10 @@ def test_token_expires_and_its_tenant_is_suspended_at_once(
     orders = token.post("/datasets", json=ORDERS).headers["location"]
     write = upsert({"id": 1})
     assert token.post(f"{orders}/writes", json=write).status_code == 202
-    world.service.tenants.set_state(world.tenant_id, TenantState.SUSPENDED, "unpaid")
+    world.service.tenants.change(world.tenant_id, TenantChange(state=TenantState.SUSPENDED, reason="unpaid"))
     until(lambda: token.post(f"{orders}/writes", json=write).status_code == 403)
     problem(token.post(f"{orders}/writes", json=write), 403, "tenant-suspended")
-    world.service.tenants.set_state(world.tenant_id, TenantState.ACTIVE, None)
+    world.service.tenants.change(world.tenant_id, TenantChange(state=TenantState.ACTIVE))
     until(lambda: token.post(f"{orders}/writes", json=write).status_code == 202)
     # The leeway is 30 seconds.
     brief = client(world.token(exp=int(time.time()) - 26))

@@ -69,9 +69,39 @@ JOB_GUARDS: Final = (
         ),
     ),
     Guard(
+        name="running jobs of a tenant are bounded",
+        module="app.jobs.repository.claim",
+        text="""\
+    if not may_run_another(connection, quotas):
+        return []
+""",
+        tests=("tests.tenants.repository.test_quotas::test_jobs_beyond_the_running_ones_wait",),
+    ),
+    Guard(
+        name="queued jobs of a tenant are bounded",
+        module="app.jobs.repository.accept",
+        text="""\
+    check_job_quotas(connection, quotas, new)
+""",
+        tests=(
+            "tests.tenants.repository.test_quotas::test_queue_takes_the_jobs_of_the_quota_and_replays_beyond_it",
+        ),
+    ),
+    Guard(
+        name="creators of a limited tenant are counted one after another",
+        module="app.tenants.repository.quotas",
+        text="""\
+    lock_quota(connection, name)
+    count =""",
+        without="    count =",
+        tests=(
+            "tests.tenants.repository.test_quotas::test_concurrent_creators_of_datasets_never_exceed_the_quota",
+        ),
+    ),
+    Guard(
         name="groups of a dataset are bounded",
         module="app.jobs.repository.claim",
-        text="if _live_groups(connection, [dataset_id]) >= rules.dataset_writers_max:",
+        text="if groups >= rules.dataset_writers_max:",
         without="if False:",
         tests=("tests.jobs.repository.test_claims::test_groups_with_live_leases_are_bounded",),
     ),
@@ -114,7 +144,7 @@ JOB_GUARDS: Final = (
         name="a transaction waits for every group that runs",
         module="app.jobs.repository.claim",
         text="""\
-    if _live_groups(connection, dataset_ids):
+    if _live_groups_and_quotas(connection, dataset_ids)[0]:
         return []
 """,
         tests=(

@@ -64,6 +64,8 @@ _MORE = (
     "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
     "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
     "INSERT INTO partition_feeds (dataset_id) VALUES (:dataset)",
+    "INSERT INTO key_usage_days (day, key_id) VALUES (current_date, :new)",
+    "INSERT INTO storage_samples (stored_bytes) VALUES (1)",
     "INSERT INTO audit (id, operation, method, route, resources, members, outcome, status) "
     "VALUES (:new, 'read_rows', 'GET', '/', '{}', '{}', 'allowed', 200)",
     "INSERT INTO idempotency_keys (scope, key, request_hash, status, headers, body, expires_at) "

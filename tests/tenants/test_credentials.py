@@ -16,7 +16,7 @@ from app.http.credentials import Credentials
 from app.runtime.loops import Loop
 from app.tenants.repository.administration import CREDENTIALS_CHANNEL
 from app.tenants.service import FollowCredentials, RecordUses
-from app.tenants.values import KEYS_MAX, KeyScope, NewKey, Principal, TenantState, new_api_key
+from app.tenants.values import KEYS_MAX, KeyScope, NewKey, Principal, TenantChange, TenantState, new_api_key
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
 
@@ -80,9 +80,9 @@ def test_changes_take_effect_in_a_process_that_serves_from_its_cache(
     with process.listening():
         for key in (made, other):
             until(lambda key=key: process.cached(key.api_key))
-        stores.tenants.set_state(tenant_id, TenantState.SUSPENDED, "unpaid")
+        stores.tenants.change(tenant_id, TenantChange(state=TenantState.SUSPENDED, reason="unpaid"))
         until(lambda: getattr(process.principal(made.api_key), "suspended", None) == "unpaid")
-        stores.tenants.set_state(tenant_id, TenantState.ACTIVE, None)
+        stores.tenants.change(tenant_id, TenantChange(state=TenantState.ACTIVE))
         until(lambda: getattr(process.principal(made.api_key), "suspended", "") is None)
         stores.tenants.revoke_key(tenant_id, made.key_id)
         until(lambda: process.principal(made.api_key) is None)

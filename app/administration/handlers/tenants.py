@@ -18,12 +18,14 @@ from app.administration.schemas import (
     TenantWithDeletion,
     UpdateTenant,
     created_tenant,
+    tenant_change,
     tenant_response,
     tenant_with_deletion,
 )
 from app.administration.service import Administration
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.json_body import require_member
 from app.http.openapi.operation_docs import documented
 from app.http.response import Secret
 from app.http.threads import Threads
@@ -47,7 +49,7 @@ async def create_tenant(
     threads: Provided[Threads],
 ) -> Secret[CreatedTenant]:
     """Makes a tenant with its first key, which is in this response only."""
-    tenant, made = await threads.run(administration.create_tenant, principal, data.name)
+    tenant, made = await threads.run(administration.create_tenant, principal, data.name, data.quotas)
     return Secret(created_tenant(tenant, made), path=f"/tenants/{tenant.id}")
 
 
@@ -112,7 +114,7 @@ async def delete_tenant(
 @patch(
     "/tenants/{tenant:str}",
     operation_id="change_tenant",
-    summary="Suspend or resume a tenant",
+    summary="Change a tenant",
     tags=_TAGS,
     opt=_OPERATE | documented(problems=[409, 501]),
 )
@@ -122,8 +124,10 @@ async def change_tenant(
     administration: Provided[Administration],
     threads: Provided[Threads],
 ) -> TenantResponse:
-    """Suspends a tenant, so that its requests that write are refused, or lets it write again. Both take effect at once.
+    """Suspends a tenant, so that its requests that write are refused, lets it write again, or changes its quotas.
 
-    Reading goes on. Jobs that were accepted before run to their end.
+    All take effect at once. Reading goes on. Jobs that were accepted before run to their end. Of `quotas`, absent
+    members keep their value, and null removes a limit.
     """
-    return tenant_response(await threads.run(administration.set_state, tenant, data.state, data.reason))
+    require_member(data)
+    return tenant_response(await threads.run(administration.change_tenant, tenant, tenant_change(data)))

@@ -7,7 +7,13 @@ from typing import Final
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from app.catalog.repository.live_datasets import LiveDatasets, dataset_not_found, dataset_of, share_datasets
+from app.catalog.repository.live_datasets import (
+    COUNT,
+    LiveDatasets,
+    dataset_not_found,
+    dataset_of,
+    share_datasets,
+)
 from app.catalog.repository.participants import CatalogParticipants, DefinitionCommit
 from app.catalog.repository.schemas import change_definition, schemas_of
 from app.catalog.tables import datasets, heads, schema_versions, uploads
@@ -31,9 +37,14 @@ class CatalogStore:
         self.live: Final = LiveDatasets(participants.derivations)
 
     def create(self, tenant_id: str, dataset_id: str, definition: DatasetDefinition) -> Dataset:
-        """Raises DatasetExists if a live dataset has the name."""
+        """Raises DatasetExists if a live dataset has the name, QuotaExceeded."""
         with self._database.tenant(tenant_id) as connection:
             return self.live.insert(connection, dataset_id, definition)
+
+    def count(self, tenant_id: str) -> int:
+        """The datasets that count against the quota `datasets`."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(COUNT).scalar_one()
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
         """The dataset with this id or name. Raises NotFound."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.participants import Derivations
@@ -18,6 +18,10 @@ from app.db.any_of import any_of
 from app.format.dataset import DatasetDefinition
 from app.format.errors import NotFound
 from app.format.identifiers import is_uuid
+from app.tenants.repository.quotas import check_count
+
+COUNT: Final[Select[int]] = select(func.count()).where(datasets.c.deleted_at.is_(None))
+"""The datasets of the quota `datasets`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class LiveDatasets:
         )
 
     def insert(self, connection: Connection, dataset_id: str, definition: DatasetDefinition) -> Dataset:
-        """A new dataset at version 0. Raises DatasetExists if a live dataset has the name."""
+        """A new dataset at version 0. Raises DatasetExists if a live dataset has the name, QuotaExceeded."""
         new_dataset = (
             insert_unless(datasets)
             .values(id=dataset_id, name=definition.name, definition=definition)
@@ -63,6 +67,7 @@ class LiveDatasets:
         if connection.execute(new_dataset).one_or_none() is None:
             raise name_taken(definition.name)
         act_concerns(dataset=dataset_id)
+        check_count(connection, "datasets", COUNT)
         connection.execute(insert(heads).values(dataset_id=dataset_id))
         store_schema(connection, dataset_id, definition.schema)
         return self.find(connection, dataset_id)

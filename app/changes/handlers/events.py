@@ -31,7 +31,7 @@ from app.format.errors import (
 )
 from app.http.auth import needs
 from app.http.dependencies import Provided
-from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM_HEADERS
+from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, STREAM_HEADERS
 from app.http.openapi.operation_docs import TEXT, Answer, documented
 from app.http.parameters.query_parameters import natural
 from app.http.threads import Threads
@@ -62,7 +62,7 @@ class ChangeStream(Stream):
     operation_id="follow_changes",
     summary="Follow the feed",
     tags=["changes"],
-    opt=needs(KeyScope.READ, in_part=True) | documented(problems=[409, 410, 422]),
+    opt=needs(KeyScope.READ, in_part=True) | {STREAM: True} | documented(problems=[409, 410, 422]),
 )
 async def follow_changes(
     options: Provided[FeedOptions],

@@ -19,7 +19,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.live_datasets import share_datasets
-from app.catalog.tables import heads
+from app.catalog.tables import datasets, heads
 from app.changes.positions import FeedBounds, FeedStart, StartingPosition
 from app.changes.repository.changelog import lock_feed, offset_of
 from app.consumers.followers import ConsumerKind
@@ -41,8 +41,15 @@ from app.db.session import Database
 from app.db.times import lease_end
 from app.format.errors import LeaseLost, NotFound, PreconditionFailed, PreconditionRequired
 from app.paging import Page, PageTokens
+from app.tenants.repository.quotas import check_count
 from app.timeline.tables import commits
 
+_COUNT: Final[Select[int]] = (
+    select(func.count())
+    .select_from(consumers)
+    .join(datasets, datasets.c.id == consumers.c.dataset_id)
+    .where(datasets.c.deleted_at.is_(None), consumers.c.kind == ConsumerKind.READER.value)
+)
 _NO_LEASE: Final[dict[str, Any]] = {"member": None, "lease_until": None}
 
 
@@ -51,6 +58,11 @@ class ConsumerStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def count(self, tenant_id: str) -> int:
+        """The consumers that count against the quota `consumers`."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(_COUNT).scalar_one()
 
     def get(self, tenant_id: str, dataset_id: str, name: str) -> ConsumerStatus:
         """Raises NotFound."""
@@ -73,7 +85,8 @@ class ConsumerStore:
         """Makes or moves a reader's consumer; true if it was made.
 
         No change between its position and the head is cut meanwhile. Raises NotFound (dataset gone),
-        PreconditionFailed, PreconditionRequired, InvalidRequest, OffsetAhead, OffsetExpired, ConsumerLeased, LeaseLost.
+        PreconditionFailed, PreconditionRequired, InvalidRequest, OffsetAhead, OffsetExpired, ConsumerLeased, LeaseLost,
+        QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             # A cut reads the rows of consumers under their locks, so locking an existing row is enough.
@@ -232,7 +245,10 @@ def _insert(
         .on_conflict_do_nothing()
         .returning(consumers.c.name)
     )
-    return made.one_or_none() is not None
+    if made.one_or_none() is None:
+        return False
+    check_count(connection, "consumers", _COUNT)
+    return True
 
 
 def _update(connection: Connection, before: ConsumerStatus, change: ConsumerChange) -> None:

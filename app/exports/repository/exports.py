@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
-from sqlalchemy import Connection, delete, insert, select, update
+from typing import Final
 
+import msgspec
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
+
+from app.catalog.tables import datasets
 from app.changes.positions import FeedBounds, resolve_position
 from app.changes.repository.changelog import lock_feed, offset_of
 from app.consumers.followers import ConsumerKind
@@ -40,6 +43,14 @@ from app.jobs.repository.replays import replayed_job
 from app.jobs.tables import jobs
 from app.jobs.tasks import ExportTask
 from app.paging import Page
+from app.tenants.repository.quotas import check_count
+
+_COUNT: Final[Select[int]] = (
+    select(func.count())
+    .select_from(exports)
+    .join(datasets, datasets.c.id == exports.c.dataset_id)
+    .where(datasets.c.deleted_at.is_(None), exports.c.state != ExportState.ENDED.value)
+)
 
 
 class ExportStore:
@@ -52,7 +63,7 @@ class ExportStore:
         """One transaction: the export, its consumer, and the first run with its job.
 
         One with a schedule has no run before there is a change. Raises NotFound, InvalidRequest, OffsetAhead,
-        OffsetExpired.
+        OffsetExpired, QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             bounds = lock_feed(connection, new.dataset_id)
@@ -68,11 +79,17 @@ class ExportStore:
                     state=ExportState.ACTIVE.value,
                 )
             )
+            check_count(connection, "exports", _COUNT)
             _follow(connection, new.dataset_id, new.id, definition, since)
             first = NewRun(job_id=new.job_id, actor=new.actor)
             export = find_export(connection, new.id)
             next_run(connection, export, bounds.next_offset, first, also_empty=definition.schedule is None)
             return find_export(connection, new.id)
+
+    def count(self, tenant_id: str) -> int:
+        """The exports that count against the quota `exports`."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(_COUNT).scalar_one()
 
     def get(self, tenant_id: str, export_id: str) -> Export:
         """Raises NotFound."""
@@ -85,7 +102,7 @@ class ExportStore:
             return list_exports(connection, dataset_id, page_size=page_size, page_token=page_token)
 
     def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
-        """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired."""
+        """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired, QuotaExceeded."""
         with self._database.tenant(tenant_id) as connection:
             export, bounds = _lock(connection, export_id)
             if export.revision != change.revision:
@@ -109,6 +126,8 @@ class ExportStore:
                     revision=exports.c.revision + 1,
                 )
             )
+            if export.state is ExportState.ENDED:
+                check_count(connection, "exports", _COUNT)
             export = find_export(connection, export_id)
             if definition.schedule is None and _idle(export):
                 # Without a schedule it would keep the feed for ever, so it ends.

@@ -47,6 +47,7 @@ PROBLEM_NAMES: Final = {
     416: "RangeNotSatisfiable",
     422: "UnprocessableContent",
     428: "PreconditionRequired",
+    429: "TooManyRequests",
     500: "InternalError",
     501: "NotImplemented",
     503: "Unavailable",
@@ -240,7 +241,7 @@ def _problems(
     # Every operation refuses query parameters that it does not have.
     found = {400, 500, *documentation.problems}
     if not handler.opt.get(PUBLIC):
-        found |= {401, 403, 503}
+        found |= {401, 403, 429, 503}
     if documentation.answers is not None:
         return found
     names = {each["name"] for each in parameters}

@@ -12,7 +12,7 @@ from litestar.response import Stream
 from app.catalog.service import GrantedDatasets
 from app.http.auth import needs
 from app.http.dependencies import Provided
-from app.http.event_stream import EVENT_STREAM, HEARTBEAT, event_stream
+from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, event_stream
 from app.http.openapi.operation_docs import TEXT, documented
 from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.response import ApiResponse, encode_json
@@ -97,6 +97,7 @@ async def get_job(
     summary="Follow a job",
     tags=_TAGS,
     opt=needs(KeyScope.READ, in_part=True)
+    | {STREAM: True}
     | documented(description="Server-sent events `state`, each with the job.", content={EVENT_STREAM: TEXT}),
 )
 async def follow_job(

@@ -12,7 +12,8 @@ from app.catalog.repository.live_datasets import share_datasets
 from app.db.acts import act_concerns
 from app.format.errors import HeadwaterError, IdempotencyMismatch, NotFound
 from app.format.instant import InstantState, RowCounts
-from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
+from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_from
+from app.jobs.repository.metering import check_job_quotas
 from app.jobs.repository.outbox import post
 from app.jobs.repository.replays import key_row, replayed_job
 from app.jobs.repository.writer_batches import reserve_batches
@@ -29,10 +30,15 @@ from app.jobs.values import (
     is_exclusive,
     kind_of,
 )
+from app.tenants.quotas import quotas_of
+from app.tenants.repository.quotas import STORED_QUOTAS
 
 
 def accept_jobs(connection: Connection, new: Sequence[NewJob]) -> list[Accepted | HeadwaterError]:
-    """Inserts the jobs that are new; one outcome per job, in order."""
+    """Inserts the jobs that are new; one outcome per job, in order.
+
+    Raises QuotaExceeded if they go beyond a quota together: then the caller tries them one by one.
+    """
     live = share_datasets(connection, {each.dataset_id for each in new})
     batches = reserve_batches(connection, [each for each in new if each.dataset_id in live])
     reserved = _reserve(connection, [each for each in new if each.dataset_id in live])
@@ -102,14 +108,23 @@ def _replay(connection: Connection, new: NewJob, key: str) -> Accepted | Headwat
 def insert_jobs(
     connection: Connection, new: Sequence[NewJob], transaction_id: str | None = None
 ) -> dict[str, Job]:
-    """The jobs by id, queued in this order, with their instants and a message each to their datasets' workers."""
+    """The jobs by id, queued in this order, with their instants and a message each to their datasets' workers.
+
+    Raises QuotaExceeded for jobs that were requested.
+    """
     if not new:
         return {}
     act_concerns(job=new[0].id)
     values = [_row(each, transaction_id) for each in new]
     # In order: the sequence behind the order of acceptance counts on as the rows come.
-    returned = connection.execute(insert(jobs).returning(*JOB_COLUMNS, sort_by_parameter_order=True), values)
-    found = {row.id: job_of(row) for row in returned}
+    # The quotas come along: a statement of their own would cost tenants without quotas, too.
+    columns = (*JOB_COLUMNS, STORED_QUOTAS.label("quotas"))
+    returned = connection.execute(insert(jobs).returning(*columns, sort_by_parameter_order=True), values)
+    found: dict[str, Job] = {}
+    for row in returned:
+        values_by_name = row._asdict()
+        quotas = quotas_of(values_by_name.pop("quotas"))
+        found[row.id] = job_from(values_by_name)
     new_instants = [
         {
             "dataset_id": each.dataset_id,
@@ -128,6 +143,7 @@ def insert_jobs(
         connection.execute(insert(instants), new_instants)
     for dataset_id, writes in sorted({(each.dataset_id, _is_write(each)) for each in new}):
         post(connection, "work" if writes else "tasks", dataset_id)
+    check_job_quotas(connection, quotas, new)
     return found
 
 

@@ -13,9 +13,12 @@ from app.jobs.repository.commit_slots import is_slot_requested, lock_datasets
 from app.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
 from app.jobs.repository.job_ends import fail_locked, move_instants
 from app.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, RUNNING, lock_jobs, lock_with_transactions
+from app.jobs.repository.metering import may_run_another
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
 from app.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState
+from app.tenants.quotas import Quotas, quotas_of
+from app.tenants.repository.quotas import STORED_QUOTAS
 
 _WRITES: Final = jobs.c.lane == JobQueue.WRITES.value
 _QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _WRITES)
@@ -38,7 +41,8 @@ def claim_group(
     if dataset_id not in lock_datasets(connection, wanted):
         return []
     _void_lapsed(connection, wanted)
-    if _live_groups(connection, [dataset_id]) >= rules.dataset_writers_max:
+    groups, quotas = _live_groups_and_quotas(connection, [dataset_id])
+    if groups >= rules.dataset_writers_max:
         return []
     if is_slot_requested(connection, wanted):
         # The end of the slot is announced; if its holder died, the poll finds the waiting writes.
@@ -55,6 +59,8 @@ def claim_group(
         ids = _next_of_all(connection, next_transaction, wanted)
     if not ids:
         return None if ids is None else []
+    if not may_run_another(connection, quotas):
+        return []
     taken = take(connection, ids, owner, rules.lease_seconds)
     move_instants(connection, ids, InstantEvent.START)
     return taken
@@ -92,11 +98,12 @@ def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
     void(connection, lapsed)
 
 
-def _live_groups(connection: Connection, dataset_ids: Sequence[str]) -> int:
-    running = select(func.count(jobs.c.group_id.distinct())).where(
+def _live_groups_and_quotas(connection: Connection, dataset_ids: Sequence[str]) -> tuple[int, Quotas]:
+    running = select(func.count(jobs.c.group_id.distinct()), STORED_QUOTAS).where(
         any_of(jobs.c.dataset_id, dataset_ids), RUNNING, _WRITES
     )
-    return connection.execute(running).scalar_one()
+    groups, stored = connection.execute(running).one()
+    return groups, quotas_of(stored)
 
 
 def _waits(connection: Connection, dataset_ids: Sequence[str]) -> bool:
@@ -153,7 +160,7 @@ def _next_of_all(connection: Connection, transaction_id: str, dataset_ids: Seque
     ).all()
     if not {row.dataset_id for row in members} <= set(dataset_ids):
         return None
-    if _live_groups(connection, dataset_ids):
+    if _live_groups_and_quotas(connection, dataset_ids)[0]:
         return []
     if any(_next_transaction(connection, row.dataset_id, _QUEUED) != transaction_id for row in members):
         return []

@@ -11,9 +11,12 @@ from app.format.instant import InstantEvent
 from app.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
 from app.jobs.repository.job_ends import fail_locked, move_instants
 from app.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, lock_jobs
+from app.jobs.repository.metering import may_run_another
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
 from app.jobs.values import ClaimRules, Job, JobQueue, JobState
+from app.tenants.quotas import Quotas, quotas_of
+from app.tenants.repository.quotas import STORED_QUOTAS
 
 _TASKS: Final = jobs.c.lane == JobQueue.TASKS.value
 _SERVICES: Final = and_(_TASKS, jobs.c.alone)
@@ -39,21 +42,26 @@ def claim_task(
     given_up = lock_jobs(connection, in_dataset, _QUEUED, out_of_attempts(rules.attempts_max))
     fail_locked(connection, given_up, exhausted(rules.attempts_max), participants)
     oldest = select(jobs.c.id).where(in_dataset, _QUEUED, ~POSTPONED).order_by(jobs.c.seq).limit(1)
+    locked, quotas = _lock_services(connection, dataset_id)
     if (
-        not _lock_services(connection, dataset_id)
+        not locked
         or connection.execute(
             select(jobs.c.id).where(in_dataset, _SERVICES, jobs.c.state == JobState.RUNNING.value).limit(1)
         ).first()
     ):
         oldest = oldest.where(~jobs.c.alone)
     free = connection.execute(oldest.with_for_update(skip_locked=True)).scalar_one_or_none()
-    if free is None:
+    if free is None or not may_run_another(connection, quotas):
         return None
     move_instants(connection, [free], InstantEvent.START)
     return take(connection, [free], owner, rules.lease_seconds)[0]
 
 
-def _lock_services(connection: Connection, dataset_id: str) -> bool:
-    """Lets one claim of the dataset at a time look whether a table service runs; false where another is looking."""
+def _lock_services(connection: Connection, dataset_id: str) -> tuple[bool, Quotas]:
+    """Lets one claim of the dataset at a time look whether a table service runs; false where another is looking.
+
+    Also the quotas of the tenant.
+    """
     lock_taken = func.pg_try_advisory_xact_lock(_SERVICES_LOCK, func.hashtext(dataset_id))
-    return bool(connection.execute(select(lock_taken)).scalar_one())
+    taken, stored = connection.execute(select(lock_taken, STORED_QUOTAS)).one()
+    return taken, quotas_of(stored)

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, func, select, update
 from app.format.errors import Fault, TransactionFailed
 from app.format.instant import InstantEvent, InstantState, next_state, states_before
 from app.jobs.repository.job_locks import NO_LEASE, UNFINISHED, lock_with_transactions
+from app.jobs.repository.metering import meter
 from app.jobs.repository.outbox import post
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import instants, jobs
@@ -54,8 +55,12 @@ def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fau
         .returning(jobs.c.id, jobs.c.dataset_id, jobs.c.kind)
     ).all()
     move_instants(connection, ids, InstantEvent.ABANDON)
-    for dataset_id in sorted({row.dataset_id for row in ended}):
+    ids_by_dataset: dict[str, list[str]] = {}
+    for row in ended:
+        ids_by_dataset.setdefault(row.dataset_id, []).append(row.id)
+    for dataset_id in sorted(ids_by_dataset):
         post(connection, "work", dataset_id)
+        meter(connection, dataset_id, ids_by_dataset[dataset_id])
     return ended
 
 
@@ -104,6 +109,7 @@ def succeed_task(connection: Connection, condition: ColumnElement[bool], result:
     post(connection, "changes", ended.dataset_id)
     if ended.alone:
         post(connection, "tasks", ended.dataset_id)
+    meter(connection, ended.dataset_id, [ended.id])
     return True
 
 

@@ -28,6 +28,7 @@ from app.jobs.repository.job_locks import (
     lock_with_transactions,
 )
 from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
+from app.jobs.repository.metering import QUEUED_JOBS, RUNNING_JOBS
 from app.jobs.repository.outbox import post
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.repository.replays import replayed_job
@@ -62,7 +63,7 @@ class JobStore:
         self._participants = tuple(participants)
 
     def accept(self, tenant_id: str, new: NewJob) -> Accepted:
-        """`accept_all` of one job. Raises IdempotencyMismatch, NotFound (dataset gone)."""
+        """`accept_all` of one job. Raises IdempotencyMismatch, NotFound (dataset gone), QuotaExceeded."""
         (outcome,) = self.accept_all(tenant_id, [new])
         if isinstance(outcome, HeadwaterError):
             raise outcome
@@ -72,7 +73,7 @@ class JobStore:
         """One transaction: jobs QUEUED, instants REQUESTED, idempotency keys, batches, outbox rows.
 
         One outcome per job, in order. A key or batch that is known returns its job, unless that failed for a reason of
-        the service's own (then the new job takes it over).
+        the service's own (then the new job takes it over). Raises QuotaExceeded if they go beyond a quota together.
         """
         with self._database.tenant(tenant_id) as connection:
             return accept_jobs(connection, new)
@@ -213,6 +214,16 @@ class JobStore:
                 freed = select(jobs.c.lane, jobs.c.dataset_id).where(jobs.c.id.in_(ids)).distinct()
                 for queue, dataset_id in connection.execute(freed).all():
                     post(connection, "work" if queue == JobQueue.WRITES.value else "tasks", dataset_id)
+
+    def count_queued(self, tenant_id: str) -> int:
+        """The jobs that count against the quota `queued_jobs`."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(QUEUED_JOBS).scalar_one()
+
+    def count_running(self, tenant_id: str) -> int:
+        """The jobs that count against the quota `running_jobs`."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(RUNNING_JOBS).scalar_one()
 
     def is_under_way(self, tenant_id: str, dataset_id: str, kind: JobKind) -> bool:
         """Whether a job of the kind waits or runs for the dataset."""

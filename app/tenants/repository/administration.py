@@ -15,6 +15,7 @@ from app.db.session import Database
 from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid, new_id
 from app.paging import Page, PageTokens
+from app.tenants.quotas import NO_QUOTAS, Quotas
 from app.tenants.repository.credentials import LIVE
 from app.tenants.repository.rows import (
     DELETION_COLUMNS,
@@ -34,6 +35,7 @@ from app.tenants.values import (
     NewKey,
     Principal,
     Tenant,
+    TenantChange,
     TenantDeleted,
     TenantDeletion,
     TenantExists,
@@ -60,10 +62,12 @@ class AdministrationStore:
         with self._database.administration() as connection:
             return _add_tenant(connection, name, tenant_id or new_id())
 
-    def add_tenant_with_key(self, name: str, first: NewKey) -> tuple[Tenant, MadeKey]:
+    def add_tenant_with_key(
+        self, name: str, first: NewKey, quotas: Quotas = NO_QUOTAS
+    ) -> tuple[Tenant, MadeKey]:
         """Creates a tenant and its first key, both or none. Raises TenantExists."""
         with self._database.administration() as connection:
-            tenant_id = _add_tenant(connection, name, new_id())
+            tenant_id = _add_tenant(connection, name, new_id(), quotas)
             return _tenant(connection, tenant_id), _add_key(connection, tenant_id, first, new_api_key())
 
     def tenant(self, reference: str) -> Tenant:
@@ -82,18 +86,25 @@ class AdministrationStore:
             rows = connection.execute(query).all()
         return tokens.page(rows, page_size, lambda row: row.name, tenant_of)
 
-    def set_state(self, reference: str, state: TenantState, reason: str | None) -> Tenant:
-        """Suspends a tenant, or lets it write again. `reason` is stored with a suspension. Raises NotFound."""
-        suspended = state is TenantState.SUSPENDED
-        values = {
-            "state": state.value,
-            "suspended_reason": reason if suspended else None,
-            "suspended_at": func.clock_timestamp() if suspended else None,
-        }
+    def change(self, reference: str, change: TenantChange) -> Tenant:
+        """Suspends a tenant, lets it write again, or changes its quotas, at once. Raises NotFound.
+
+        The reason is stored with a suspension.
+        """
         with self._database.administration() as connection:
             tenant_id = _lasting(connection, reference).id
             act_concerns(tenant=tenant_id)
-            connection.execute(update(tenants).where(tenants.c.tenant_id == tenant_id).values(values))
+            this_tenant = tenants.c.tenant_id == tenant_id
+            # Under the lock, so that concurrent changes of different quotas are merged.
+            connection.execute(select(tenants.c.tenant_id).where(this_tenant).with_for_update(key_share=True))
+            before = _lasting(connection, tenant_id)
+            values: dict[str, Any] = {"quotas": before.quotas.with_changes(change.quotas).limits}
+            if change.state is not None:
+                suspended = change.state is TenantState.SUSPENDED
+                values["state"] = change.state.value
+                values["suspended_reason"] = change.reason if suspended else None
+                values["suspended_at"] = func.clock_timestamp() if suspended else None
+            connection.execute(update(tenants).where(this_tenant).values(values))
             connection.execute(_NOTIFY, {"tenant": tenant_id})
             return _tenant(connection, tenant_id)
 
@@ -204,8 +215,9 @@ class AdministrationStore:
             connection.execute(_NOTIFY, {"tenant": tenant_id})
 
 
-def _add_tenant(connection: Connection, name: str, tenant_id: str) -> str:
-    new = insert(tenants).values(tenant_id=tenant_id, name=name).on_conflict_do_nothing()
+def _add_tenant(connection: Connection, name: str, tenant_id: str, quotas: Quotas = NO_QUOTAS) -> str:
+    limits = NO_QUOTAS.with_changes(quotas).limits
+    new = insert(tenants).values(tenant_id=tenant_id, name=name, quotas=limits).on_conflict_do_nothing()
     if connection.execute(new.returning(tenants.c.tenant_id)).one_or_none() is None:
         raise TenantExists(f"there is already a tenant named {name!r}", name=name)
     act_concerns(tenant=tenant_id)
@@ -232,6 +244,7 @@ def _add_key(connection: Connection, tenant_id: str, new: NewKey, api_key: str) 
         "grants": new.grants,
         "expires_at": new.expires_at,
         "created_by": new.created_by,
+        "requests_per_second": new.requests_per_second,
     }
     row = connection.execute(insert(api_keys).values(values).returning(*KEY_COLUMNS)).one()
     act_concerns(tenant=tenant_id, key=row.id)

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from app.db.any_of import any_of
 from app.db.session import Database
 from app.format.identifiers import is_uuid
+from app.tenants.quotas import quotas_of
 from app.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_of, tenant_of
 from app.tenants.tables import api_keys, tenants, token_subjects
 from app.tenants.values import (
@@ -43,6 +44,8 @@ _BY_DIGEST: Final = (
         func.extract("epoch", api_keys.c.expires_at - _NOW).label("seconds"),
         tenants.c.state,
         tenants.c.suspended_reason,
+        tenants.c.quotas,
+        api_keys.c.requests_per_second,
     )
     .join(tenants, tenants.c.tenant_id == api_keys.c.tenant_id)
     .where(*LIVE)
@@ -72,6 +75,8 @@ class CredentialStore:
             grants=row.grants,
             suspended=_suspended(row),
             valid_seconds=None if row.seconds is None else float(row.seconds),
+            quotas=quotas_of(row.quotas),
+            requests_per_second=row.requests_per_second,
         )
 
     def admit(self, claims: TokenClaims) -> Principal | None:
@@ -93,6 +98,7 @@ class CredentialStore:
             grants=claims.grants,
             suspended=_suspended(row),
             valid_seconds=claims.valid_seconds,
+            quotas=quotas_of(row.quotas),
         )
 
     def identity(self, principal: Principal) -> tuple[Tenant, ApiKey | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from app.tenants.quotas import quotas_of
 from app.tenants.tables import api_keys, tenant_deletions, tenants
 from app.tenants.values import ApiKey, KeyScope, Tenant, TenantDeletion, TenantState
 
@@ -18,7 +19,8 @@ KEY_COLUMNS: Final = tuple(api_keys.c[name] for name in ApiKey.__struct_fields__
 def tenant_of(row: Any) -> Tenant:
     """The tenant in a row of TENANT_COLUMNS."""
     values = row._asdict()
-    return Tenant(**{**values, "state": TenantState(values["state"])})
+    quotas = quotas_of(values["quotas"])
+    return Tenant(**{**values, "state": TenantState(values["state"]), "quotas": quotas})
 
 
 def deletion_of(row: Any) -> TenantDeletion:

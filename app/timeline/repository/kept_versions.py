@@ -95,7 +95,7 @@ def first_kept(connection: Connection, dataset_id: str, since: int) -> int:
     return found
 
 
-def pinned_versions(dataset_id: str) -> Select[tuple[int]]:
+def pinned_versions(dataset_id: str) -> Select[int]:
     """The versions that names and read leases keep, some more than once."""
     named = select(named_versions.c.version).where(named_versions.c.dataset_id == dataset_id, NAME_LIVES)
     held = select(read_leases.c.version).where(read_leases.c.dataset_id == dataset_id, LEASE_LIVES)

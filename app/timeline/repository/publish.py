@@ -26,9 +26,10 @@ from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted, check_conflicts, check_version
 from app.db.any_of import any_of
 from app.format.file_group import ChangelogFile, DataFile
-from app.format.instant import InstantEvent, RowCounts, next_state, states_before
+from app.format.instant import WRITE_ACTIONS, InstantEvent, RowCounts, next_state, states_before
 from app.jobs.repository.commit_slots import lock_datasets
 from app.jobs.repository.job_locks import NO_LEASE, held_by, lock_jobs
+from app.jobs.repository.metering import meter
 from app.jobs.repository.outbox import post
 from app.jobs.tables import instants, jobs
 from app.jobs.values import JobState, Progress
@@ -83,11 +84,32 @@ def publish_commits(
     published = tuple(
         _publish(connection, commit, found[commit.dataset_id], participants) for commit in together
     )
+    for commit, outcome in sorted(zip(together, published, strict=True), key=lambda each: each[0].dataset_id):
+        _meter(connection, commit, outcome)
     if len(together) > 1:
         # The worker of a transaction continues with one of its datasets; writes may wait in the others.
         for commit in together:
             post(connection, "work", commit.dataset_id)
     return published
+
+
+def _meter(connection: Connection, commit: NewCommit, published: Published) -> None:
+    """Adds the commit to the usage of the day. Rows and bytes are those of writes: table services rewrite rows."""
+    counts = sum((outcome.counts for outcome in commit.outcomes), RowCounts())
+    new = [file for message in commit.messages for file in message.added if file.written_version is None]
+    changelog = [file for message in commit.messages for file in message.changelog]
+    bad = [file for outcome in commit.outcomes for file in outcome.quarantined]
+    size = sum(file.size_bytes for file in new) + sum(file.size_bytes for file in changelog)
+    size += sum(file.size_bytes for file in bad)
+    writes = commit.action in WRITE_ACTIONS
+    meter(
+        connection,
+        commit.dataset_id,
+        [outcome.claim.job_id for outcome in commit.outcomes],
+        rows=counts.inserted + counts.updated + counts.deleted if writes else 0,
+        size=size if writes else 0,
+        changes=published.next_offset - published.first_offset,
+    )
 
 
 def makes_version(commit: NewCommit) -> bool:

@@ -24,12 +24,14 @@ from app.jobs.repository.replays import keep_key, replayed_job
 from app.jobs.tables import instants, jobs
 from app.jobs.values import Accepted, Claim, Job, JobKind, JobState, NewJob, WriteRequest
 from app.paging import Page, PageTokens
+from app.tenants.repository.quotas import check_count
 from app.timeline.tables import commits
 from app.views.repository.participant import ViewParticipant
 from app.views.tables import view_inputs, views
 from app.views.values import CheckedView, View, ViewInputStatus, follower_name
 
 _DATASETS: Final = LiveDatasets(ViewParticipant())
+_COUNT: Final[Select[int]] = select(func.count()).select_from(views)
 _VIEWS: Final[Select[Any]] = (
     select(
         *_DATASETS.columns(),
@@ -87,7 +89,7 @@ class ViewStore:
     def create(self, tenant_id: str, new: CheckedView) -> View:
         """The dataset, the view, its positions in its inputs (before their first change), and its first refresh.
 
-        Raises DatasetExists, NotFound if an input is gone.
+        Raises DatasetExists, NotFound if an input is gone, QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             # A deletion of an input comes first, so it is not found here, or waits and finds the view as its reader.
@@ -97,6 +99,7 @@ class ViewStore:
                     raise NotFound(f"there is no dataset {relation!r}")
             _DATASETS.insert(connection, new.dataset_id, new.dataset)
             connection.execute(views.insert().values(dataset_id=new.dataset_id, definition=new.definition))
+            check_count(connection, "views", _COUNT)
             for relation, dataset_id in sorted(new.inputs.items()):
                 connection.execute(
                     view_inputs.insert().values(
@@ -106,6 +109,11 @@ class ViewStore:
                 add_follower(connection, dataset_id, follower_name(new.dataset_id), ConsumerKind.VIEW, 0)
             insert_jobs(connection, [new.refresh])
             return _find(connection, new.dataset_id)
+
+    def count(self, tenant_id: str) -> int:
+        """The views that count against the quota `views`."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(_COUNT).scalar_one()
 
     def get(self, tenant_id: str, reference: str) -> View:
         """The view with this id or name; the heads of all inputs are those of one moment. Raises NotFound."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from sqlalchemy import Connection, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
 
 from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import datasets
@@ -23,6 +23,7 @@ from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
 from app.paging import Page, PageTokens
 from app.partitions.repository.marks import lock_events
+from app.tenants.repository.quotas import check_count
 from app.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
     delivery_of,
@@ -43,6 +44,12 @@ from app.webhooks.values import (
     WebhookState,
 )
 
+_COUNT: Final[Select[int]] = (
+    select(func.count())
+    .select_from(webhooks)
+    .join(datasets, datasets.c.id == webhooks.c.dataset_id)
+    .where(datasets.c.deleted_at.is_(None))
+)
 _KINDS: Final = {
     WebhookEvents.CHANGES: ConsumerKind.WEBHOOK,
     WebhookEvents.PARTITIONS: ConsumerKind.PARTITION_WEBHOOK,
@@ -68,7 +75,7 @@ class WebhookStore:
     ) -> Webhook:
         """`since`: the position to start at. Nothing is cut from there on meanwhile.
 
-        Raises NotFound, OffsetAhead, OffsetExpired.
+        Raises NotFound, OffsetAhead, OffsetExpired, QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             bounds = _lock_bounds(connection, dataset_id, definition)
@@ -94,7 +101,13 @@ class WebhookStore:
                 max_lag_rows=max_lag.changes,
                 max_lag_seconds=max_lag.seconds,
             )
+            check_count(connection, "webhooks", _COUNT)
             return find_webhook(connection, webhook_id)
+
+    def count(self, tenant_id: str) -> int:
+        """The webhooks that count against the quota `webhooks`."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(_COUNT).scalar_one()
 
     def get(self, tenant_id: str, webhook_id: str) -> Webhook:
         """Raises NotFound."""

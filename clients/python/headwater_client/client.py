@@ -24,6 +24,7 @@ from headwater_client.calls.read_jobs import ReadJobCalls
 from headwater_client.calls.reads import ReadCalls
 from headwater_client.calls.time_travel import TimeTravelCalls
 from headwater_client.calls.transactions import TransactionCalls
+from headwater_client.calls.usage import UsageCalls
 from headwater_client.calls.verify import VerifyCalls
 from headwater_client.calls.views import ViewCalls
 from headwater_client.calls.webhooks import WebhookCalls
@@ -247,6 +248,11 @@ class Headwater:
     refresh_view = blocking(ViewCalls.refresh_view)
     pause_view = blocking(ViewCalls.pause_view)
     delete_view = blocking(ViewCalls.delete_view)
+
+    # Usage and quotas
+    usage = iterating(UsageCalls.usage)
+    tenant_quotas = blocking(UsageCalls.tenant_quotas)
+    change_quotas = blocking(UsageCalls.change_quotas)
 
     # Tenants and keys
     me = blocking(AdministrationCalls.me)

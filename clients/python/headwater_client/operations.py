@@ -14,6 +14,7 @@ from headwater_client.calls.read_jobs import ReadJobCalls
 from headwater_client.calls.reads import ReadCalls
 from headwater_client.calls.time_travel import TimeTravelCalls
 from headwater_client.calls.transactions import TransactionCalls
+from headwater_client.calls.usage import UsageCalls
 from headwater_client.calls.verify import VerifyCalls
 from headwater_client.calls.views import ViewCalls
 from headwater_client.calls.webhooks import WebhookCalls
@@ -36,6 +37,7 @@ class Operations(
     PartitionCalls,
     ReadCalls,
     ReadJobCalls,
+    UsageCalls,
     AdministrationCalls,
 ):
     """One method for each operation."""

@@ -22,6 +22,7 @@ from app.tenants.values import (
     KeyScope,
     NewKey,
     Principal,
+    TenantChange,
     TenantDeleted,
     TenantProtected,
     TenantState,
@@ -94,7 +95,7 @@ def test_nothing_of_a_deleted_tenant_is_left_and_another_is_untouched(
     with pytest.raises(TenantDeleted):
         stores.tenants.add_key(tenant_id, NewKey(name="late", scopes=frozenset()))
     with pytest.raises(TenantDeleted):
-        stores.tenants.set_state(tenant_id, TenantState.ACTIVE, None)
+        stores.tenants.change(tenant_id, TenantChange(state=TenantState.ACTIVE))
 
     end.run()
     # What cancelled jobs have announced is a message until a relay has sent it.

@@ -8,7 +8,7 @@ import pytest
 
 from app.format.identifiers import new_id
 from app.tenants.tables import token_subjects
-from app.tenants.values import Grant, KeyScope, TenantState, TokenClaims, TokenIdentity
+from app.tenants.values import Grant, KeyScope, TenantChange, TenantState, TokenClaims, TokenIdentity
 from tests.support.store_fixtures import Stores
 
 
@@ -30,7 +30,7 @@ def test_token_is_admitted_by_the_id_or_name_of_its_tenant(stores: Stores, tenan
         assert (principal.tenant_id, principal.token) == (tenant_id, stated.identity)
         assert (principal.scopes, principal.grants) == (stated.scopes, stated.grants)
         assert (principal.suspended, principal.valid_seconds) == (None, 60)
-    stores.tenants.set_state(tenant_id, TenantState.SUSPENDED, "unpaid")
+    stores.tenants.change(tenant_id, TenantChange(state=TenantState.SUSPENDED, reason="unpaid"))
     suspended = stores.keys.admit(claims(tenant_id))
     assert suspended is not None
     assert suspended.suspended == "unpaid"

@@ -124,9 +124,17 @@ from headwater_client.models.reads import (
     ResultLinks,
     RowsPage,
 )
-from headwater_client.models.tenants import CreatedTenant, Deletion, Tenant, TenantPage, TenantWithDeletion
+from headwater_client.models.tenants import (
+    CreatedTenant,
+    Deletion,
+    Quotas,
+    Tenant,
+    TenantPage,
+    TenantWithDeletion,
+)
 from headwater_client.models.timeline import Instant, InstantPage
 from headwater_client.models.transactions import Transaction, TransactionLinks
+from headwater_client.models.usage import QuotaUse, QuotaUses, Usage, UsagePage
 from headwater_client.models.verifications import CreateVerification
 from headwater_client.models.versions import (
     CreateNamedVersion,
@@ -291,6 +299,9 @@ __all__ = [
     "QuarantinePage",
     "QuarantinedRecord",
     "QueryType",
+    "QuotaUse",
+    "QuotaUses",
+    "Quotas",
     "ReadFiles",
     "ReadOrder",
     "ReadOutput",
@@ -328,6 +339,8 @@ __all__ = [
     "Transaction",
     "TransactionLinks",
     "Upload",
+    "Usage",
+    "UsagePage",
     "VersionSums",
     "Versions",
     "View",

@@ -24,6 +24,8 @@ class CreatedKey(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the key, or of the subject of the token, that made it; null for the first of an installation."""
     expires_at: datetime | None
     """When it expires; null for never."""
+    requests_per_second: int | None
+    """How many requests per second it may send; null for no limit of its own."""
     revoked_at: datetime | None
     """When it was revoked; null if it was not."""
     last_used_at: datetime | None
@@ -83,6 +85,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the key, or of the subject of the token, that made it; null for the first of an installation."""
     expires_at: datetime | None
     """When it expires; null for never."""
+    requests_per_second: int | None
+    """How many requests per second it may send; null for no limit of its own."""
     revoked_at: datetime | None
     """When it was revoked; null if it was not."""
     last_used_at: datetime | None

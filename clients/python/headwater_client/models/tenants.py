@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -17,8 +16,8 @@ class CreatedTenant(msgspec.Struct, frozen=True, kw_only=True):
     """Its name."""
     state: str
     """Whether it may write."""
-    quotas: dict[str, Any]
-    """Its quotas. None are enforced yet."""
+    quotas: Quotas
+    """Its limits."""
     suspended_reason: str | None
     """Why it is suspended; null unless it is."""
     suspended_at: datetime | None
@@ -54,6 +53,42 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
     """When its keys were deleted and its name was free; null before."""
 
 
+class Quotas(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a tenant. One that is absent does not exist. In a change, null removes a limit."""
+
+    datasets: int | None = None
+    """The datasets that exist, the tables of views included."""
+    views: int | None = None
+    """The views that exist."""
+    consumers: int | None = None
+    """The consumers that exist, without those of webhooks, exports and views."""
+    webhooks: int | None = None
+    """The webhooks that exist."""
+    exports: int | None = None
+    """The exports that have not ended."""
+    queued_jobs: int | None = None
+    """The requested jobs that wait for a worker. Jobs that the service starts itself are neither counted nor refused.
+    """
+    running_jobs: int | None = None
+    """The jobs that run at a time; writes that share a commit count once. Further jobs wait."""
+    storage_bytes: int | None = None
+    """The bytes of all files, measured every minute. Once they reach it, only deletions are accepted as writes."""
+    rows_per_day: int | None = None
+    """The rows that writes change in a day, in UTC. Once they reach it, no write is accepted until the next day."""
+    bytes_per_day: int | None = None
+    """The bytes of the files that writes add in a day, in UTC. Once they reach it, no write is accepted until the next
+    day.
+    """
+    streams: int | None = None
+    """The requests that wait at a time: event streams and long polls."""
+    requests_per_second: int | None = None
+    """The requests per second. As many may come at once after a pause of a second."""
+    weight: float | None = None
+    """The share of the workers, relative to those of other tenants; 1 by default."""
+    job_seconds: float | None = None
+    """The time that a read or the computation of a view may run."""
+
+
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     """A tenant."""
 
@@ -63,8 +98,8 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     """Its name."""
     state: str
     """Whether it may write."""
-    quotas: dict[str, Any]
-    """Its quotas. None are enforced yet."""
+    quotas: Quotas
+    """Its limits."""
     suspended_reason: str | None
     """Why it is suspended; null unless it is."""
     suspended_at: datetime | None
@@ -91,8 +126,8 @@ class TenantWithDeletion(msgspec.Struct, frozen=True, kw_only=True):
     """Its name."""
     state: str
     """Whether it may write."""
-    quotas: dict[str, Any]
-    """Its quotas. None are enforced yet."""
+    quotas: Quotas
+    """Its limits."""
     suspended_reason: str | None
     """Why it is suspended; null unless it is."""
     suspended_at: datetime | None

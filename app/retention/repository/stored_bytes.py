@@ -1,0 +1,97 @@
+"""Samples of the bytes that the files of tenants have."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from sqlalchemy import Subquery, func, select, text, union_all
+from sqlalchemy.dialects.postgresql import insert
+
+from app.catalog.tables import uploads
+from app.db.columns import CURRENT_TENANT
+from app.db.session import Database
+from app.exports.tables import export_files
+from app.reads.tables import read_files
+from app.tenants.tables import storage_samples, tenants, usage_days
+from app.timeline.tables import changelog_files, files, quarantine_files, timeline_archives
+
+# Of several workers one samples, and the others do not wait for it.
+_TRY_LOCK: Final = text(
+    f"SELECT pg_try_advisory_xact_lock(hashtextextended('samples ' || {CURRENT_TENANT}, 0))"
+)
+_NOW: Final = func.clock_timestamp()
+_ONE_ROW_EACH: Final = (
+    changelog_files,
+    quarantine_files,
+    timeline_archives,
+    uploads,
+    export_files,
+    read_files,
+)
+
+
+class StoredBytesStore:
+    """Sums of the files that rows of the catalogue name, by tenant and dataset."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tenants(self) -> list[str]:
+        """Ids of all tenants."""
+        with self._database.relay() as connection:
+            return list(connection.execute(select(tenants.c.tenant_id)).scalars())
+
+    def sample(self, tenant_id: str, *, older_than_seconds: float) -> bool:
+        """Stores a sample, unless the last one is younger: then false. Also keeps the largest of the day."""
+        with self._database.tenant(tenant_id) as connection:
+            before = _NOW - timedelta(seconds=older_than_seconds)
+            if not connection.execute(_TRY_LOCK).scalar_one():
+                return False
+            claim = insert(storage_samples).values(sampled_at=_NOW)
+            claimed = claim.on_conflict_do_update(
+                index_elements=["tenant_id"],
+                set_={"sampled_at": _NOW},
+                where=storage_samples.c.sampled_at <= before,
+            )
+            if connection.execute(claimed.returning(storage_samples.c.tenant_id)).one_or_none() is None:
+                return False
+            sums = _sums()
+            rows = connection.execute(select(sums.c.dataset_id, sums.c.size_bytes)).all()
+            connection.execute(
+                storage_samples.update().values(stored_bytes=sum(int(row.size_bytes) for row in rows))
+            )
+            found: list[dict[str, Any]] = [
+                {
+                    "day": func.current_date(),
+                    "dataset_id": row.dataset_id,
+                    "stored_bytes": int(row.size_bytes),
+                }
+                for row in sorted(rows, key=lambda row: str(row.dataset_id))
+            ]
+            for start in range(0, len(found), _ROWS_MAX):
+                new = insert(usage_days).values(found[start : start + _ROWS_MAX])
+                largest = func.greatest(usage_days.c.stored_bytes, new.excluded.stored_bytes)
+                connection.execute(
+                    new.on_conflict_do_update(
+                        index_elements=["tenant_id", "day", "dataset_id"], set_={"stored_bytes": largest}
+                    )
+                )
+        return True
+
+
+_ROWS_MAX: Final = 1_000
+
+
+def _sums() -> Subquery:
+    # A file that is listed again has several rows with one path.
+    data = select(files.c.dataset_id, func.max(files.c.size_bytes).label("size_bytes")).group_by(
+        files.c.dataset_id, files.c.path
+    )
+    each = (select(table.c.dataset_id, table.c.size_bytes) for table in _ONE_ROW_EACH)
+    all_files = union_all(data, *each).subquery()
+    return (
+        select(all_files.c.dataset_id, func.sum(all_files.c.size_bytes).label("size_bytes"))
+        .group_by(all_files.c.dataset_id)
+        .subquery()
+    )

@@ -1,0 +1,46 @@
+"""Samples what tenants store, and removes the usage of days that are not kept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+_log = logging.getLogger(__name__)
+SAMPLE_SECONDS: Final = 60.0
+
+
+class StoredBytes(Protocol):
+    """What tenants store."""
+
+    def tenants(self) -> Sequence[str]: ...
+
+    def sample(self, tenant_id: str, *, older_than_seconds: float) -> bool:
+        """Stores a sample; false if the last one is younger."""
+        ...
+
+
+class KeptUsage(Protocol):
+    """The usage of past days."""
+
+    def expire(self, tenant_id: str) -> None:
+        """Removes the usage of days that are not kept."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SampleUsage:
+    """Samples every tenant once a minute. Several processes may do so at the same time: one of them samples."""
+
+    stored: StoredBytes
+    usage: KeptUsage
+
+    def run(self) -> None:
+        """One round over all tenants. A failure of one does not affect others."""
+        for tenant_id in self.stored.tenants():
+            try:
+                if self.stored.sample(tenant_id, older_than_seconds=SAMPLE_SECONDS):
+                    self.usage.expire(tenant_id)
+            except Exception:
+                _log.exception("the files of tenant %s could not be summed up", tenant_id)
