@@ -13,7 +13,7 @@ from app.db.columns import CURRENT_TENANT
 from app.db.session import Database
 from app.exports.tables import export_files
 from app.reads.tables import read_files
-from app.tenants.tables import storage_samples, tenants, usage_days
+from app.tenants.tables import storage_samples, tenant_deletions, tenants, usage_days
 from app.timeline.tables import changelog_files, files, quarantine_files, timeline_archives
 
 # Of several workers one samples, and the others do not wait for it.
@@ -38,9 +38,11 @@ class StoredBytesStore:
         self._database = database
 
     def tenants(self) -> list[str]:
-        """Ids of all tenants."""
+        """Ids of all tenants that are not being deleted."""
+        ended = select(tenant_deletions.c.tenant_id)
         with self._database.relay() as connection:
-            return list(connection.execute(select(tenants.c.tenant_id)).scalars())
+            found = connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id.not_in(ended)))
+            return list(found.scalars())
 
     def sample(self, tenant_id: str, *, older_than_seconds: float) -> bool:
         """Stores a sample, unless the last one is younger: then false. Also keeps the largest of the day."""
