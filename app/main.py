@@ -96,10 +96,7 @@ def compose(settings: Settings) -> Api:
     database = Database(settings.database_url, application_name="headwater api")
     queue = WorkQueue(settings.redis_url)
     announcements = Announcements(settings.redis_url)
-    relay = Relay(
-        OutboxStore(database),
-        OutboxSender(queue=queue, announcements=announcements),
-    )
+    relay = Relay(OutboxStore(database), OutboxSender(queue=queue, announcements=announcements))
     loops = Loops()
     loops.add(Loop("relay", relay.run, every_seconds=settings.poll_seconds, woken=relay.woken))
     listening = loops.pulse("announcements", LISTEN_SECONDS)
@@ -116,23 +113,13 @@ def compose(settings: Settings) -> Api:
     )
     bearer = BearerAuthentication(keys.authenticate, keys.admit, _tokens(settings), threads)
     credentials = Credentials(bearer.authenticate)
-    follower = Pulse("credentials", FOLLOW_SECONDS)
-    follow = FollowCredentials(
-        cache=credentials,
-        listening=lambda: database.listening(CREDENTIALS_CHANNEL),
-        stop=threading.Event(),
-        moved=follower.moved,
-    )
+    follow = _follow(credentials, database, loops)
     uses = RecordUses(cache=credentials, store=keys)
     limits, used = RedisLimits(settings.redis_url), UsageCounter()
     usage = RecordUsage(counted=used, store=UsageStore(database))
-    store = None if administration is None else AdministrationStore(administration)
-    loops.add(Loop("credentials", follow.run, every_seconds=FOLLOW_SECONDS, pulse=follower))
-    loops.add(Loop("uses of keys", uses.record, every_seconds=USED_SECONDS, delayed=True))
-    loops.add(Loop("usage of keys", usage.record, every_seconds=USAGE_SECONDS, delayed=True))
-    loops.add(Loop("audit", counts.flush, every_seconds=FLUSH_SECONDS, delayed=True))
-    if store is not None:
-        finish = FinishDeletions(store=store)
+    _add_recorders(loops, uses, usage, counts)
+    if administration is not None:
+        finish = FinishDeletions(store=AdministrationStore(administration))
         loops.add(Loop("deletions of tenants", finish.run, every_seconds=settings.poll_seconds))
     renewing = loops.pulse("waiting requests", RENEW_SECONDS)
 
@@ -156,19 +143,32 @@ def compose(settings: Settings) -> Api:
 
     grants = require_grant(datasets_of(platform), access_of(platform), threads)
     audited = AuditedRequests(Audit(store=audit, counts=counts), threads)
+    origins = settings.cors_origins
     served = application(
-        provided,
-        credentials,
-        grants,
-        audited,
-        limits,
-        used.note,
-        [beside],
-        cors_origins=settings.cors_origins,
+        provided, credentials, grants, audited, limits, used.note, [beside], cors_origins=origins
     )
     return Api(
         settings=settings, app=served, subscriptions=subscriptions, dependencies=provided, counts=counts
     )
+
+
+def _follow(credentials: Credentials, database: Database, loops: Loops) -> FollowCredentials:
+    """What drops changed credentials from the cache, as one of the loops."""
+    pulse = Pulse("credentials", FOLLOW_SECONDS)
+    follow = FollowCredentials(
+        cache=credentials,
+        listening=lambda: database.listening(CREDENTIALS_CHANNEL),
+        stop=threading.Event(),
+        moved=pulse.moved,
+    )
+    loops.add(Loop("credentials", follow.run, every_seconds=FOLLOW_SECONDS, pulse=pulse))
+    return follow
+
+
+def _add_recorders(loops: Loops, uses: RecordUses, usage: RecordUsage, counts: AccessCounts) -> None:
+    loops.add(Loop("uses of keys", uses.record, every_seconds=USED_SECONDS, delayed=True))
+    loops.add(Loop("usage of keys", usage.record, every_seconds=USAGE_SECONDS, delayed=True))
+    loops.add(Loop("audit", counts.flush, every_seconds=FLUSH_SECONDS, delayed=True))
 
 
 def _tokens(settings: Settings) -> TokenVerifier | None:

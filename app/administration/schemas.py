@@ -200,7 +200,7 @@ class UsageOptions(PageOptions, frozen=True, kw_only=True):
 class UsageResponse(msgspec.Struct, frozen=True, kw_only=True):
     """What was used on a day, in UTC. A dataset has no requests, and a key has nothing but them: null."""
 
-    day: date
+    day: Annotated[date, msgspec.Meta(examples=["2026-11-21"])]
     """The day."""
     dataset_id: str | None
     """The dataset, where usage is listed by dataset."""

@@ -196,7 +196,7 @@ def test_operator_changes_and_prints_quotas_with_the_command_line(
     name = operator.get(tenant).json()["name"]
     quotas(name, set_=["datasets=10", "weight=0.5"])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[:2] == [["quota", "limit", "used"], ["datasets", "10", "1"]]
+    assert lines[:2] == [["QUOTA", "LIMIT", "USED"], ["datasets", "10", "1"]]
     assert ["weight", "0.5", "-"] in lines
     quotas(name, remove=["datasets"])
     assert ["datasets", "-", "1"] in [line.split() for line in capsys.readouterr().out.splitlines()]
