@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-fairness bench-write
+	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-fairness bench-tenants bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and t
 
 bench-fairness: setup ## the small writes of a quiet tenant beside 1, 10 and 50 noisy tenants
 	@$(BIN)/python -m bench.fairness $(BENCH)
+
+bench-tenants: setup ## 10, 100 and 1,000 tenants with 10 datasets each: making, lists, small writes in turn, idle time
+	@$(BIN)/python -m bench.tenants $(BENCH)
 
 bench-planning: setup ## planning and committing a write as files, versions and instants grow
 	@$(BIN)/python -m bench.planning $(BENCH)
