@@ -108,8 +108,8 @@ JOB_GUARDS: Final = (
     Guard(
         name="a refresh is left to its own threads",
         module="app.jobs.repository.claim",
-        text="if rules.kinds is not None and next_kind(connection, dataset_id) not in rules.kinds:",
-        without="if False:",
+        text=" or (rules.kinds is not None and JobKind(next_write.kind) not in rules.kinds):",
+        without=":",
         tests=(
             "tests.jobs.repository.test_claims::test_write_of_another_kind_is_not_claimed_and_not_overtaken",
         ),
@@ -155,7 +155,7 @@ JOB_GUARDS: Final = (
         name="a transaction waits for what came before",
         module="app.jobs.repository.claim",
         text="""\
-    if any(_next_transaction(connection, row.dataset_id, _QUEUED) != transaction_id for row in members):
+    if any(each is None or each.transaction_id != transaction_id for each in following):
         return []
 """,
         tests=(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
@@ -38,7 +38,7 @@ def claim_group(
     again, since datasets are locked in one order.
     """
     wanted = _datasets_of_next(connection, dataset_id)
-    if dataset_id not in lock_datasets(connection, wanted):
+    if not wanted or dataset_id not in lock_datasets(connection, wanted):
         return []
     _void_lapsed(connection, wanted)
     groups, quotas = _live_groups_and_quotas(connection, [dataset_id])
@@ -50,13 +50,13 @@ def claim_group(
     _give_up(connection, wanted, rules.attempts_max, participants)
     if _waits(connection, wanted):
         return []
-    if rules.kinds is not None and next_kind(connection, dataset_id) not in rules.kinds:
+    next_write = _next_write(connection, dataset_id, _QUEUED)
+    if next_write is None or (rules.kinds is not None and JobKind(next_write.kind) not in rules.kinds):
         return []
-    next_transaction = _next_transaction(connection, dataset_id, _QUEUED)
-    if next_transaction is None:
+    if next_write.transaction_id is None:
         ids = _next_group(connection, dataset_id, rules.group_jobs_max)
     else:
-        ids = _next_of_all(connection, next_transaction, wanted)
+        ids = _next_of_all(connection, next_write.transaction_id, wanted)
     if not ids:
         return None if ids is None else []
     if not may_run_another(connection, quotas):
@@ -68,25 +68,28 @@ def claim_group(
 
 def next_kind(connection: Connection, dataset_id: str) -> JobKind | None:
     """The kind of the dataset's oldest waiting write; None if none waits."""
-    query = select(jobs.c.kind).where(jobs.c.dataset_id == dataset_id, _QUEUED)
-    kind = connection.execute(query.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
-    return None if kind is None else JobKind(kind)
+    found = _next_write(connection, dataset_id, _QUEUED)
+    return None if found is None else JobKind(found.kind)
 
 
 def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
-    """The datasets that the claim will have to do with: this one, and those of the transaction that is next in it."""
-    waiting = or_(_QUEUED, _LAPSED)
-    transaction_id = _next_transaction(connection, dataset_id, waiting)
-    if transaction_id is None:
+    """The datasets that the claim will have to do with: this one, and those of the transaction that is next in it.
+
+    Empty if no job waits.
+    """
+    next_write = _next_write(connection, dataset_id, or_(_QUEUED, _LAPSED))
+    if next_write is None:
+        return []
+    if next_write.transaction_id is None:
         return [dataset_id]
-    query = select(jobs.c.dataset_id).where(jobs.c.transaction_id == transaction_id)
+    query = select(jobs.c.dataset_id).where(jobs.c.transaction_id == next_write.transaction_id)
     return sorted(connection.execute(query).scalars())
 
 
-def _next_transaction(connection: Connection, dataset_id: str, waiting: ColumnElement[bool]) -> str | None:
-    """The transaction of the oldest waiting job, if it is part of one."""
-    query = select(jobs.c.transaction_id).where(jobs.c.dataset_id == dataset_id, waiting)
-    return connection.execute(query.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
+def _next_write(connection: Connection, dataset_id: str, waiting: ColumnElement[bool]) -> Any:
+    """The kind and the transaction of the oldest waiting job; None if none waits."""
+    query = select(jobs.c.kind, jobs.c.transaction_id).where(jobs.c.dataset_id == dataset_id, waiting)
+    return connection.execute(query.order_by(jobs.c.seq).limit(1)).one_or_none()
 
 
 def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
@@ -162,7 +165,8 @@ def _next_of_all(connection: Connection, transaction_id: str, dataset_ids: Seque
         return None
     if _live_groups_and_quotas(connection, dataset_ids)[0]:
         return []
-    if any(_next_transaction(connection, row.dataset_id, _QUEUED) != transaction_id for row in members):
+    following = (_next_write(connection, row.dataset_id, _QUEUED) for row in members)
+    if any(each is None or each.transaction_id != transaction_id for each in following):
         return []
     ids = lock_jobs(connection, jobs.c.transaction_id == transaction_id, _QUEUED)
     return ids if len(ids) == len(members) else []

@@ -107,13 +107,20 @@ def test_transaction_shares_no_commit_and_waits_for_every_running_group(
 
 
 def test_transaction_accepted_during_a_claim_is_claimed_whole(
-    datasets: list[Dataset], begin: Begin, claim_in: Claim, monkeypatch: pytest.MonkeyPatch
+    stores: Stores,
+    tenant_id: str,
+    datasets: list[Dataset],
+    begin: Begin,
+    claim_in: Claim,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     next_group = claim._next_group
+    waiting = stores.jobs.accept(tenant_id, new_job(datasets[0].id)).job
     accepted: list[Transaction] = []
 
     def accept_first(connection: Connection, dataset_id: str, jobs_max: int) -> list[str] | None:
-        # The claim holds its locks and has found that no transaction waits.
+        # The claim holds its locks and has found that the next write is of no transaction.
+        stores.jobs.cancel(tenant_id, waiting.id)
         accepted.append(begin(datasets))
         return next_group(connection, dataset_id, jobs_max)
 
