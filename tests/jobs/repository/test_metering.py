@@ -28,7 +28,7 @@ from tests.support.store_fixtures import Stores
 from tests.support.threads import together
 
 _FAULT = Fault(code="corrupt-file", title="title", detail="detail", facts={})
-_DATASETS, _JOBS, _WORKERS = 3, 30, 4
+_DATASETS, _JOBS, _WORKERS = 3, 12, 4
 
 
 def usage(stores: Stores, tenant_id: str, of: UsageOf) -> list[Usage]:
@@ -47,7 +47,7 @@ def test_metered_rows_equal_the_committed_counts(stores: Stores, tenant_id: str)
                 stores.jobs.accept(tenant_id, new_job(dataset_id, key=f"k{number}"))
     rules = msgspec.structs.replace(RULES, lease_seconds=0.05, group_jobs_max=3, attempts_max=50)
     deadline = threading.Event()
-    timer = threading.Timer(30, deadline.set)
+    timer = threading.Timer(120, deadline.set)
     timer.start()
 
     def work(seed: int) -> None:
