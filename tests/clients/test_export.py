@@ -16,6 +16,7 @@ import pytest
 from app.reads import tasks as read_tasks
 from clients.cli.failure import CommandError
 from clients.cli.main import build
+from clients.export import dataset as exported_dataset
 from clients.export import feed as exported_feed
 from clients.export.folder import folder_name
 from clients.export.tenant import TenantExport
@@ -67,6 +68,8 @@ def filled(headwater: Headwater, orders: Dataset, service: Service) -> Headwater
     events = headwater.create_dataset(NewDataset(name="Events", fields=FIELDS))
     headwater.write_rows(events, [{"id": 1, "note": None}] * 2, operation="insert", wait=30)
     headwater.create_dataset(NewDataset(name="empty", fields=FIELDS, record_key=("id",)))
+    quiet = NewDataset(name="quiet", fields=FIELDS, producer="none")
+    headwater.write_rows(headwater.create_dataset(quiet), [{"id": 3}], operation="insert", wait=30)
     headwater.refresh_view(view, wait=30)
     return headwater
 
@@ -87,6 +90,11 @@ def run(service: Service, api_key: str, tmp_path: Path) -> Callable[..., list[st
 def manifest(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())
     return found
+
+
+def rows_and_changes(found: dict[str, Any]) -> list[dict[str, Any]]:
+    files = [file for each in found["datasets"] for file in each["files"]]
+    return [file for file in files if file["path"].endswith(".parquet")]
 
 
 def table(folder: Path) -> Counter[str]:
@@ -119,23 +127,27 @@ def test_folder_has_rows_and_changes_of_every_dataset_and_nothing_of_other_tenan
     monkeypatch.setenv("HEADWATER_API_KEY", reader.api_key)
     monkeypatch.setenv("NO_PROXY", "*")
     build()(["export", str(tmp_path)], result_action="return_value")
-    assert "4 datasets and views of client-" in capsys.readouterr().out
+    assert "5 datasets and views of client-" in capsys.readouterr().out
 
     found = manifest(tmp_path)
     assert found["failed"] == []
     datasets = {each["name"]: each for each in found["datasets"]}
-    assert set(datasets) == {"orders", "Events", "empty", "long"}
+    assert set(datasets) == {"orders", "Events", "empty", "long", "quiet"}
     for name, each in datasets.items():
         folder = tmp_path / "datasets" / folder_name(name)
         dataset = filled.get_dataset(name)
         expected = Counter(repr(row) for row in filled.rows(dataset))
-        assert table(folder / "rows") == fold(folder / "changes") == expected
+        assert table(folder / "rows") == expected
         assert (each["version"], each["rows"]) == (dataset.version, expected.total())
-        assert each["changes"] == {"since": 0, "next_since": dataset.next_offset}
+        if name == "quiet":
+            assert each["changes"] is None
+        else:
+            assert fold(folder / "changes") == expected
+            assert each["changes"] == {"since": 0, "next_since": dataset.next_offset}
         definition = json.loads((folder / "dataset.json").read_bytes())
         assert (definition["dataset"]["id"], len(definition["schemas"])) == (dataset.id, 1)
-    [consumer] = json.loads((tmp_path / "datasets/orders/consumers.json").read_bytes())
-    assert consumer["name"] == "billing"
+    consumers = json.loads((tmp_path / "datasets/orders/consumers.json").read_bytes())
+    assert "billing" in [each["name"] for each in consumers]
     assert len(list((tmp_path / "datasets/orders/rows").iterdir())) == 2
     assert len(list((tmp_path / "datasets/orders/changes").iterdir())) > 2
 
@@ -157,7 +169,7 @@ def test_second_export_downloads_only_what_is_new_or_damaged(
     run()
     before = manifest(tmp_path)
     assert not {"POST reads", "GET changes"} & set(run())
-    assert manifest(tmp_path)["datasets"] == before["datasets"]
+    assert rows_and_changes(manifest(tmp_path)) == rows_and_changes(before)
     filled.write_rows("Events", [{"id": 9, "note": "late"}], operation="insert", wait=30)
     [damaged, *_] = (tmp_path / "datasets/orders/rows").iterdir()
     damaged.write_bytes(b"#" + damaged.read_bytes()[1:])
@@ -195,7 +207,7 @@ def test_interrupted_export_continues(
     assert not (tmp_path / "partial").exists()
 
 
-def test_damaged_download_fails_one_dataset_and_the_next_run_continues(
+def test_damaged_download_fails_its_dataset_only_and_the_next_run_continues(
     filled: Headwater, run: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     def damage(request: httpx.Request, response: httpx.Response) -> httpx.Response:
@@ -205,9 +217,9 @@ def test_damaged_download_fails_one_dataset_and_the_next_run_continues(
 
     run(hook=damage)
     found = manifest(tmp_path)
-    assert [each["name"] for each in found["failed"]] == ["orders"]
+    assert [each["name"] for each in found["failed"]] == ["long", "orders"]
     assert "checksum" in found["failed"][0]["reason"]
-    assert {each["name"] for each in found["datasets"]} == {"Events", "empty", "long"}
+    assert {each["name"] for each in found["datasets"]} == {"Events", "empty", "quiet"}
     assert "GET part-00001.parquet" not in run()
     assert manifest(tmp_path)["failed"] == []
 
@@ -229,7 +241,7 @@ def test_export_of_a_version_that_expires_starts_again_with_the_next(
     assert manifest(tmp_path)["failed"] == []
 
 
-def test_commands_refuse_keys_and_folders_that_do_not_fit(
+def test_command_refuses_keys_and_folders_that_do_not_fit_and_names_failed_datasets(
     filled: Headwater,
     run: Callable[..., list[str]],
     service: Service,
@@ -245,12 +257,16 @@ def test_commands_refuse_keys_and_folders_that_do_not_fit(
         return str(refused.value)
 
     part = filled.create_key("part", ["read"], grants=[Grant(datasets="orders", scopes=("read",))])
-    assert "grants" in refusal(part.api_key, tmp_path / "new")
-    assert "scope read" in refusal(filled.create_key("writer", ["write"]).api_key, tmp_path / "new")
-    run("empty")
+    assert "grants" in refusal(part.api_key, tmp_path.with_name("unused"))
+    assert "scope read" in refusal(
+        filled.create_key("writer", ["write"]).api_key, tmp_path.with_name("unused")
+    )
+    monkeypatch.setattr(exported_dataset, "service_checksum", lambda _: "another")
+    reader = filled.create_key("reader", ["read"]).api_key
+    assert "not exported: Events, long, orders, quiet" in refusal(reader, tmp_path)
     assert "another tenant" in refusal(service.new_key("stranger"), tmp_path)
     used = tmp_path / "datasets"
-    assert "is not an export" in refusal(filled.create_key("reader", ["read"]).api_key, used)
+    assert "is not an export" in refusal(reader, used)
     with pytest.raises(ExportError, match="no dataset"):
         run("nothing*")
     assert (tmp_path / "manifest.json").exists()
