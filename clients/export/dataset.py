@@ -89,6 +89,7 @@ class DatasetExport:
         return _saved(folder, record)
 
     def _rows(self, record: DatasetRecord, job: str, folder: Path) -> DatasetRecord:
+        self.progress(f"  version {record.version}: read job {job}")
         try:
             self.client.wait(job, seconds=_READ_SECONDS)
         except Problem as problem:
