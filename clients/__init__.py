@@ -1,1 +1,1 @@
-"""What users install: the command line, the typed client, the Spark data source, the demos."""
+"""What users install: the command line, the export of tenants, the typed client, the Spark data source, the demos."""

@@ -1,5 +1,5 @@
 """The command line: `headwater up`, `headwater init`, `headwater openapi`, `headwater models`,
-`headwater tenants …`, `headwater audit`, `headwater keys …`, `headwater demo …`.
+`headwater tenants …`, `headwater keys …`, `headwater audit`, `headwater usage`, `headwater export`, `headwater demo …`.
 """
 
 from clients.cli.main import main

@@ -16,6 +16,7 @@ COMMANDS = {
     "up": ("clients.cli.up:up", "Start everything on this machine and keep it running."),
     "init": ("clients.cli.init:init", "Migrate the database's schema; create the first tenant and key."),
     "audit": ("clients.cli.audit:audit", "Print who requested what."),
+    "export": ("clients.cli.export:export", "Copy all of a tenant's data to a folder."),
     "openapi": ("clients.cli.openapi:openapi", "Print the OpenAPI schema."),
     "usage": ("clients.cli.usage:usage", "Print what a tenant has used, day by day."),
     "models": ("clients.cli.models:models", "Write the values of the Python client."),

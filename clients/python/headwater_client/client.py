@@ -180,6 +180,7 @@ class Headwater:
     start_read = blocking(ReadJobCalls.start_read)
     result_files = blocking(ReadJobCalls.result_files)
     download_result = blocking(ReadJobCalls.download_result)
+    download_result_file = blocking(ReadJobCalls.download_result_file)
 
     # Consumers
     create_consumer = blocking(ConsumerCalls.create_consumer)

@@ -107,9 +107,10 @@ class ReadJobCalls(DownloadCalls):
         """Downloads the files of a result; returns their paths, in order. Raises DamagedDownload."""
         await self._driver.run(partial(folder.mkdir, parents=True, exist_ok=True))
         listed = await self.result_files(job)
-        return [await self._save(file, folder / file.name) for file in listed.files]
+        return [await self.download_result_file(file, folder / file.name) for file in listed.files]
 
-    async def _save(self, file: ResultFile, path: Path) -> Path:
+    async def download_result_file(self, file: ResultFile, path: Path) -> Path:
+        """Downloads a file of a result to a path, which it has once it is complete. Raises DamagedDownload."""
         partial_path = path.with_name(f"{path.name}.part")
         await self._download_parts(file.links.self_, file.size_bytes, partial_path)
         if (await self._driver.run(partial_path.stat)).st_size != file.size_bytes:
