@@ -75,8 +75,15 @@ class LocalStorage:
             (self.root / path).unlink(missing_ok=True)
 
     def list(self, prefix: str) -> Iterator[tuple[str, datetime]]:
-        """Files below a folder, with the times of their last write."""
-        for folder, _, names in os.walk(self.root / prefix):
+        """Files below a folder, with the times of their last write. Raises StorageUnavailable."""
+
+        def failed(error: OSError) -> None:
+            if not isinstance(error, FileNotFoundError):
+                raise fault_of_disk(error, prefix) or error from error
+            if not self.root.is_dir():
+                raise _away(prefix) from error
+
+        for folder, _, names in os.walk(self.root / prefix, onerror=failed):
             for name in names:
                 file = Path(folder, name)
                 with suppress(FileNotFoundError):

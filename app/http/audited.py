@@ -12,14 +12,13 @@ from litestar.handlers import BaseRouteHandler
 
 from app.audit.service import Audit
 from app.audit.values import Access, AccessOutcome, Caller, NewEntry, RequestedOperation, outcome_of
-from app.http.auth import PUBLIC, scope_of
+from app.http.auth import PUBLIC, SAFE_METHODS, scope_of
 from app.http.problems import PROBLEM_CODE, REQUEST_ID
 from app.http.request import ACT_BODY, DATASET_NAME
 from app.http.threads import Threads
 from app.tenants.values import KeyScope, Principal
 
 _ACT: Final = "headwater_act"
-_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 # Requests that make something, though they need no scope of administration.
 _CREATIONS: Final = frozenset({"create_dataset", "create_view", "create_export"})
 # Members of bodies whose values are recorded; of all others, only the name is, for they may contain secrets.
@@ -96,7 +95,7 @@ class AuditedRequests:
 
 
 def _is_act(method: str, handler: BaseRouteHandler) -> bool:
-    if method in _SAFE:
+    if method in SAFE_METHODS:
         return False
     administers = scope_of(handler) in (KeyScope.MANAGE, KeyScope.OPERATE)
     return administers or getattr(handler, "operation_id", None) in _CREATIONS

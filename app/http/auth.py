@@ -22,6 +22,9 @@ _SCOPE: Final = "scope"
 _ALTERNATIVE: Final = "alternative_scope"
 _WHOLE_TENANT: Final = "whole_tenant"
 _IN_PART: Final = "in_part"
+_ENDS: Final = "only_ends"
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""The methods of requests that change nothing."""
 
 
 def needs(
@@ -30,14 +33,22 @@ def needs(
     whole_tenant: bool = False,
     in_part: bool = False,
     alternative: KeyScope | None = None,
+    only_ends: bool = False,
 ) -> dict[str, Any]:
     """The handler option that states the scope that a request needs. Every handler that is not public has it.
 
     None: any valid key will do. `whole_tenant`: a key with grants is refused: the operation is not about datasets.
     `in_part`: the operation shows a principal no more of a dataset than `Principal.access`. Without it, principals that
     see a part of the dataset only are refused. `alternative`: a scope that will do instead, for reading only.
+    `only_ends`: the operation ends work or takes away a permission, and a suspended tenant may do it.
     """
-    return {_SCOPE: scope, _WHOLE_TENANT: whole_tenant, _IN_PART: in_part, _ALTERNATIVE: alternative}
+    return {
+        _SCOPE: scope,
+        _WHOLE_TENANT: whole_tenant,
+        _IN_PART: in_part,
+        _ALTERNATIVE: alternative,
+        _ENDS: only_ends,
+    }
 
 
 def scope_of(handler: BaseRouteHandler) -> KeyScope | None:
@@ -77,7 +88,7 @@ def api_key_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
 
 
 async def require_scope(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """Raises Forbidden if the credential lacks the handler's scope, TenantSuspended for a write of such a tenant."""
+    """Raises Forbidden if the credential lacks the handler's scope, TenantSuspended for a change by such a tenant."""
     # Asynchronous, though it waits for nothing: the framework would have a thread call it, for every request.
     if handler.opt.get(PUBLIC):
         return
@@ -89,7 +100,8 @@ async def require_scope(connection: ASGIConnection[Any, Any, Any, Any], handler:
         raise scope_missing(scope.value)
     if handler.opt[_WHOLE_TENANT] and principal.grants is not None:
         raise Forbidden("this needs a key without grants", required_scope=scope.value)
-    if handler.opt[_ALTERNATIVE] is None:
+    request: Any = connection.scope
+    if request["method"] not in SAFE_METHODS and not handler.opt[_ENDS]:
         refuse_suspended(principal, scope)
 
 

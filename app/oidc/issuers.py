@@ -13,6 +13,8 @@ import msgspec
 from app.tenants.values import KeyScope
 
 ISSUERS_MAX: Final = 100
+ALL_TENANTS: Final = "*"
+"""The only member of `tenants` of an issuer that may name any tenant."""
 _FILE_BYTES_MAX: Final = 1024 * 1024
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 
@@ -35,8 +37,8 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The tenant of all its tokens, by id or name."""
     tenant_claim: _Name | None = None
     """The claim with the id or the name of the tenant."""
-    tenants: tuple[_Name, ...] | None = None
-    """What `tenant_claim` may contain; None for every tenant."""
+    tenants: tuple[_Name, ...] = ()
+    """What `tenant_claim` may contain, by id or name; `*` alone for every tenant. Required with `tenant_claim`."""
     scope_claim: _Name = "scope"
     """The claim with scopes: a text with spaces between them, or a list."""
     scopes: dict[str, KeyScope] | None = None
@@ -49,6 +51,10 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How far the clocks may differ."""
     lifetime_seconds_max: Annotated[int, msgspec.Meta(ge=60, le=604_800)] = 86_400
     """The longest time before a token expires that it is accepted."""
+
+    def may_name(self, tenant: str) -> bool:
+        """Whether `tenant_claim` may contain this."""
+        return tenant in self.tenants or self.tenants == (ALL_TENANTS,)
 
     @property
     def discovery_url(self) -> str:
@@ -109,8 +115,14 @@ def _check(issuer: Issuer) -> None:
             check_url(url)
     if (issuer.tenant is None) == (issuer.tenant_claim is None):
         raise ValueError(f"{name} must have either `tenant` or `tenant_claim`")
-    if issuer.tenants is not None and issuer.tenant_claim is None:
+    if issuer.tenants and issuer.tenant_claim is None:
         raise ValueError(f"{name} has `tenants`, which limits a `tenant_claim`")
+    if not issuer.tenants and issuer.tenant_claim is not None:
+        raise ValueError(
+            f'{name} must have `tenants` beside `tenant_claim`: a list, or ["{ALL_TENANTS}"] for all'
+        )
+    if ALL_TENANTS in issuer.tenants and len(issuer.tenants) > 1:
+        raise ValueError(f'{name} has tenants beside "{ALL_TENANTS}", which stands alone for all')
     if not issuer.operate and issuer.scopes and KeyScope.OPERATE in issuer.scopes.values():
         raise ValueError(f"{name} maps a scope to `operate` without `operate: true`")
 

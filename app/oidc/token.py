@@ -138,7 +138,7 @@ def _tenant(claims: dict[str, Any], issuer: Issuer) -> str:
     stated = claims.get(issuer.tenant_claim)
     if not isinstance(stated, str) or not _TENANT.fullmatch(stated):
         raise TokenRefused("claims", f"the claim `{issuer.tenant_claim}` of the token is not a tenant")
-    if issuer.tenants is not None and stated not in issuer.tenants:
+    if not issuer.may_name(stated):
         raise TokenRefused("tenant", "the issuer of the token may not name this tenant")
     return stated
 

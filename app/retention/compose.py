@@ -12,6 +12,7 @@ from app.platform import Platform
 from app.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.retention.repository.ending_tenants import EndingTenantStore
 from app.retention.repository.expired_jobs import ExpiredJobStore
+from app.retention.repository.expired_subjects import ExpiredSubjectStore
 from app.retention.repository.feed import RetentionStore
 from app.retention.repository.history import HistoryStore
 from app.retention.repository.references import ReferenceStore
@@ -47,6 +48,7 @@ def retain(platform: Platform) -> Retain:
         jobs=ExpiredJobStore(platform.database),
         deleted_datasets=DeletedDatasetStore(platform.database),
         audit=AuditStore(platform.database),
+        subjects=ExpiredSubjectStore(platform.database),
         storage=platform.storage,
         job_keep_seconds=settings.job_keep_seconds,
         grace_seconds=settings.orphan_grace_seconds,

@@ -13,6 +13,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     Date,
+    Index,
     Integer,
     LargeBinary,
     PrimaryKeyConstraint,
@@ -103,8 +104,11 @@ token_subjects: Final = Table(
     text_column("issuer"),
     text_column("subject"),
     timestamp_column("created_at", default=True),
+    # Exact to a day.
+    timestamp_column("last_seen_at", default=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     of_tenant(),
+    Index("token_subjects_seen", "tenant_id", "last_seen_at", "id"),
 )
 
 # A row for each dataset, so that commits of different datasets do not wait for each other.

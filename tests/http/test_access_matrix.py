@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from app.format.identifiers import new_id
-from app.tenants.values import Grant, KeyScope, new_api_key
+from app.tenants.values import Grant, KeyScope, TenantChange, TenantState, new_api_key
 from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import ORDERS, upsert
 from tests.support.service import SCOPES, Service
@@ -32,6 +32,8 @@ OF_DATA = {
 }
 # What belongs to no dataset: keys with grants are refused.
 OF_TENANTS = [name for name, each in OPERATIONS.items() if each[1].startswith(ADMINISTRATION)]
+# What a suspended tenant may do beside reading.
+ENDING = {"revoke_key", "cancel_job", "delete_webhook"}
 NOT_SENT = {"instance", "request_id"}
 
 
@@ -129,7 +131,17 @@ class World:
         if name == "change_export":
             content = json.dumps({"state": "paused"})
         url = self.service.url + path.format_map(values)
-        return self.client.request(method, url, headers={**sent, **headers}, content=content, params=query)
+        request = self.client.build_request(
+            method, url, headers={**sent, **headers}, content=content, params=query
+        )
+        answer = self.client.send(request, stream=True)
+        try:
+            # Event streams have no end.
+            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                answer.read()
+        finally:
+            answer.close()
+        return answer
 
     client: httpx.Client
 
@@ -251,6 +263,48 @@ def test_dataset_that_is_granted_without_the_scope_gets_403(world: World, name: 
     assert answer.status_code == 403, answer.text
     if answer.content:
         assert answer.json()["required_scope"] == scope.value
+
+
+@pytest.fixture(scope="module")
+def suspended(service: Service) -> Iterator[World]:
+    """A suspended tenant with one of each resource."""
+    world = World(service)
+    service.tenants.change(world.tenant, TenantChange(state=TenantState.SUSPENDED, reason="unpaid"))
+    with httpx.Client(trust_env=False, timeout=30) as world.client:
+        # The process hears of the change within milliseconds.
+        assert any(
+            is_suspended(world.send("delete_dataset", bearer(world.key), missing(world))) for _ in range(500)
+        )
+        yield world
+
+
+def is_suspended(answer: httpx.Response) -> bool:
+    return answer.status_code == 403 and answer.json()["type"] == "/problems/tenant-suspended"
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_suspended_tenant_reads_and_ends_and_changes_nothing(suspended: World, name: str) -> None:
+    method = OPERATIONS[name][0]
+    if method in ("GET", "HEAD"):
+        # Whatever was not made is missing, for a suspended tenant as for any other.
+        answer = suspended.send(name, bearer(suspended.key), suspended.values)
+        assert answer.status_code in (200, 400, 404, 409), answer.text
+        return
+    answer = suspended.send(name, bearer(suspended.key), missing(suspended))
+    permitted = name in ENDING or scope_of(name) in (KeyScope.READ, KeyScope.OPERATE)
+    assert is_suspended(answer) is not permitted, answer.text
+
+
+def test_suspended_tenant_revokes_keys_cancels_jobs_and_deletes_webhooks(suspended: World) -> None:
+    lost = suspended.service.tenants.make_key(suspended.tenant, SCOPES)
+    with suspended.service.client(suspended.key) as client:
+        keys = client.get("/keys").json()["items"]
+        assert lost.key_id in {each["id"] for each in keys}
+        assert client.delete(f"/keys/{lost.key_id}").status_code == 204
+        assert client.get("/jobs", params={"state": "queued"}).json()["items"]
+        for job in client.get("/jobs", params={"state": "queued"}).json()["items"]:
+            assert client.post(f"/jobs/{job['id']}/cancel").json()["state"] == "cancelled"
+        assert client.delete(f"/webhooks/{suspended.values['webhook']}").status_code == 204
 
 
 @pytest.mark.parametrize("name", OF_TENANTS)

@@ -27,6 +27,7 @@ from app.idempotency.repository import ReplyStore
 from app.idempotency.values import KeyedRequest
 from app.jobs.tasks import CompactionTask
 from app.jobs.values import JobKind, JobQueue, JobState
+from app.retention.repository.expired_subjects import ExpiredSubjectStore
 from app.tables import metadata
 from app.tenants.bootstrap import initialise, migrate
 from app.tenants.repository.credentials import CredentialStore
@@ -234,6 +235,20 @@ def test_tenants_of_earlier_versions_are_found_by_the_name_in_a_token(postgres: 
             principal = CredentialStore(database).admit(claims)
             assert principal is not None
             assert principal.tenant_id == TENANT
+        database.close()
+
+
+def test_subjects_of_earlier_versions_count_as_seen_at_the_upgrade(postgres: TestServer) -> None:
+    with postgres.fresh_database(template="template0") as name:
+        with owner_connection(postgres, name) as connection:
+            migrate(connection, "0014")
+        with postgres.administration(name) as administration:
+            administration.execute(data_of("0014"))
+        initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
+        database = Database(postgres.application_url(name))
+        store = ExpiredSubjectStore(database)
+        assert store.expire(TENANT, None, keep_seconds=3_600, limit=9).deleted == 0
+        assert store.expire(TENANT, None, keep_seconds=0, limit=9).deleted == 1
         database.close()
 
 

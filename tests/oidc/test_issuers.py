@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.oidc.issuers import issuers_of
+from app.oidc.issuers import Issuer, issuers_of
 
 ENTRY: dict[str, Any] = {"issuer": "https://login.example/acme", "audience": "headwater", "tenant": "acme"}
 
@@ -39,6 +39,9 @@ def test_issuers_are_a_list_or_a_file_with_one(tmp_path: Path) -> None:
         ({"tenant_claim": "tenant"}, "either"),
         ({"tenant": None}, "either"),
         ({"tenants": ["acme"]}, "tenant_claim"),
+        ({"tenant": None, "tenant_claim": "tenant"}, r"must have `tenants` .*\[\"\*\"\] for all"),
+        ({"tenant": None, "tenant_claim": "tenant", "tenants": []}, "must have `tenants`"),
+        ({"tenant": None, "tenant_claim": "tenant", "tenants": ["*", "acme"]}, "alone"),
         ({"scopes": {"admin": "operate"}}, "operate: true"),
         ({"scopes": {"admin": "everything"}}, "everything"),
         ({"secret": "x"}, "secret"),
@@ -49,6 +52,17 @@ def test_issuers_are_a_list_or_a_file_with_one(tmp_path: Path) -> None:
 def test_entries_that_are_not_valid_stop_the_start(change: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         issuers_of(json.dumps([ENTRY | change]))
+
+
+def test_issuer_of_all_tenants_says_so() -> None:
+    def issuer(*tenants: str) -> Issuer:
+        entry = ENTRY | {"tenant": None, "tenant_claim": "tenant", "tenants": tenants}
+        [found] = issuers_of(json.dumps([entry])).values()
+        return found
+
+    assert issuer("*").may_name("globex")
+    assert issuer("acme").may_name("acme")
+    assert not issuer("acme").may_name("globex")
 
 
 def test_each_issuer_has_one_entry() -> None:

@@ -7,6 +7,7 @@ from app.db.session import Database
 from app.files.ports import ObjectStorage
 from app.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.retention.repository.expired_jobs import ExpiredJobStore
+from app.retention.repository.expired_subjects import ExpiredSubjectStore
 from app.retention.service.expired_rows import ExpireRows
 
 
@@ -16,6 +17,7 @@ def expire_rows(database: Database, storage: ObjectStorage, *, job_keep_seconds:
         jobs=ExpiredJobStore(database),
         deleted_datasets=DeletedDatasetStore(database),
         audit=AuditStore(database),
+        subjects=ExpiredSubjectStore(database),
         storage=storage,
         job_keep_seconds=job_keep_seconds,
         grace_seconds=0,

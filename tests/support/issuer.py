@@ -70,7 +70,13 @@ class LocalIssuer:
 
     def entry(self, **more: Any) -> dict[str, Any]:
         """The issuer in the settings."""
-        return {"issuer": self.url, "audience": AUDIENCE, "tenant_claim": "tenant", **more}
+        return {
+            "issuer": self.url,
+            "audience": AUDIENCE,
+            "tenant_claim": "tenant",
+            "tenants": ("*",),
+            **more,
+        }
 
     def issuer(self, **more: Any) -> Issuer:
         return Issuer(**self.entry(**more))

@@ -44,7 +44,8 @@ class Workers(Protocol):
 class DeadWorkers:
     """The claims of other workers. Safety does not depend on it: a claim that was ended too early is fenced.
 
-    `announce` is called when claims have ended.
+    `announce` is called when claims have ended. Read leases are not ended: they name a job and no worker, they delay
+    the removal of files by `HEADWATER_LEASE_SECONDS` at most, and a worker that is only silent may still read them.
     """
 
     jobs: JobClaims

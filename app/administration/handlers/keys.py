@@ -84,7 +84,7 @@ async def get_key(
     operation_id="revoke_key",
     summary="Revoke an API key",
     tags=_TAGS,
-    opt=_MANAGE | _OTHER,
+    opt=needs(KeyScope.MANAGE, whole_tenant=True, only_ends=True) | _OTHER,
 )
 async def revoke_key(
     key: KeyId,

@@ -125,7 +125,7 @@ async def _events(waiter: JobWaiter, job: Job) -> AsyncIterator[bytes]:
     summary="Cancel a job",
     tags=_TAGS,
     status_code=200,
-    opt=needs(KeyScope.WRITE) | documented(problems=[409]),
+    opt=needs(KeyScope.WRITE, only_ends=True) | documented(problems=[409]),
 )
 async def cancel_job(
     job: JobId, jobs: Provided[Jobs], granted: Provided[GrantedDatasets], threads: Provided[Threads]

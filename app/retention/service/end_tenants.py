@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -19,6 +19,22 @@ _FILES: Final = 500
 _ROWS: Final = 1_000
 # Steps for a tenant in one round: the others have their turn as well.
 _STEPS_MAX: Final = 100
+# The pause after the first failure with a tenant. It doubles with each further one.
+_PAUSE_SECONDS: Final = 5.0
+_PAUSE_SECONDS_MAX: Final = 60.0
+_DOUBLINGS_MAX: Final = 16
+_LOG_SECONDS: Final = 60.0
+
+
+class _Failing:
+    """The failures in a row with a tenant. Times are those of the clock of `EndTenants`."""
+
+    __slots__ = ("count", "logged_at", "next_at")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.logged_at = 0.0
+        self.next_at = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,22 +50,46 @@ class EndTenants:
     storage: ObjectStorage
     lease_seconds: float
     grace_seconds: float
+    clock: Callable[[], float] = time.monotonic
+    failing: dict[str, _Failing] = field(default_factory=dict)
 
     def run(self) -> None:
-        """One round over all such tenants. A failure with one is logged, and does not affect the others."""
-        for tenant_id in self.tenants.ending(after_seconds=self.grace_seconds):
+        """One round over all such tenants. A failure with one does not affect the others.
+
+        A tenant that failed is left out for a time that grows from 5 s to a minute. Its first failure is logged with
+        the trace, and then the number of failures once a minute at most.
+        """
+        ending = self.tenants.ending(after_seconds=self.grace_seconds)
+        for tenant_id in self.failing.keys() - set(ending):
+            del self.failing[tenant_id]
+        for tenant_id in ending:
+            failing = self.failing.get(tenant_id)
+            if failing is not None and self.clock() < failing.next_at:
+                continue
             try:
                 self._end(tenant_id)
-            except Exception:
-                _log.exception("the data of the deleted tenant %s could not be deleted yet", tenant_id)
+            except Exception as error:
+                self._failed(tenant_id, error)
+            else:
+                self.failing.pop(tenant_id, None)
 
-    def run_every(self, seconds: float, stop: threading.Event) -> None:
-        """Runs rounds until `stop` is set; a failed round is logged, and the next one starts again."""
-        while not stop.wait(seconds):
-            try:
-                self.run()
-            except Exception:
-                _log.exception("a round of the deletion of tenants failed")
+    def _failed(self, tenant_id: str, error: Exception) -> None:
+        failing, now = self.failing.setdefault(tenant_id, _Failing()), self.clock()
+        pause = _PAUSE_SECONDS * 2.0 ** min(failing.count, _DOUBLINGS_MAX)
+        failing.next_at = now + min(pause, _PAUSE_SECONDS_MAX)
+        failing.count += 1
+        first = failing.count == 1
+        if first or now - failing.logged_at >= _LOG_SECONDS:
+            failing.logged_at = now
+            message = "the data of the deleted tenant %s could not be deleted yet (%s: %s; %d times in a row)"
+            _log.warning(
+                message,
+                tenant_id,
+                type(error).__name__,
+                error,
+                failing.count,
+                exc_info=error if first else None,
+            )
 
     def _end(self, tenant_id: str) -> None:
         if self._delete_datasets(tenant_id) or self.tenants.is_busy(

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.db.any_of import any_of
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.format.identifiers import is_uuid
 from app.tenants.quotas import quotas_of
 from app.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_of, tenant_of
@@ -28,6 +29,8 @@ from app.tenants.values import (
 
 USED_SECONDS: Final = 60.0
 """How exactly it is known when a key was last used."""
+SEEN_SECONDS: Final = 86_400.0
+"""How exactly it is known when the subject of a token was last seen."""
 _NOW: Final = func.clock_timestamp()
 LIVE: Final = (
     api_keys.c.revoked_at.is_(None),
@@ -131,7 +134,13 @@ def _suspended(row: Any) -> str | None:
 
 
 def _record(connection: Connection, claims: TokenClaims) -> None:
-    """Records the subject, so that timelines can name it."""
+    """Records the subject, so that timelines can name it.
+
+    The update comes first: of a row that is expiring at this moment it waits for the end, and then inserts it again.
+    """
     identity = claims.identity
+    a_day_ago = token_subjects.c.last_seen_at < seconds_ago(SEEN_SECONDS)
+    seen = update(token_subjects).where(token_subjects.c.id == identity.actor, a_day_ago)
+    connection.execute(seen.values(last_seen_at=_NOW))
     new = {"id": identity.actor, "issuer": identity.issuer, "subject": identity.subject}
     connection.execute(insert(token_subjects).values(new).on_conflict_do_nothing())

@@ -12,7 +12,10 @@ from app.timeline.tables import read_leases
 
 
 class ReadLeaseStore:
-    """Read leases in Postgres. All time is the database's clock."""
+    """Read leases in Postgres. All time is the database's clock.
+
+    Those of a reader that has died run out: nothing waits for them but the removal of files.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -150,7 +150,7 @@ async def change_webhook(
     operation_id="delete_webhook",
     summary="Delete a webhook",
     tags=_TAGS,
-    opt=needs(KeyScope.MANAGE, in_part=True),
+    opt=needs(KeyScope.MANAGE, in_part=True, only_ends=True),
 )
 async def delete_webhook(
     webhook: WebhookId,

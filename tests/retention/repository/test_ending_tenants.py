@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -37,7 +38,9 @@ REMAINING = {"tenants", "tenant_deletions", "audit"}
 
 @pytest.fixture
 def storage(tmp_path: Path) -> LocalStorage:
-    return LocalStorage(tmp_path)
+    root = tmp_path / "storage"
+    root.mkdir()
+    return LocalStorage(root)
 
 
 @pytest.fixture
@@ -126,6 +129,56 @@ def test_nothing_of_a_deleted_tenant_is_left_and_another_is_untouched(
     # A request that had begun before stores its file late.
     store_file(storage, tenant_id, "late")
     end.run()
+    assert list(storage.list(tenant_id)) == []
+
+
+def test_deletion_that_fails_is_tried_and_logged_rarely_and_delays_no_other(
+    stores: Stores, storage: LocalStorage, end: EndTenants, caplog: pytest.LogCaptureFixture
+) -> None:
+    seconds = 0
+    end = replace(end, clock=lambda: seconds)
+    failing, other = populate(stores), populate(stores)
+    for each in (failing, other):
+        stores.tenants.begin_deletion(each, confirmed=stores.tenants.tenant(each).name, actor=OPERATOR)
+    # A file in place of the folder of the tenant cannot be listed.
+    (storage.root / failing).write_bytes(b"")
+    for seconds in range(0, 300, 5):
+        end.run()
+        if seconds < 10:
+            drain(stores)
+    assert cleared(stores, other)
+    logged = [each for each in caplog.records if failing in each.getMessage()]
+    assert [each.exc_info is not None for each in logged] == [True] + [False] * (len(logged) - 1)
+    assert len(logged) == 5
+    assert "8 times" in logged[-1].getMessage()
+    assert not cleared(stores, failing)
+
+    (storage.root / failing).unlink()
+    seconds += 60
+    end.run()
+    assert cleared(stores, failing)
+
+
+def cleared(stores: Stores, tenant_id: str) -> bool:
+    report = stores.tenants.deletion(tenant_id)
+    assert report is not None
+    return report.cleared_at is not None
+
+
+def test_deletion_does_not_end_while_the_storage_is_away(
+    stores: Stores, storage: LocalStorage, end: EndTenants
+) -> None:
+    tenant_id = populate(stores)
+    store_file(storage, tenant_id, "1")
+    stores.tenants.begin_deletion(tenant_id, confirmed=stores.tenants.tenant(tenant_id).name, actor=OPERATOR)
+    away = storage.root.rename(storage.root.with_name("away"))
+    for _ in range(2):
+        end.run()
+        drain(stores)
+    assert not cleared(stores, tenant_id)
+    away.rename(storage.root)
+    replace(end, failing={}).run()
+    assert cleared(stores, tenant_id)
     assert list(storage.list(tenant_id)) == []
 
 

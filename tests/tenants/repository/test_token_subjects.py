@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
 
 import pytest
+from msgspec import structs
+from sqlalchemy import select, text
 
+from app.db.times import seconds_ago
+from app.files.storage import LocalStorage
 from app.format.identifiers import new_id
+from app.retention.repository.expired_subjects import ExpiredSubjects, ExpiredSubjectStore, SubjectCursor
 from app.tenants.tables import token_subjects
-from app.tenants.values import Grant, KeyScope, TenantChange, TenantState, TokenClaims, TokenIdentity
+from app.tenants.values import Grant, KeyScope, NewKey, TenantChange, TenantState, TokenClaims, TokenIdentity
+from tests.support.expired_rows import expire_rows
+from tests.support.lakehouse import definition, new_job
 from tests.support.store_fixtures import Stores
+from tests.support.waiting import until
+
+DAY: Final = 86_400.0
 
 
 def claims(tenant: str, subject: str = "ada", issuer: str = "https://issuer.example") -> TokenClaims:
@@ -49,3 +62,85 @@ def test_each_subject_of_each_issuer_is_recorded_once(stores: Stores, tenant_id:
         rows = connection.execute(token_subjects.select()).all()
     assert {row.id for row in rows} == actors
     assert sorted((row.subject, row.issuer) for row in rows) == sorted(who)
+
+
+def test_subject_expires_once_it_was_not_seen_for_long_and_nothing_refers_to_it(
+    stores: Stores, tenant_id: str
+) -> None:
+    other = stores.tenants.add_tenant(f"other-{tenant_id}")
+    dataset = stores.catalog.create(tenant_id, new_id(), definition())
+    subjects = {
+        name: admitted(stores, tenant_id, name) for name in ("gone", "of a job", "of a key", "seen", "new")
+    }
+    admitted(stores, other, "gone")
+    job = structs.replace(new_job(dataset.id), actor=subjects["of a job"])
+    stores.jobs.accept(tenant_id, job)
+    key = NewKey(name="k", scopes=frozenset(), created_by=subjects["of a key"])
+    stores.tenants.add_key(tenant_id, key)
+    for each in (tenant_id, other):
+        age(stores, each, [name for name in subjects if name != "new"])
+    # Its next token says that it is still there.
+    assert admitted(stores, tenant_id, "seen") == subjects["seen"]
+    expired = ExpiredSubjectStore(stores.database)
+
+    def expire(after: SubjectCursor | None) -> ExpiredSubjects:
+        return expired.expire(tenant_id, after, keep_seconds=20 * DAY, limit=2)
+
+    first = expire(None)
+    second = expire(first.last)
+    assert (first.deleted + second.deleted, second.last) == (1, None)
+    assert names(stores, tenant_id) == subjects.keys() - {"gone"}
+    assert "gone" in names(stores, other)
+    assert admitted(stores, tenant_id, "gone") == subjects["gone"]
+    assert names(stores, tenant_id) == subjects.keys()
+
+
+def test_each_round_of_retention_checks_the_next_subjects(
+    stores: Stores, tenant_id: str, tmp_path: Path
+) -> None:
+    for number in range(3):
+        admitted(stores, tenant_id, f"subject {number}")
+    age(stores, tenant_id, [f"subject {number}" for number in range(3)])
+    keep = expire_rows(stores.database, LocalStorage(tmp_path), job_keep_seconds=60 * DAY)
+    assert keep.run(tenant_id) == 0
+    expire = expire_rows(stores.database, LocalStorage(tmp_path), job_keep_seconds=20 * DAY)
+    assert [expire.run(tenant_id) for _ in range(2)] == [3, 0]
+
+
+def test_subject_that_is_seen_while_it_expires_is_kept(stores: Stores, tenant_id: str) -> None:
+    admitted(stores, tenant_id, "ada")
+    age(stores, tenant_id, ["ada"])
+    with ThreadPoolExecutor(1) as pool:
+        with stores.database.tenant(tenant_id) as connection:
+            connection.execute(token_subjects.delete())
+            coming = pool.submit(admitted, stores, tenant_id, "ada")
+            until(lambda: waits_for_a_lock(stores, tenant_id) or None, "the token to wait for the deletion")
+        coming.result(20)
+    assert names(stores, tenant_id) == {"ada"}
+
+
+def admitted(stores: Stores, tenant_id: str, subject: str) -> str:
+    """The id of the subject of a token that was sent now."""
+    principal = stores.keys.admit(claims(tenant_id, subject))
+    assert principal is not None
+    return principal.actor
+
+
+def age(stores: Stores, tenant_id: str, subjects: list[str]) -> None:
+    """These subjects were last seen 30 days ago."""
+    with stores.database.tenant(tenant_id) as connection:
+        old = token_subjects.update().where(token_subjects.c.subject.in_(subjects))
+        connection.execute(old.values(last_seen_at=seconds_ago(30 * DAY)))
+
+
+def names(stores: Stores, tenant_id: str) -> set[str]:
+    with stores.database.tenant(tenant_id) as connection:
+        return set(connection.execute(select(token_subjects.c.subject)).scalars())
+
+
+def waits_for_a_lock(stores: Stores, tenant_id: str) -> bool:
+    waiting = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%token_subj%'"
+    )
+    with stores.database.tenant(tenant_id) as connection:
+        return bool(connection.execute(waiting).scalar_one())
