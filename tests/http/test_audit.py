@@ -182,6 +182,30 @@ def test_act_whose_entry_cannot_be_stored_is_not_carried_out(tenant: Tenant, mon
     assert tenant.client.post("/datasets", json=ORDERS).status_code == 201
 
 
+def test_response_of_an_act_without_a_change_waits_for_its_entry(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object) -> None:
+        raise Unavailable("no entry")
+
+    lost = tenant.service.tenants.make_key(tenant.id, {"read"})
+    path = f"/keys/{lost.key_id}"
+    # A key is revoked once.
+    assert tenant.client.delete(path).status_code == 204
+    with monkeypatch.context() as patch:
+        patch.setattr(AuditStore, "add", refuse)
+        refused = tenant.client.delete(path)
+    assert problem(refused, 503, "unavailable")["instance"] == path
+    assert refused.headers["retry-after"]
+    assert refused.headers["cache-control"] == "no-store"
+    assert tenant.client.delete(path).status_code == 204
+    assert [each["outcome"] for each in tenant.entries(operation="revoke_key")] == [
+        "failed",
+        "allowed",
+        "allowed",
+    ]
+
+
 def test_message_is_sent_only_after_its_entry_is_stored(
     tenant: Tenant, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
