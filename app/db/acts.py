@@ -23,6 +23,10 @@ class RecordedAct(Protocol):
         """What the act is about, by kind: ids that only the use case knows."""
         ...
 
+    def record(self) -> None:
+        """Records the act in a transaction of its own, unless it is recorded. Raises Unavailable."""
+        ...
+
 
 _ACT: Final[ContextVar[RecordedAct | None]] = ContextVar("recorded_act", default=None)
 
@@ -41,3 +45,12 @@ def act_concerns(**ids: str) -> None:
     """Names what the act of this request is about. Without an act, nothing happens."""
     if (act := _ACT.get()) is not None:
         act.concerns(**ids)
+
+
+def record_act() -> None:
+    """Records the act of this request before it does something outside of the database. Raises Unavailable.
+
+    Without an act, nothing happens.
+    """
+    if (act := _ACT.get()) is not None:
+        act.record()

@@ -70,13 +70,14 @@ class Authentication(AbstractAuthenticationMiddleware):
         self._credentials = credentials
 
     async def authenticate_request(self, connection: ASGIConnection) -> AuthenticationResult:
-        """Raises Unauthorized, and Unavailable if the credential cannot be checked."""
+        """Raises Unauthorized, and Unavailable and RateLimited if the credential cannot be checked."""
         scheme = connection.headers.get("authorization", "").partition(" ")[0]
         if not scheme:
             raise Unauthorized("send the header `Authorization: Bearer hw_…`")
         principal = None
         if scheme.lower() == "bearer":
-            principal = await self._credentials.principal(api_key_of(connection))
+            address = "" if connection.client is None else connection.client.host
+            principal = await self._credentials.principal(api_key_of(connection), address)
         if principal is None:
             raise Unauthorized("the credential is not a valid API key")
         return AuthenticationResult(user=principal, auth=None)

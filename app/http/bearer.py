@@ -7,7 +7,7 @@ from collections.abc import Callable
 from app.http.threads import Threads
 from app.oidc.token import TokenRefused, has_form_of_token
 from app.oidc.verifier import TokenVerifier
-from app.tenants.values import Principal, TokenClaims
+from app.tenants.values import API_KEY, Principal, TokenClaims
 
 
 class BearerAuthentication:
@@ -29,8 +29,10 @@ class BearerAuthentication:
 
     async def authenticate(self, credential: str) -> Principal | None:
         """The principal; None if this is not a valid API key. Raises TokenRefused, Unavailable."""
-        if self._tokens is None or not has_form_of_token(credential):
+        if API_KEY.fullmatch(credential):
             return await self._threads.run(self._key, credential)
+        if self._tokens is None or not has_form_of_token(credential):
+            return None
         # The keys of an issuer may take seconds: nothing waits for them in a thread of the requests.
         claims = await self._tokens.claims(credential)
         principal = await self._threads.run(self._claims, claims)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import Final
 
 import msgspec
 
-from app.tenants.values import KEYS_MAX, Principal
+from app.format.errors import Unavailable
+from app.tenants.quotas import RateLimited
+from app.tenants.values import API_KEY, KEYS_MAX, Principal
 
 _CACHE_SIZE_MAX: Final = 10_000
 # A tenant may have any number of tokens. They displace one another, not the credentials of other tenants.
@@ -20,12 +25,68 @@ _UNKNOWN_SECONDS: Final = 2.0
 # How long ago the listening connection may have been confirmed. A lost one is noticed earlier, unless nothing arrives.
 CONFIRMED_SECONDS: Final = 2.0
 
+# Keys that the process has not seen before: those that are looked up at a time, far fewer than there are threads.
+LOOKUPS_MAX: Final = 4
+# Those that are looked up or wait for it, of one address and of all.
+ADDRESS_LOOKUPS_MAX: Final = 50
+_ALL_LOOKUPS_MAX: Final = 500
+_LOOKUP_WAIT_SECONDS_MAX: Final = 10.0
+_RETRY_SECONDS: Final = 1
+
 
 class _Cached(msgspec.Struct, frozen=True):
-    """A principal, and the time (of the monotonic clock) until which it holds."""
+    """A principal, and the time (of the monotonic clock) until which it holds; the past, if it has to be read again."""
 
     principal: Principal
     valid_until: float
+
+
+class Lookups:
+    """The turns in which keys are looked up that the process has not seen before. It is used on the event loop only.
+
+    A client that sends random keys waits for others that do so, and never occupies the threads of known credentials.
+    """
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(LOOKUPS_MAX)
+        self._of_address: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def turn(self, address: str) -> AsyncIterator[None]:
+        """One turn of an address. Raises RateLimited if too many of it wait, Unavailable if too many of all do."""
+        if self._of_address[address] >= ADDRESS_LOOKUPS_MAX:
+            raise RateLimited(
+                "too many requests of this address have credentials that are not known yet",
+                quota="unknown_credentials",
+                limit=ADDRESS_LOOKUPS_MAX,
+                used=ADDRESS_LOOKUPS_MAX,
+                limited="address",
+                retry_after_seconds=_RETRY_SECONDS,
+            )
+        if self._of_address.total() >= _ALL_LOOKUPS_MAX:
+            raise _busy()
+        self._of_address[address] += 1
+        try:
+            await self._acquire()
+            try:
+                yield
+            finally:
+                self._turns.release()
+        finally:
+            self._of_address[address] -= 1
+            if not self._of_address[address]:
+                del self._of_address[address]
+
+    async def _acquire(self) -> None:
+        try:
+            async with asyncio.timeout(_LOOKUP_WAIT_SECONDS_MAX):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise _busy() from None
+
+
+def _busy() -> Unavailable:
+    return Unavailable("too many requests have credentials that are not known yet. Try again")
 
 
 class Credentials:
@@ -44,15 +105,27 @@ class Credentials:
         self._unknown: dict[bytes, float] = {}
         self._changes = 0
         self._confirmed_at = -CONFIRMED_SECONDS
+        self._lookups = Lookups()
         self._used: dict[str, set[str]] = {}
         self._used_count = 0
 
-    async def principal(self, credential: str) -> Principal | None:
-        """The principal of a credential; None if the text is not a valid one. Raises what `authenticate` raises."""
+    async def principal(self, credential: str, address: str = "") -> Principal | None:
+        """The principal of a credential; None if the text is not a valid one. `address`: that of the client.
+
+        Raises what `authenticate` raises, and RateLimited and Unavailable if too many credentials are not known.
+        """
         digest = hashlib.sha256(credential.encode()).digest()
         found = self._known(digest)
-        if found is None and self._unknown.get(digest, 0.0) <= time.monotonic():
-            found = await self._read(credential, digest)
+        if found is None and not self._is_unknown(digest):
+            # Tokens are verified before anything is read for them.
+            if digest in self._cached or not API_KEY.fullmatch(credential):
+                found = await self._read(credential, digest)
+            else:
+                async with self._lookups.turn(address):
+                    # It may have been looked up meanwhile.
+                    found = self._known(digest)
+                    if found is None and not self._is_unknown(digest):
+                        found = await self._read(credential, digest)
         if found is None or found.valid_until <= time.monotonic():
             return None
         self._note_use(found.principal)
@@ -67,14 +140,13 @@ class Credentials:
         """The keys or the state of a tenant have changed."""
         with self._lock:
             self._changes += 1
-            for digest in self._of_tenant.pop(tenant_id, ()):
-                del self._cached[digest]
+            self._expire(self._of_tenant.get(tenant_id, ()))
 
     def drop_all(self) -> None:
         """Changes may have been missed."""
         with self._lock:
             self._changes += 1
-            self._clear()
+            self._expire(tuple(self._cached))
             self._confirmed_at = -CONFIRMED_SECONDS
 
     def take_used(self) -> dict[str, set[str]]:
@@ -91,6 +163,9 @@ class Credentials:
         # What has expired is read once more, for the reason of the refusal.
         return None if found is None or found.valid_until <= time.monotonic() else found
 
+    def _is_unknown(self, digest: bytes) -> bool:
+        return self._unknown.get(digest, 0.0) > time.monotonic()
+
     async def _read(self, credential: str, digest: bytes) -> _Cached | None:
         changes, now = self._changes, time.monotonic()
         principal = await self._authenticate(credential)
@@ -98,6 +173,8 @@ class Credentials:
             if len(self._unknown) >= _CACHE_SIZE_MAX:
                 self._unknown.clear()
             self._unknown[digest] = now + _UNKNOWN_SECONDS
+            with self._lock:
+                self._remove(digest)
             return None
         seconds = principal.valid_seconds
         found = _Cached(principal, float("inf") if seconds is None else now + seconds)
@@ -117,6 +194,19 @@ class Credentials:
                 self._clear()
         self._cached[digest] = found
         self._of_tenant.setdefault(found.principal.tenant_id, {})[digest] = None
+
+    def _expire(self, digests: Iterable[bytes]) -> None:
+        """They are read again, as credentials that the process has seen."""
+        for digest in digests:
+            self._cached[digest] = msgspec.structs.replace(self._cached[digest], valid_until=float("-inf"))
+
+    def _remove(self, digest: bytes) -> None:
+        found = self._cached.pop(digest, None)
+        if found is not None:
+            of_tenant = self._of_tenant[found.principal.tenant_id]
+            del of_tenant[digest]
+            if not of_tenant:
+                del self._of_tenant[found.principal.tenant_id]
 
     def _clear(self) -> None:
         self._cached.clear()

@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from litestar import Request
 from litestar.types import ASGIApp, Message, Receive, Send
 
+from app.format.errors import HeadwaterError
 from app.format.identifiers import new_id
 from app.http.audited import AuditedRequests
 from app.http.limits import RATE_FIELDS
-from app.http.problems import REQUEST_ID
+from app.http.problems import PROBLEM_JSON, REQUEST_ID, on_headwater_error
 from app.tenants.values import Principal
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
@@ -76,6 +78,7 @@ class _Exchange:
         self._security_headers = (*SECURITY_HEADERS, *tls_only)
         self.status = 0
         self.sent_bytes = 0
+        self._refused = False
         # HEAD is GET without the body, for every resource alike. A range is defined for GET only.
         method = "GET" if self._head_only else scope["method"]
         if self._head_only:
@@ -93,26 +96,46 @@ class _Exchange:
         return event
 
     async def send(self, message: Message) -> None:
+        if self._refused:
+            # The rest of a response that is not sent.
+            return
         if message["type"] == "http.response.start":
-            await self._audited.responding(self.scope, message["status"])
-            self.status = message["status"]
-            rates = self.scope["state"].get(RATE_FIELDS, ())
-            headers = [*message.get("headers", ()), (_HEADER, self._id), *rates]
-            names = {name.lower() for name, _ in headers}
-            headers += [header for header in self._security_headers if header[0] not in names]
-            if self._unread:
-                # A request that is refused before its body was read need not send the rest.
-                headers.append((b"connection", b"close"))
-            await self._send({**message, "headers": headers})
-            if self._head_only:
-                # At once: the first piece of a stream may take long, and the connection would be held until then.
-                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            try:
+                await self._audited.responding(self.scope, message["status"])
+            except HeadwaterError as error:
+                await self._refuse(error)
+            else:
+                await self._start(message)
             return
         if message["type"] == "http.response.body":
             if self._head_only:
                 return
             self.sent_bytes += len(message.get("body", b""))
         await self._send(message)
+
+    async def _start(self, message: Any) -> None:
+        self.status = message["status"]
+        rates = self.scope["state"].get(RATE_FIELDS, ())
+        headers = [*message.get("headers", ()), (_HEADER, self._id), *rates]
+        names = {name.lower() for name, _ in headers}
+        headers += [header for header in self._security_headers if header[0] not in names]
+        if self._unread:
+            # A request that is refused before its body was read need not send the rest.
+            headers.append((b"connection", b"close"))
+        started: Any = {**message, "headers": headers}
+        await self._send(started)
+        if self._head_only:
+            # At once: the first piece of a stream may take long, and the connection would be held until then.
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _refuse(self, error: HeadwaterError) -> None:
+        """Sends the problem in place of a response whose request cannot be recorded."""
+        problem = on_headwater_error(Request(self.scope), error)
+        sent = {"content-type": PROBLEM_JSON, "content-length": str(len(problem.content)), **problem.headers}
+        headers = [(name.lower().encode(), value.encode()) for name, value in sent.items()]
+        await self._start({"type": "http.response.start", "status": problem.status_code, "headers": headers})
+        await self.send({"type": "http.response.body", "body": problem.content, "more_body": False})
+        self._refused = True
 
     def log(self) -> None:
         """One line without query, headers or body: none of them is free of secrets for sure."""

@@ -17,6 +17,7 @@ from app.format.identifiers import new_id
 from app.tenants.values import new_api_key
 from tests.support.exports import EVERY_MINUTE
 from tests.support.http import ORDERS, problem, upsert
+from tests.support.receiver import Receiver
 from tests.support.service import Service
 
 
@@ -179,6 +180,51 @@ def test_act_whose_entry_cannot_be_stored_is_not_carried_out(tenant: Tenant, mon
     assert tenant.client.get("/me").status_code == 200
     monkeypatch.undo()
     assert tenant.client.post("/datasets", json=ORDERS).status_code == 201
+
+
+def test_response_of_an_act_without_a_change_waits_for_its_entry(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object) -> None:
+        raise Unavailable("no entry")
+
+    lost = tenant.service.tenants.make_key(tenant.id, {"read"})
+    path = f"/keys/{lost.key_id}"
+    # A key is revoked once.
+    assert tenant.client.delete(path).status_code == 204
+    with monkeypatch.context() as patch:
+        patch.setattr(AuditStore, "add", refuse)
+        refused = tenant.client.delete(path)
+    assert problem(refused, 503, "unavailable")["instance"] == path
+    assert refused.headers["retry-after"]
+    assert refused.headers["cache-control"] == "no-store"
+    assert tenant.client.delete(path).status_code == 204
+    assert [each["outcome"] for each in tenant.entries(operation="revoke_key")] == [
+        "failed",
+        "allowed",
+        "allowed",
+    ]
+
+
+def test_message_is_sent_only_after_its_entry_is_stored(
+    tenant: Tenant, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object) -> None:
+        raise Unavailable("no entry")
+
+    tenant.client.post("/datasets", json=ORDERS)
+    webhook = tenant.client.post("/webhooks", json={"dataset": "orders", "url": receiver.url}).json()
+    path = f"/webhooks/{webhook['id']}/tests"
+    monkeypatch.setattr(AuditStore, "add", refuse)
+    problem(tenant.client.post(path), 503, "unavailable")
+    assert receiver.messages == []
+    monkeypatch.undo()
+    assert tenant.client.post(path).status_code == 200
+    assert len(receiver.messages) == 1
+    [entry] = tenant.entries(operation="try_webhook", outcome="allowed")
+    assert entry["resources"] == {"webhook": webhook["id"]}
+    problem(tenant.client.post(f"/webhooks/{new_id()}/tests"), 404, "not-found")
+    assert len(tenant.entries(operation="try_webhook", outcome="allowed")) == 1
 
 
 def test_audit_contains_no_secret(tenant: Tenant, service: Service, operator: httpx.Client):

@@ -12,8 +12,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.format.identifiers import new_id
-from app.http.credentials import Credentials
+from app.http.credentials import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX, Credentials
 from app.runtime.loops import Loop
+from app.tenants.quotas import RateLimited
 from app.tenants.repository.administration import CREDENTIALS_CHANNEL
 from app.tenants.service import FollowCredentials, RecordUses
 from app.tenants.values import KEYS_MAX, KeyScope, NewKey, Principal, TenantChange, TenantState, new_api_key
@@ -151,6 +152,52 @@ def test_unknown_key_is_read_once_in_a_while(process: Process) -> None:
     unknown = new_api_key()
     assert [process.principal(unknown) for _ in range(5)] == [None] * 5
     assert process.reads == 1
+
+
+def test_unseen_keys_are_read_in_few_turns_of_each_address() -> None:
+    known, reads = new_api_key(), []
+    principal = Principal(tenant_id=new_id(), actor=new_id(), scopes=frozenset())
+
+    async def run() -> None:
+        answering = asyncio.Event()
+
+        async def authenticate(api_key: str) -> Principal | None:
+            if api_key == known:
+                return principal
+            reads.append(api_key)
+            await answering.wait()
+            return None
+
+        credentials = Credentials(authenticate)
+
+        def send(address: str, api_key: str) -> asyncio.Task[Principal | None]:
+            return asyncio.create_task(credentials.principal(api_key, address))
+
+        assert await send("flood", known) == principal
+        flood = [send("flood", new_api_key()) for _ in range(2 * ADDRESS_LOOKUPS_MAX)]
+        same = new_api_key()
+        others = [send("other", same) for _ in range(9)]
+        await asyncio.sleep(0)
+        # Whatever has changed, the process has seen the key.
+        for change in (lambda: credentials.drop(principal.tenant_id), credentials.drop_all):
+            change()
+            assert await send("flood", known) == principal
+        assert len(reads) == LOOKUPS_MAX
+        refused = [each for each in flood if each.done()]
+        assert len(refused) == ADDRESS_LOOKUPS_MAX
+        for each in refused:
+            with pytest.raises(RateLimited):
+                await each
+        answering.set()
+        assert await asyncio.gather(*others) == [None] * 9
+        assert reads.count(same) == 1
+        assert await asyncio.gather(*(each for each in flood if each not in refused)) == (
+            [None] * ADDRESS_LOOKUPS_MAX
+        )
+        # Each turn was given back.
+        assert await send("flood", new_api_key()) is None
+
+    asyncio.run(run())
 
 
 def test_used_keys_are_recorded_without_a_query_of_the_request(

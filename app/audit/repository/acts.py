@@ -44,7 +44,13 @@ class Act:
         self.recorded = self.recorded or self._added
 
     def record(self) -> None:
-        """Adds the entry of an act that changed nothing in Postgres. Raises Unavailable."""
-        if not self.recorded:
+        """Adds the entry of an act that changes nothing in Postgres. Raises Unavailable."""
+        if self.recorded:
+            return
+        # First, or the transaction of the entry would be recorded as one of the act, with a second entry.
+        self.recorded = True
+        try:
             self._store.add(self._tenant_id, [self._entry(self._ids)])
-            self.recorded = True
+        except BaseException:
+            self.recorded = False
+            raise

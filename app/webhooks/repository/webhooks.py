@@ -15,7 +15,7 @@ from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
 from app.consumers.values import MaxLag
-from app.db.acts import act_concerns
+from app.db.acts import act_concerns, record_act
 from app.db.any_of import matches_any
 from app.db.session import Database
 from app.db.times import lease_end
@@ -119,6 +119,13 @@ class WebhookStore:
         with self._database.tenant(tenant_id) as connection:
             find_webhook(connection, webhook_id)
             return live_secrets(connection, webhook_id)
+
+    def sending(self) -> None:
+        """Records the request that sends a message, before it is sent: nothing else of it is stored.
+
+        Raises Unavailable.
+        """
+        record_act()
 
     def list(
         self,

@@ -150,10 +150,14 @@ class Webhooks:
         self.index.delete(tenant_id, webhook_id, revision=revision)
 
     def send_test(self, tenant_id: str, webhook_id: str) -> Reply:
-        """The result of a message without changes that is sent now, also by a paused webhook. Raises NotFound."""
+        """The result of a message without changes that is sent now, also by a paused webhook.
+
+        Raises NotFound, and Unavailable if the request cannot be recorded; then nothing is sent.
+        """
         webhook = self.index.get(tenant_id, webhook_id)
         keys = [key_of(secret) for secret in self.index.secrets(tenant_id, webhook_id)]
         body = test_body(webhook, datetime.now(UTC))
+        self.index.sending()
         return self.sender.send(webhook.definition.url, message_headers(keys, new_id(), body), body)
 
     def deliveries(

@@ -1,0 +1,57 @@
+"""A flood of keys that do not exist, while the database is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+
+from app.http.credentials import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX
+from app.http.threads import THREADS_MAX
+from app.tenants.values import new_api_key
+from tests.support.http import ORDERS, problem
+from tests.support.postgres import TestServer
+from tests.support.service import Service
+from tests.support.waiting import until
+
+
+def test_known_key_is_served_while_keys_that_do_not_exist_wait_for_the_database(
+    service: Service, postgres: TestServer, new_client: Callable[..., httpx.Client]
+) -> None:
+    client = new_client()
+    assert client.post("/datasets", json=ORDERS).status_code == 201
+    with service.client("") as anyone, ThreadPoolExecutor(2 * THREADS_MAX) as pool:
+
+        def send(address: str) -> httpx.Response:
+            # Loopback is a trusted proxy.
+            headers = {"Authorization": f"Bearer {new_api_key()}", "X-Forwarded-For": address}
+            return anyone.get("/datasets", headers=headers)
+
+        with postgres.administration(service.settings.database_url.rsplit("/", 1)[1]) as connection:
+
+            def lookups() -> int:
+                waiting = (
+                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+                    "AND wait_event_type = 'Lock' AND query LIKE '%api_keys%'"
+                )
+                return int(connection.execute(waiting).fetchall()[0][0])
+
+            with connection.transaction():
+                # Nobody reads a key until the transaction ends.
+                connection.execute("LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE")
+                flood = [pool.submit(send, "192.0.2.1") for _ in range(2 * THREADS_MAX - 1)]
+                until(lambda: lookups() >= LOOKUPS_MAX, "keys to be looked up")
+                other = pool.submit(send, "192.0.2.2")
+                assert client.get("/datasets").status_code == 200
+                refused = until(
+                    lambda: [each for each in flood if each.done()], "requests beyond the limit to be refused"
+                )
+                assert len(refused) <= len(flood) - ADDRESS_LOOKUPS_MAX
+                assert lookups() == LOOKUPS_MAX
+                for each in refused:
+                    answer = problem(each.result(), 429, "rate-limited")
+                    assert (answer["limited"], each.result().headers["retry-after"]) == ("address", "1")
+                assert not other.done()
+        assert other.result().status_code == 401
+        assert {each.result().status_code for each in flood} == {401, 429}
