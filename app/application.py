@@ -10,7 +10,7 @@ from litestar import Litestar
 from litestar.config.cors import CORSConfig
 from litestar.exceptions import HTTPException
 from litestar.middleware import DefineMiddleware
-from litestar.types import ASGIApp, Guard
+from litestar.types import ASGIApp
 
 from app.format.errors import HeadwaterError
 from app.http.audited import AuditedRequests
@@ -21,9 +21,17 @@ from app.http.limits import Limiter, RequestLimits
 from app.http.middleware import edge
 from app.http.options import options_handlers
 from app.http.parameters.query_parameters import refuse_unknown_parameters
-from app.http.problems import JobFailed, on_headwater_error, on_http_exception, on_job_failed, on_unexpected
+from app.http.problems import (
+    JobFailed,
+    on_credential_ended,
+    on_headwater_error,
+    on_http_exception,
+    on_job_failed,
+    on_unexpected,
+)
 from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
 from app.http.response import ApiResponse
+from app.http.waiting.held_credential import CredentialEnded, Permit
 from app.openapi import schema_handler
 from app.providers import PROVIDERS
 from app.routes import ROUTES
@@ -71,7 +79,7 @@ _CORS_RESPONSE_HEADERS: Final = (
 def application(
     dependencies: Mapping[str, object],
     credentials: Credentials,
-    grants: Guard,
+    grants: Permit,
     audited: AuditedRequests,
     limiter: Limiter,
     ended: Callable[[Principal, int], None],
@@ -85,6 +93,7 @@ def application(
     principal, with the bytes of the body that was sent. `lifespan`: context managers that run from its start to its
     stop. `cors_origins`: the origins whose pages may call it.
     """
+    permits: list[Permit] = [require_scope, grants]
     handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
     litestar = Litestar(
         route_handlers=[*options_handlers(handlers), *handlers],
@@ -92,12 +101,15 @@ def application(
         request_class=ApiRequest,
         response_class=ApiResponse,
         middleware=[
-            DefineMiddleware(Authentication, credentials=credentials, exclude_from_auth_key=PUBLIC),
+            DefineMiddleware(
+                Authentication, credentials=credentials, permits=permits, exclude_from_auth_key=PUBLIC
+            ),
             DefineMiddleware(RequestLimits, limiter=limiter),
         ],
-        guards=[require_scope, grants, refuse_unknown_parameters, audited.begin],
+        guards=[*permits, refuse_unknown_parameters, audited.begin],
         exception_handlers={
             HeadwaterError: on_headwater_error,
+            CredentialEnded: on_credential_ended,
             JobFailed: on_job_failed,
             HTTPException: on_http_exception,
             Exception: on_unexpected,

@@ -16,7 +16,7 @@ from app.http.in_flight import InFlight
 from app.http.threads import OUTBOUND_THREADS_MAX, Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_polls import job_polls
-from app.jobs.handlers.waiting import JobWaiter
+from app.jobs.handlers.waiting import JobWaits
 from app.maintenance import compose as maintenance
 from app.metastore import compose as metastore
 from app.overview import compose as overview
@@ -131,7 +131,7 @@ def _waiting(platform: Platform, threads: Threads, subscriptions: Subscriptions)
     return {
         "pages": SharedPages(core.read_changes(platform).page_at_known_head, threads),
         "head_polls": head_polls(subscriptions, threads, stores.catalog.get),
-        "waiter": JobWaiter(
+        "job_waits": JobWaits(
             polls=polls, get_job=stores.jobs.get, threads=threads, subscriptions=subscriptions
         ),
     }

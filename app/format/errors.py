@@ -398,7 +398,7 @@ class Unauthorized(HeadwaterError):
 
 
 class Forbidden(HeadwaterError):
-    """The credential lacks a scope. Fact: `required_scope`."""
+    """The credential lacks a scope (fact: `required_scope`), or what it may do has changed during the request."""
 
     code = "forbidden"
     title = "The credential lacks the required scope"

@@ -8,11 +8,12 @@ from typing import Any, Final, TypeAlias
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
-from litestar.types import ASGIApp, Guard
+from litestar.types import ASGIApp
 
 from app.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.http.credentials import Credentials
 from app.http.threads import Threads
+from app.http.waiting.held_credential import HeldCredential, Permit
 from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_part
 
@@ -63,24 +64,31 @@ def scopes_of(handler: BaseRouteHandler) -> tuple[KeyScope, ...]:
 
 
 class Authentication(AbstractAuthenticationMiddleware):
-    """Every request names its principal, but those to handlers that are marked public."""
+    """Every request names its principal, but those to handlers that are marked public.
 
-    def __init__(self, app: ASGIApp, credentials: Credentials, **options: Any) -> None:
+    `permits`: the guards that an open request must pass again if its principal changes.
+    """
+
+    def __init__(
+        self, app: ASGIApp, credentials: Credentials, permits: Sequence[Permit], **options: Any
+    ) -> None:
         super().__init__(app, **options)
         self._credentials = credentials
+        self._permits = permits
 
     async def authenticate_request(self, connection: ASGIConnection) -> AuthenticationResult:
         """Raises Unauthorized, and Unavailable and RateLimited if the credential cannot be checked."""
         scheme = connection.headers.get("authorization", "").partition(" ")[0]
         if not scheme:
             raise Unauthorized("send the header `Authorization: Bearer hw_…`")
-        principal = None
+        principal, credential = None, api_key_of(connection)
         if scheme.lower() == "bearer":
             address = "" if connection.client is None else connection.client.host
-            principal = await self._credentials.principal(api_key_of(connection), address)
+            principal = await self._credentials.principal(credential, address)
         if principal is None:
             raise Unauthorized("the credential is not a valid API key")
-        return AuthenticationResult(user=principal, auth=None)
+        held = HeldCredential(self._credentials, credential, principal, connection, self._permits)
+        return AuthenticationResult(user=principal, auth=held)
 
 
 def api_key_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
@@ -116,7 +124,7 @@ AccessOf: TypeAlias = Callable[[str, str], RowAccess | None]
 
 def require_grant(
     datasets_of: Mapping[str, DatasetsOf], access_of: Mapping[str, AccessOf], threads: Threads
-) -> Guard:
+) -> Permit:
     """The guard that hides what belongs to datasets which are not granted to the key.
 
     `datasets_of`: by the name of the first parameter of a path. `access_of`: the same, of what was made of a dataset.

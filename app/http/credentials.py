@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Final
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from app.format.errors import Unavailable
+from app.http.waiting.standing import KnownCredential, Standing, TenantChanges
 from app.tenants.quotas import RateLimited
 from app.tenants.values import API_KEY, KEYS_MAX, Principal
 
@@ -32,13 +34,6 @@ ADDRESS_LOOKUPS_MAX: Final = 50
 _ALL_LOOKUPS_MAX: Final = 500
 _LOOKUP_WAIT_SECONDS_MAX: Final = 10.0
 _RETRY_SECONDS: Final = 1
-
-
-class _Cached(msgspec.Struct, frozen=True):
-    """A principal, and the time (of the monotonic clock) until which it holds; the past, if it has to be read again."""
-
-    principal: Principal
-    valid_until: float
 
 
 class Lookups:
@@ -99,11 +94,13 @@ class Credentials:
     def __init__(self, authenticate: Callable[[str], Awaitable[Principal | None]]) -> None:
         self._authenticate = authenticate
         self._lock = threading.Lock()
-        self._cached: dict[bytes, _Cached] = {}
+        self._cached: dict[bytes, KnownCredential] = {}
         # The digests of each tenant, the first cached first.
         self._of_tenant: dict[str, dict[bytes, None]] = {}
         self._unknown: dict[bytes, float] = {}
         self._changes = 0
+        # Of the tenants whose requests hold a credential open.
+        self._observed: WeakValueDictionary[str, TenantChanges] = WeakValueDictionary()
         self._confirmed_at = -CONFIRMED_SECONDS
         self._lookups = Lookups()
         self._used: dict[str, set[str]] = {}
@@ -114,22 +111,19 @@ class Credentials:
 
         Raises what `authenticate` raises, and RateLimited and Unavailable if too many credentials are not known.
         """
-        digest = hashlib.sha256(credential.encode()).digest()
-        found = self._known(digest)
-        if found is None and not self._is_unknown(digest):
-            # Tokens are verified before anything is read for them.
-            if digest in self._cached or not API_KEY.fullmatch(credential):
-                found = await self._read(credential, digest)
-            else:
-                async with self._lookups.turn(address):
-                    # It may have been looked up meanwhile.
-                    found = self._known(digest)
-                    if found is None and not self._is_unknown(digest):
-                        found = await self._read(credential, digest)
-        if found is None or found.valid_until <= time.monotonic():
+        found = await self._find(credential, address)
+        if found is None:
             return None
         self._note_use(found.principal)
         return found.principal
+
+    def standing(self, credential: str, tenant_id: str) -> Standing:
+        """What is known of a credential of this tenant while a request holds it open. Called on the event loop."""
+        with self._lock:
+            changes = self._observed.get(tenant_id)
+            if changes is None:
+                changes = self._observed[tenant_id] = TenantChanges(self._find, self._hears)
+        return changes.standing(_digest(credential), credential)
 
     def confirm(self, moment: float) -> None:
         """All changes until this moment (of the monotonic clock) have been reported to `drop`."""
@@ -141,6 +135,9 @@ class Credentials:
         with self._lock:
             self._changes += 1
             self._expire(self._of_tenant.get(tenant_id, ()))
+            observed = self._observed.get(tenant_id)
+        if observed is not None:
+            observed.note()
 
     def drop_all(self) -> None:
         """Changes may have been missed."""
@@ -148,6 +145,9 @@ class Credentials:
             self._changes += 1
             self._expire(tuple(self._cached))
             self._confirmed_at = -CONFIRMED_SECONDS
+            observed = list(self._observed.values())
+        for each in observed:
+            each.note()
 
     def take_used(self) -> dict[str, set[str]]:
         """The ids of the keys that were used since the last call, by tenant."""
@@ -155,9 +155,29 @@ class Credentials:
             used, self._used, self._used_count = self._used, {}, 0
         return used
 
-    def _known(self, digest: bytes) -> _Cached | None:
+    async def _find(self, credential: str, address: str | None = None) -> KnownCredential | None:
+        """What is known of a credential. `address`: that of the client; None if a request holds it open."""
+        digest = _digest(credential)
+        found = self._known(digest)
+        if found is None and not self._is_unknown(digest):
+            # Tokens are verified before anything is read for them.
+            if address is None or digest in self._cached or not API_KEY.fullmatch(credential):
+                found = await self._read(credential, digest)
+            else:
+                async with self._lookups.turn(address):
+                    # It may have been looked up meanwhile.
+                    found = self._known(digest)
+                    if found is None and not self._is_unknown(digest):
+                        found = await self._read(credential, digest)
+        return None if found is None or found.valid_until <= time.monotonic() else found
+
+    def _hears(self) -> bool:
+        """Whether the process hears of changes, so that what was read before holds."""
+        return time.monotonic() - self._confirmed_at < CONFIRMED_SECONDS
+
+    def _known(self, digest: bytes) -> KnownCredential | None:
         with self._lock:
-            if time.monotonic() - self._confirmed_at >= CONFIRMED_SECONDS:
+            if not self._hears():
                 return None
             found = self._cached.get(digest)
         # What has expired is read once more, for the reason of the refusal.
@@ -166,7 +186,7 @@ class Credentials:
     def _is_unknown(self, digest: bytes) -> bool:
         return self._unknown.get(digest, 0.0) > time.monotonic()
 
-    async def _read(self, credential: str, digest: bytes) -> _Cached | None:
+    async def _read(self, credential: str, digest: bytes) -> KnownCredential | None:
         changes, now = self._changes, time.monotonic()
         principal = await self._authenticate(credential)
         if principal is None:
@@ -177,14 +197,14 @@ class Credentials:
                 self._remove(digest)
             return None
         seconds = principal.valid_seconds
-        found = _Cached(principal, float("inf") if seconds is None else now + seconds)
+        found = KnownCredential(principal, float("inf") if seconds is None else now + seconds)
         with self._lock:
             # What changed during the query may not be in its answer.
             if changes == self._changes:
                 self._store(digest, found)
         return found
 
-    def _store(self, digest: bytes, found: _Cached) -> None:
+    def _store(self, digest: bytes, found: KnownCredential) -> None:
         of_tenant = self._of_tenant.get(found.principal.tenant_id, {})
         if digest not in of_tenant:
             if len(of_tenant) >= _TENANT_SIZE_MAX:
@@ -220,3 +240,7 @@ class Credentials:
             if principal.actor not in keys and self._used_count < _CACHE_SIZE_MAX:
                 keys.add(principal.actor)
                 self._used_count += 1
+
+
+def _digest(credential: str) -> bytes:
+    return hashlib.sha256(credential.encode()).digest()

@@ -27,6 +27,7 @@ from app.http.parameters.query_options import decode_options, options_type
 from app.http.request import ApiRequest
 from app.http.stored_file import RANGE_HEADERS, Download
 from app.http.threads import Threads
+from app.http.waiting.held_credential import HeldCredential
 from app.tenants.values import Principal
 
 _T = TypeVar("_T")
@@ -48,6 +49,11 @@ IfMatch: TypeAlias = Annotated[
 async def principal(request: ApiRequest) -> Principal:
     """The tenant, the key and the scopes of the credential."""
     return request.user
+
+
+async def credential(request: ApiRequest) -> HeldCredential:
+    """The credential of the request, for streams and waits."""
+    return request.auth
 
 
 async def options(request: ApiRequest) -> Any:
@@ -112,6 +118,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
     provider.__name__: provider
     for provider in (
         principal,
+        credential,
         options,
         idempotency_key,
         preference,

@@ -22,6 +22,7 @@ from app.format.errors import (
     Unauthorized,
     without_path,
 )
+from app.http.waiting.held_credential import CredentialEnded
 from app.tenants.values import Principal
 
 PROBLEM_JSON: Final = "application/problem+json"
@@ -212,6 +213,11 @@ def fault_document(fault: Fault) -> dict[str, Any]:
     return document(fault.code, fault.title, fault.detail, fault.facts)
 
 
+def encoded_problem(members: dict[str, Any], path: str) -> bytes:
+    """A problem document as JSON. `path`: that of the request."""
+    return msgspec.json.encode({**members, "instance": path}, enc_hook=str)
+
+
 def respond(
     request: Request[Any, Any, Any], members: dict[str, Any], headers: Mapping[str, str] | None = None
 ) -> Response[bytes]:
@@ -224,7 +230,7 @@ def respond(
     elif seconds := retry_after(code):
         sent["Retry-After"] = str(seconds)
     return Response(
-        msgspec.json.encode({**members, "instance": request.url.path}, enc_hook=str) + b"\n",
+        encoded_problem(members, request.url.path) + b"\n",
         status_code=members["status"],
         media_type=PROBLEM_JSON,
         headers=sent,
@@ -245,6 +251,11 @@ def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -
         cause = error if members["status"] == 500 else None
         _log.error("request %s: %s: %s", _request_id(request), error.code, error.detail, exc_info=cause)
     return respond(request, members, _headers_of(request, error))
+
+
+def on_credential_ended(request: Request[Any, Any, Any], ended: CredentialEnded) -> Response[bytes]:
+    """What a waiting request gets whose credential has ended meanwhile: the same as a new one."""
+    return on_headwater_error(request, ended.error)
 
 
 def _headers_of(request: Request[Any, Any, Any], error: HeadwaterError) -> dict[str, str] | None:

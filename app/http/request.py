@@ -10,6 +10,7 @@ from litestar.types import Empty
 
 from app.http.body_stream import JSON, announces_body, read_body, refuse_encoding, require_media_type
 from app.http.json_body import decode_json
+from app.http.waiting.held_credential import HeldCredential
 from app.tenants.values import Principal
 
 ACT_BODY: Final = "headwater_body"
@@ -20,7 +21,7 @@ JSON_BODY_BYTES_MAX: Final = 64 * 1024
 """The largest JSON body where a handler sets no `request_max_body_size` of its own."""
 
 
-class ApiRequest(Request[Principal, None, State]):
+class ApiRequest(Request[Principal, HeldCredential, State]):
     """A request of an authenticated principal.
 
     A handler declares its JSON body as `data: JSONBody[CreateWebhook]`. A default makes the body optional.

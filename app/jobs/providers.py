@@ -8,10 +8,16 @@ from typing import Final
 from app.http.dependencies import Provided, Provider
 from app.http.in_flight import InFlight
 from app.http.parameters.headers import Preference
+from app.http.request import ApiRequest
 from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance
-from app.jobs.handlers.waiting import JobWaiter
+from app.jobs.handlers.waiting import JobWaiter, JobWaits
 from app.tenants.values import Principal
+
+
+async def waiter(request: ApiRequest, job_waits: Provided[JobWaits]) -> JobWaiter:
+    """What waits for jobs, until the credential of this request ends."""
+    return JobWaiter(job_waits, request.auth)
 
 
 async def acceptance(
@@ -33,4 +39,4 @@ async def acceptance(
     )
 
 
-PROVIDERS: Final[Mapping[str, Provider]] = {"acceptance": acceptance}
+PROVIDERS: Final[Mapping[str, Provider]] = {"waiter": waiter, "acceptance": acceptance}

@@ -167,6 +167,20 @@ def test_token_expires_and_its_tenant_is_suspended_at_once(
     assert problem(brief.get("/me"), 401, "unauthorized")["reason"] == "expired"
 
 
+def test_stream_of_a_token_ends_when_the_token_expires(
+    world: World, client: Callable[[str], httpx.Client]
+) -> None:
+    orders = client(world.token()).post("/datasets", json=ORDERS).headers["location"]
+    # The leeway is 30 seconds.
+    brief = client(world.token(exp=int(time.time()) - 27))
+    with brief.stream("GET", f"{orders}/changes/events", params={"since": "now"}) as stream:
+        received = "".join(stream.iter_text())
+    position, last, rest = received.split("\n\n")
+    assert (position, last.startswith("event: error\ndata: "), rest) == ("id: 0", True, "")
+    members = json.loads(last.split("data: ", 1)[1])
+    assert (members["type"], members["reason"]) == ("/problems/unauthorized", "expired")
+
+
 def test_issuer_that_does_not_answer_delays_no_other_credential(
     world: World, client: Callable[[str], httpx.Client]
 ) -> None:

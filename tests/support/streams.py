@@ -9,15 +9,20 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from litestar.connection import ASGIConnection
+
 from app.changes.handlers.events import _as_events, _events
 from app.changes.handlers.head_polls import head_polls
 from app.changes.handlers.shared_pages import SharedPages
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage
 from app.format.rows.changelog import Op
+from app.http.credentials import Credentials
 from app.http.threads import Threads
+from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
+from app.tenants.values import Principal
 from tests.support.histories import DEFINITION, History
 from tests.support.stored_feed import DATASET, Stored
 
@@ -39,7 +44,20 @@ def serving(stored: Stored, read: Callable[..., ChangePage] | None = None) -> An
         subscriptions=subscriptions,
         pages=SharedPages(read or changes.page, threads),
         head_polls=head_polls(subscriptions, threads, stored.get),
+        credential=held_credential(),
     )
+
+
+def held_credential() -> HeldCredential:
+    """A credential that stays valid."""
+    principal = Principal(tenant_id=DATASET.tenant_id, actor="reader", scopes=frozenset())
+
+    async def authenticate(_: str) -> Principal:
+        return principal
+
+    credentials = Credentials(authenticate)
+    credentials.confirm(float("inf"))
+    return HeldCredential(credentials, "key", principal, ASGIConnection({"type": "http"}), ())  # type: ignore[typeddict-item]
 
 
 async def streamed(services: Any, query: FeedQuery, since: int = 0) -> AsyncIterator[bytes]:

@@ -27,6 +27,7 @@ from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.threads import Threads
+from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope
@@ -80,6 +81,7 @@ async def read_changes(
     pages: Provided[SharedPages],
     head_polls: Provided[HeadPolls],
     subscriptions: Provided[Subscriptions],
+    credential: Provided[HeldCredential],
     threads: Provided[Threads],
 ) -> ApiResponse[bytes]:
     """Returns changes from a position on, in commit order, without gaps but for those that filters leave out.
@@ -91,7 +93,9 @@ async def read_changes(
     dataset, start = await feed_start(options, found, feed_starts, threads, options.consumer)
     query = feed_query(options, options.limit, access)
     if options.feed is Feed.LONGPOLL:
-        live = LiveFeed(pages=pages, head_polls=head_polls, subscriptions=subscriptions)
+        live = LiveFeed(
+            pages=pages, head_polls=head_polls, subscriptions=subscriptions, credential=credential
+        )
         page = await _next_page(live, dataset, start, query, _ENCODERS[media_type], options.timeout)
     else:
         page = await pages.page(dataset, start, query, _ENCODERS[media_type])
@@ -112,9 +116,12 @@ async def _next_page(
     encode: Encode,
     seconds: float,
 ) -> EncodedPage:
-    """The next page that has an event; an empty one if none was committed within `seconds`."""
+    """The next page that has an event; an empty one if none was committed within `seconds`.
+
+    Raises CredentialEnded, Unavailable if the credential cannot be checked, and what reading raises.
+    """
     deadline = get_running_loop().time() + seconds
-    with live.head_polls.join(dataset.tenant_id, dataset.id) as waiter:
+    with live.head_polls.join(dataset.tenant_id, dataset.id, live.credential) as waiter:
         page = await live.pages.page(dataset, since, query, encode)
         while page.empty and not page.complete and not live.subscriptions.closed:
             left = deadline - get_running_loop().time()
@@ -126,6 +133,7 @@ async def _next_page(
             elif left <= 0:
                 break
             page = await live.pages.page(dataset, page.next_since, query, encode)
+    await live.credential.check()
     return page
 
 

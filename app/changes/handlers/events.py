@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Annotated, ClassVar, Final
 
@@ -31,10 +31,11 @@ from app.format.errors import (
 )
 from app.http.auth import needs
 from app.http.dependencies import Provided
-from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, STREAM_HEADERS
+from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, STREAM_HEADERS, while_valid
 from app.http.openapi.operation_docs import TEXT, Answer, documented
 from app.http.parameters.query_parameters import natural
 from app.http.threads import Threads
+from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope
@@ -72,6 +73,7 @@ async def follow_changes(
     pages: Provided[SharedPages],
     head_polls: Provided[HeadPolls],
     subscriptions: Provided[Subscriptions],
+    credential: Provided[HeldCredential],
     threads: Provided[Threads],
     last_event_id: Annotated[
         str | None,
@@ -100,10 +102,10 @@ async def follow_changes(
         return ChangeStream(_no_events(), status_code=204)
     # An empty page may end elsewhere than the client requested: at the head, or after changes that were filtered out.
     emit_start = first.empty and first.next_since != start
-    live = LiveFeed(pages=pages, head_polls=head_polls, subscriptions=subscriptions)
+    live = LiveFeed(pages=pages, head_polls=head_polls, subscriptions=subscriptions, credential=credential)
     events = _events(live, dataset, first, query, emit_start=emit_start)
     headers = {**STREAM_HEADERS, "Headwater-Schema-Id": str(first.schema_id)}
-    return ChangeStream(events, media_type=EVENT_STREAM, headers=headers)
+    return ChangeStream(while_valid(events, credential), media_type=EVENT_STREAM, headers=headers)
 
 
 def _resume_position(last_event_id: str | None) -> int | StartingPosition | None:
@@ -118,14 +120,17 @@ async def _no_events() -> AsyncIterator[bytes]:
 
 async def _events(
     live: LiveFeed, dataset: Dataset, page: EncodedPage, query: FeedQuery, *, emit_start: bool
-) -> AsyncIterator[bytes]:
-    """Page after page, the next read once the last is sent, so that no more than one is ever in memory."""
+) -> AsyncGenerator[bytes, None]:
+    """Page after page, the next read once the last is sent, so that no more than one is ever in memory.
+
+    Raises CredentialEnded.
+    """
     clock, schema_id = get_running_loop().time, page.schema_id
     if emit_start:
         # A client that disconnects before the first event resumes here, not at the head of that time.
         yield _position(page.next_since)
     sent_position = page.next_since
-    with live.head_polls.join(dataset.tenant_id, dataset.id) as waiter:
+    with live.head_polls.join(dataset.tenant_id, dataset.id, live.credential) as waiter:
         if not page.empty:
             yield page.content
         sent_at = clock()

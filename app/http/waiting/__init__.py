@@ -1,1 +1,1 @@
-"""Waiting requests: subscriptions to a dataset, and one shared poll for all that wait for it."""
+"""Waiting requests: subscriptions to a dataset, one shared poll for all that wait for it, and their credentials."""

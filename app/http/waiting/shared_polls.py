@@ -9,6 +9,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from app.format.errors import Unavailable
 from app.http.threads import Threads
+from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 
 # A notification may be lost, so the dataset is polled at least this often.
@@ -43,8 +44,10 @@ class SharedPolls(Generic[_Wanted, _Found]):
         self._open: dict[tuple[str, str], _SharedPoll[_Wanted, _Found]] = {}
 
     @contextmanager
-    def join(self, tenant_id: str, dataset_id: str) -> Iterator[Waiter[_Wanted, _Found]]:
-        """A waiter for this dataset, valid until the context ends."""
+    def join(
+        self, tenant_id: str, dataset_id: str, credential: HeldCredential
+    ) -> Iterator[Waiter[_Wanted, _Found]]:
+        """A waiter for this dataset, valid until the context ends. `credential`: that of the request."""
         key = (tenant_id, dataset_id)
         poll = self._open.get(key)
         if poll is None:
@@ -52,7 +55,7 @@ class SharedPolls(Generic[_Wanted, _Found]):
             self._open[key] = poll
         poll.waiters += 1
         try:
-            yield Waiter(poll)
+            yield Waiter(poll, credential)
         finally:
             poll.waiters -= 1
             if not poll.waiters:
@@ -63,8 +66,9 @@ class SharedPolls(Generic[_Wanted, _Found]):
 class Waiter(Generic[_Wanted, _Found]):
     """A request that waits for a dataset, possibly several times in a row."""
 
-    def __init__(self, poll: _SharedPoll[_Wanted, _Found]) -> None:
+    def __init__(self, poll: _SharedPoll[_Wanted, _Found], credential: HeldCredential) -> None:
         self._poll = poll
+        self._credential = credential
         # The last poll whose result this waiter has received. Results of polls before it joined may be outdated.
         self._seen = -1
 
@@ -72,14 +76,26 @@ class Waiter(Generic[_Wanted, _Found]):
         """The result of a poll; None if no poll has one within `seconds`, or when the process stops.
 
         If a poll has started since the last result that this waiter received, another one is made at once, so no
-        notification between two waits is missed. Raises what a poll raises, except Unavailable: then it is repeated.
+        notification between two waits is missed. Raises CredentialEnded, and what a poll raises, except Unavailable:
+        then it is repeated.
         """
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + seconds
+        while True:
+            valid_seconds = await self._credential.seconds_to_wait()
+            left = deadline - clock()
+            found = await self._wait(wanted, min(left, valid_seconds))
+            if found is not None or clock() >= deadline or self._poll.stopped:
+                return found
+
+    async def _wait(self, wanted: _Wanted, seconds: float) -> _Found | None:
         poll, polls_before = self._poll, self._poll.polls_started
         waiting = poll.add(wanted, unseen=self._seen != polls_before)
         try:
-            async with asyncio.timeout(seconds):
-                self._seen, found = await waiting
-                return found
+            async with asyncio.timeout(seconds) as limit:
+                with self._credential.waking(limit):
+                    self._seen, found = await waiting
+                    return found
         except TimeoutError:
             if waiting.done() and not waiting.cancelled():
                 # The result arrived in the same iteration of the event loop as the timeout.
@@ -115,6 +131,11 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         self._subscription = subscriptions.subscribe(*key)
         self._polling: asyncio.Task[None] | None = None
         self._gathering: asyncio.TimerHandle | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the process is about to stop."""
+        return self._wakeups.closed
 
     def add(self, wanted: _Wanted, *, unseen: bool) -> asyncio.Future[tuple[int, _Found | None]]:
         """A future with the number of a poll and its result. `unseen`: a poll is required soon."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Final
 
 from litestar import get, post
@@ -17,6 +18,7 @@ from app.http.openapi.operation_docs import TEXT, documented
 from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.response import ApiResponse, encode_json
 from app.http.threads import Threads
+from app.http.waiting.held_credential import HeldCredential
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import JobId, JobPage, JobResponse, ListJobsOptions, job_response
 from app.jobs.service.jobs import Jobs
@@ -105,18 +107,21 @@ async def follow_job(
     jobs: Provided[Jobs],
     waiter: Provided[JobWaiter],
     principal: Provided[Principal],
+    credential: Provided[HeldCredential],
     threads: Provided[Threads],
 ) -> Stream:
     """Sends the job as it stands, and again whenever it changes, until it has ended."""
-    return event_stream(_events(waiter, await threads.run(jobs.get, principal.tenant_id, job)))
+    found = await threads.run(jobs.get, principal.tenant_id, job)
+    return event_stream(_events(waiter, found), credential)
 
 
-async def _events(waiter: JobWaiter, job: Job) -> AsyncIterator[bytes]:
-    async for state in waiter.states(job):
-        if state is None:
-            yield HEARTBEAT
-        else:
-            yield b"event: state\ndata: " + encode_json(job_response(state)) + b"\n\n"
+async def _events(waiter: JobWaiter, job: Job) -> AsyncGenerator[bytes, None]:
+    async with aclosing(waiter.states(job)) as states:
+        async for state in states:
+            if state is None:
+                yield HEARTBEAT
+            else:
+                yield b"event: state\ndata: " + encode_json(job_response(state)) + b"\n\n"
 
 
 @post(

@@ -32,6 +32,8 @@ USED_SECONDS: Final = 60.0
 SEEN_SECONDS: Final = 86_400.0
 """How exactly it is known when the subject of a token was last seen."""
 _NOW: Final = func.clock_timestamp()
+# The keys of such a tenant are revoked; its tokens have no row that could be.
+_ENDED: Final = (TenantState.DELETING.value, TenantState.DELETED.value)
 LIVE: Final = (
     api_keys.c.revoked_at.is_(None),
     or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > _NOW),
@@ -83,13 +85,15 @@ class CredentialStore:
         )
 
     def admit(self, claims: TokenClaims) -> Principal | None:
-        """The principal of a verified token, whose subject is recorded; None if its tenant does not exist."""
+        """The principal of a verified token, whose subject is recorded; None if its tenant does not exist, or does no
+        longer.
+        """
         tenant_id = claims.tenant if is_uuid(claims.tenant) else self._id_of(claims.tenant)
         if tenant_id is None:
             return None
         with self._database.tenant(tenant_id) as connection:
             row = connection.execute(select(*TENANT_COLUMNS)).one_or_none()
-            if row is None:
+            if row is None or row.state in _ENDED:
                 return None
             _record(connection, claims)
         return Principal(

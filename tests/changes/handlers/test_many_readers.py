@@ -73,8 +73,8 @@ def test_waits_for_jobs_of_a_dataset_share_polls(client, orders, service, monkey
         client.post(f"{orders}/writes", json=upsert({"id": number})).headers["location"]
         for number in range(3)
     ]
-    fetches = Counting(service.api.dependencies["waiter"].polls._fetch)
-    monkeypatch.setattr(service.api.dependencies["waiter"].polls, "_fetch", fetches)
+    fetches = Counting(service.api.dependencies["job_waits"].polls._fetch)
+    monkeypatch.setattr(service.api.dependencies["job_waits"].polls, "_fetch", fetches)
     address = urlsplit(service.url)
 
     async def wait(job):
@@ -89,7 +89,7 @@ def test_waits_for_jobs_of_a_dataset_share_polls(client, orders, service, monkey
 
     async def wait_for_all():
         running = [asyncio.create_task(wait(job)) for job in islice(cycle(jobs), READERS)]
-        await when(lambda: waiting(service.api.dependencies["waiter"].polls) == READERS)
+        await when(lambda: waiting(service.api.dependencies["job_waits"].polls) == READERS)
         with service.working():
             return await asyncio.gather(*running)
 

@@ -201,7 +201,7 @@ def test_dataset_found_at_the_timeout_is_returned(feed_in_memory):
 
     async def wait():
         feed_in_memory.fetches.gate.clear()
-        with services.head_polls.join(DATASET.tenant_id, DATASET.id) as waiter:
+        with services.head_polls.join(DATASET.tenant_id, DATASET.id, services.credential) as waiter:
             pending = asyncio.create_task(waiter.wait(0, 0.05))
             await when(lambda: waiting(services.head_polls) == 1)
             (answer,) = next(iter(services.head_polls._open.values()))._waiting

@@ -16,7 +16,16 @@ from app.files.storage import LocalStorage
 from app.format.identifiers import new_id
 from app.retention.repository.expired_subjects import ExpiredSubjects, ExpiredSubjectStore, SubjectCursor
 from app.tenants.tables import token_subjects
-from app.tenants.values import Grant, KeyScope, NewKey, TenantChange, TenantState, TokenClaims, TokenIdentity
+from app.tenants.values import (
+    Grant,
+    KeyScope,
+    NewKey,
+    Principal,
+    TenantChange,
+    TenantState,
+    TokenClaims,
+    TokenIdentity,
+)
 from tests.support.expired_rows import expire_rows
 from tests.support.lakehouse import definition, new_job
 from tests.support.store_fixtures import Stores
@@ -52,6 +61,17 @@ def test_token_is_admitted_by_the_id_or_name_of_its_tenant(stores: Stores, tenan
 @pytest.mark.parametrize("reference", [new_id(), "no-such-tenant", ""], ids=["id", "name", "nothing"])
 def test_token_of_an_unknown_tenant_is_not_admitted(stores: Stores, reference: str) -> None:
     assert stores.keys.admit(claims(reference)) is None
+
+
+def test_token_of_a_deleted_tenant_is_not_admitted_and_records_nothing(
+    stores: Stores, tenant_id: str
+) -> None:
+    name = stores.tenants.tenant(tenant_id).name
+    operator = Principal(tenant_id=new_id(), actor=new_id(), scopes=frozenset())
+    stores.tenants.begin_deletion(tenant_id, confirmed=name, actor=operator)
+    assert [stores.keys.admit(claims(reference)) for reference in (tenant_id, name)] == [None, None]
+    with stores.database.tenant(tenant_id) as connection:
+        assert not connection.execute(token_subjects.select()).all()
 
 
 def test_each_subject_of_each_issuer_is_recorded_once(stores: Stores, tenant_id: str) -> None:

@@ -1,0 +1,127 @@
+"""The credential of a request that stays open: a stream, or a request that waits. It ends when its credential does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
+
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+
+from app.format.errors import Forbidden, HeadwaterError, Unavailable
+from app.http.credentials import Credentials
+from app.http.waiting.standing import Standing, may_read_the_same
+from app.tenants.values import Principal
+
+_RETRY_SECONDS: Final = 1.0
+_RETRIES_MAX: Final = 30
+
+Permit: TypeAlias = Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], Awaitable[None]]
+"""A guard that decides by the principal of the connection. Raises HeadwaterError for one that it does not permit."""
+
+
+class CredentialEnded(Exception):
+    """The credential of an open request permits it no longer. `error`: what the same request gets if it is sent now.
+
+    `path`: that of the request.
+    """
+
+    def __init__(self, error: HeadwaterError, path: str) -> None:
+        super().__init__(error.detail)
+        self.error = error
+        self.path = path
+
+
+class HeldCredential:
+    """The credential with which a request began. Used on the event loop only.
+
+    Nothing is read for it before the request waits or streams. From then on it is read again after each change of the
+    tenant's credentials, once for all requests that hold it.
+    """
+
+    __slots__ = ("_approved", "_connection", "_credential", "_credentials", "_permits", "_standing")
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        credential: str,
+        principal: Principal,
+        connection: ASGIConnection[Any, Any, Any, Any],
+        permits: Sequence[Permit],
+    ) -> None:
+        """`principal`: with which the request began. `permits`: the guards that it has passed."""
+        self._credentials = credentials
+        self._credential = credential
+        self._approved = principal
+        self._connection = connection
+        self._permits = permits
+        self._standing: Standing | None = None
+
+    async def check(self) -> None:
+        """Raises CredentialEnded if the request may not go on, Unavailable if that cannot be known."""
+        standing = self._held()
+        if not standing.current:
+            await standing.refresh()
+        if standing.refused is not None:
+            raise self._ended(standing.refused)
+        principal = standing.principal
+        if principal is not None and principal is not self._approved:
+            if not may_read_the_same(principal, self._approved):
+                raise self._ended(await self._refusal(principal))
+            self._approved = principal
+
+    async def check_if_possible(self) -> bool:
+        """As `check`; false if the answer cannot be known at the moment."""
+        try:
+            await self.check()
+        except Unavailable:
+            return False
+        return True
+
+    async def check_before_data(self) -> None:
+        """As `check`. While the answer cannot be known, it is requested again, for half a minute at most.
+
+        Raises CredentialEnded, then also for an answer that is not known.
+        """
+        for _ in range(_RETRIES_MAX):
+            if await self.check_if_possible():
+                return
+            await asyncio.sleep(_RETRY_SECONDS)
+        raise self._ended(Unavailable("the credential cannot be checked at the moment"))
+
+    async def seconds_to_wait(self) -> float:
+        """For how long the request may wait before it calls this again, unless it is woken. Raises CredentialEnded."""
+        if await self.check_if_possible():
+            return self._held().valid_until - time.monotonic()
+        return _RETRY_SECONDS
+
+    @contextmanager
+    def waking(self, wait: asyncio.Timeout) -> Iterator[None]:
+        """Ends the wait, as its time would, once the credential has ended."""
+        waits = self._held().waits
+        waits.add(wait)
+        try:
+            yield
+        finally:
+            waits.discard(wait)
+
+    def _held(self) -> Standing:
+        if self._standing is None:
+            self._standing = self._credentials.standing(self._credential, self._approved.tenant_id)
+        return self._standing
+
+    async def _refusal(self, principal: Principal) -> HeadwaterError:
+        """The error of a new request with the principal. One that is permitted may see something else than this one."""
+        scope: Any = {**self._connection.scope, "user": principal}
+        try:
+            for permit in self._permits:
+                await permit(ASGIConnection(scope), scope["route_handler"])
+        except HeadwaterError as error:
+            return error
+        return Forbidden("what the credential may do has changed since the request began: send it again")
+
+    def _ended(self, error: HeadwaterError) -> CredentialEnded:
+        return CredentialEnded(error, self._connection.url.path)

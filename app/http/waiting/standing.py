@@ -1,0 +1,155 @@
+"""What is known of credentials that requests hold open, and how changes of a tenant's credentials reach it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from app.format.errors import HeadwaterError, Unauthorized, Unavailable
+from app.tenants.values import Principal
+
+# A tenant that changes its keys all the time has them checked at most this often, and two of them at a time.
+_PAUSE_SECONDS: Final = 0.5
+_CHECKS_AT_ONCE: Final = 2
+_RETRY_SECONDS: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class KnownCredential(msgspec.Struct, frozen=True):
+    """The principal of a credential, and the time (of the monotonic clock) until which it holds."""
+
+    principal: Principal
+    valid_until: float
+
+
+class TenantChanges:
+    """The changes of a tenant's credentials and state. After each, what its requests hold open is checked.
+
+    Belongs to the event loop on which it is made, except for `note`.
+    """
+
+    def __init__(
+        self, read: Callable[[str], Awaitable[KnownCredential | None]], heard: Callable[[], bool]
+    ) -> None:
+        """`read`: what is known of a credential. `heard`: whether all changes until now have been noted."""
+        self.read = read
+        self.heard = heard
+        self.count = 0
+        self.checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
+        self._held: WeakValueDictionary[bytes, Standing] = WeakValueDictionary()
+        self._loop = asyncio.get_running_loop()
+        self._checked_at = float("-inf")
+        self._timer: asyncio.TimerHandle | None = None
+        self._checking: asyncio.Task[None] | None = None
+
+    def standing(self, digest: bytes, credential: str) -> Standing:
+        """What is known of this credential, the same for all requests that hold it. `digest`: of the credential."""
+        found = self._held.get(digest)
+        # One that was refused is of requests that end. This request was admitted after that.
+        if found is None or found.refused is not None:
+            found = self._held[digest] = Standing(self, credential)
+        return found
+
+    def note(self) -> None:
+        """A credential or the state of the tenant has changed, or may have. Called on any thread."""
+        self.count += 1
+        # A loop that has ended holds no request open.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._check_soon, _PAUSE_SECONDS)
+
+    def _check_soon(self, pause: float) -> None:
+        if self._timer is None and self._checking is None:
+            self._timer = self._loop.call_at(max(self._loop.time(), self._checked_at + pause), self._check)
+
+    def _check(self) -> None:
+        self._timer, self._checked_at = None, self._loop.time()
+        if not self._held:
+            return
+        if not self.heard():
+            # There is no connection to read with, or another change is missed meanwhile.
+            self._check_soon(_RETRY_SECONDS)
+            return
+        self._checking = self._loop.create_task(self._check_all(self.count), name="held credentials")
+
+    async def _check_all(self, count: int) -> None:
+        held = list(self._held.values())
+        results = await asyncio.gather(*(each.refresh() for each in held), return_exceptions=True)
+        self._checking = None
+        failed = [result for result in results if isinstance(result, Exception)]
+        for error in failed:
+            if not isinstance(error, Unavailable):
+                _log.error("a credential that is held open could not be checked", exc_info=error)
+        if failed or count != self.count:
+            self._check_soon(_RETRY_SECONDS if failed else _PAUSE_SECONDS)
+
+
+class Standing:
+    """What is known of one credential. `principal`: None before the first `refresh`. `refused`: why it has ended."""
+
+    def __init__(self, changes: TenantChanges, credential: str) -> None:
+        self.principal: Principal | None = None
+        self.refused: HeadwaterError | None = None
+        self.valid_until = float("-inf")
+        self.waits: set[asyncio.Timeout] = set()
+        self._changes = changes
+        self._credential = credential
+        self._seen = -1
+        self._lock = asyncio.Lock()
+        self._reads = 0
+        self._unavailable: Unavailable | None = None
+
+    @property
+    def current(self) -> bool:
+        """Whether nothing can have changed since it was read."""
+        changes = self._changes
+        return self._seen == changes.count and time.monotonic() < self.valid_until and changes.heard()
+
+    async def refresh(self) -> None:
+        """Reads the credential unless it is current, once for all that request it at a time. Raises Unavailable."""
+        reads = self._reads
+        async with self._lock:
+            if self.refused is not None or self.current:
+                return
+            if reads == self._reads:
+                async with self._changes.checks:
+                    await self._read()
+            if self._unavailable is not None:
+                raise self._unavailable
+
+    async def _read(self) -> None:
+        self._reads += 1
+        self._unavailable = None
+        before, seen, known = self.principal, self._changes.count, None
+        try:
+            known = await self._changes.read(self._credential)
+        except Unavailable as error:
+            self._unavailable = error
+            return
+        except Unauthorized as error:
+            self.refused = error
+        if known is not None:
+            self.principal, self.valid_until, self._seen = known.principal, known.valid_until, seen
+        elif self.refused is None:
+            self.refused = Unauthorized("the API key was revoked or has expired")
+        if self.refused is not None or not may_read_the_same(before, self.principal):
+            self._wake()
+
+    def _wake(self) -> None:
+        for wait in self.waits:
+            if not wait.expired():
+                wait.reschedule(asyncio.get_running_loop().time())
+
+
+def may_read_the_same(one: Principal | None, other: Principal | None) -> bool:
+    """Whether both may do the same with the same data. Quotas and a suspension do not end what is open."""
+    if one is None or other is None:
+        return one is other
+    return (one.tenant_id, one.scopes, one.grants) == (other.tenant_id, other.scopes, other.grants)

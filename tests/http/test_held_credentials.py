@@ -1,0 +1,236 @@
+"""What open requests ask of their credential: nothing until it may have changed, and then once for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+from litestar.connection import ASGIConnection
+
+from app.format.errors import Unavailable
+from app.http.credentials import Credentials
+from app.http.event_stream import HEARTBEAT, while_valid
+from app.http.threads import Threads
+from app.http.waiting import held_credential, shared_polls, standing
+from app.http.waiting.held_credential import CredentialEnded, HeldCredential
+from app.http.waiting.shared_polls import SharedPolls
+from app.http.waiting.subscriptions import Subscriptions
+from app.oidc.token import TokenRefused
+from app.tenants.values import KeyScope, Principal
+from tests.support.streams import waiting, when
+
+READERS = 200
+_T = TypeVar("_T")
+
+
+@dataclass
+class World:
+    """Credentials of two tenants, `a` and `b`, with the number of reads and the fault of the next ones."""
+
+    reads: int = 0
+    refused: set[str] = field(default_factory=set)
+    scopes: frozenset[KeyScope] = frozenset({KeyScope.READ})
+    valid_seconds: float | None = None
+    fault: Exception | None = None
+
+    def __post_init__(self) -> None:
+        self.credentials = Credentials(self._authenticate)
+        self.credentials.confirm(float("inf"))
+
+    async def _authenticate(self, credential: str) -> Principal | None:
+        self.reads += 1
+        await asyncio.sleep(0.001)
+        if self.fault is not None:
+            raise self.fault
+        if credential in self.refused:
+            return None
+        tenant = credential.split("-")[0]
+        return Principal(
+            tenant_id=tenant, actor=credential, scopes=self.scopes, valid_seconds=self.valid_seconds
+        )
+
+    async def held(self, credential: str) -> HeldCredential:
+        principal = await self.credentials.principal(credential)
+        assert principal is not None
+        connection: Any = ASGIConnection(
+            {"type": "http", "path": "/feed", "headers": [], "route_handler": None}
+        )  # type: ignore[typeddict-item]
+        return HeldCredential(self.credentials, credential, principal, connection, ())
+
+
+def polls() -> SharedPolls[int, int]:
+    """Polls that never find anything."""
+
+    def nothing(_: str, __: str, wanted: Any) -> list[None]:
+        return [None for _ in wanted]
+
+    return SharedPolls(Subscriptions(), Threads(), nothing)
+
+
+async def wait(shared: SharedPolls[int, int], credential: HeldCredential, seconds: float = 30) -> int | None:
+    with shared.join("a", "dataset", credential) as waiter:
+        return await waiter.wait(1, seconds)
+
+
+def run(main: Coroutine[Any, Any, _T]) -> _T:
+    async def bounded() -> _T:
+        async with asyncio.timeout(20):
+            return await main
+
+    return asyncio.run(bounded())
+
+
+def test_requests_with_one_credential_read_it_once_after_a_change_and_not_before() -> None:
+    world, shared = World(), polls()
+
+    async def main() -> None:
+        many = [await world.held("a-1") for _ in range(READERS)]
+        waits = [asyncio.create_task(wait(shared, each)) for each in many]
+        await when(lambda: waiting(shared) == READERS)
+        for each in many:
+            await each.check()
+        assert world.reads == 1
+        first = {id(each) for poll in shared._open.values() for each in poll._waiting}
+        # The keys of another tenant concern none of them.
+        world.credentials.drop("b")
+        await asyncio.sleep(0.05)
+        assert world.reads == 1
+        world.credentials.drop("a")
+        await when(lambda: world.reads == 2)
+        await asyncio.sleep(0.05)
+        # It is as it was: none of them was woken.
+        assert {id(each) for poll in shared._open.values() for each in poll._waiting} == first
+        for each in many:
+            await each.check()
+        assert world.reads == 2
+        world.refused.add("a-1")
+        world.credentials.drop("a")
+        ended = await asyncio.gather(*waits, return_exceptions=True)
+        assert {type(each) for each in ended} == {CredentialEnded}
+        assert world.reads == 3
+        assert not shared._open
+
+    run(main())
+
+
+def test_tenant_that_changes_its_keys_all_the_time_is_checked_a_few_times_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(standing, "_PAUSE_SECONDS", 0.2)
+    world, shared = World(), polls()
+
+    async def main() -> None:
+        waits = [asyncio.create_task(wait(shared, await world.held(f"a-{number}"))) for number in range(5)]
+        await when(lambda: waiting(shared) == len(waits))
+        began, before = time.monotonic(), world.reads
+        while time.monotonic() < began + 0.5:
+            world.credentials.drop("a")
+            await asyncio.sleep(0.001)
+        assert world.reads - before <= len(waits) * ((time.monotonic() - began) / 0.2 + 2)
+        # The last change is never missed.
+        world.refused.add("a-3")
+        world.credentials.drop("a")
+        await when(waits[3].done)
+        assert [each.done() for each in waits] == [False, False, False, True, False]
+        for each in waits:
+            each.cancel()
+
+    run(main())
+
+
+def test_token_that_expires_ends_what_waits_with_it() -> None:
+    world, shared = World(valid_seconds=0.3), polls()
+
+    async def main() -> None:
+        token = await world.held("a-token")
+        pending = asyncio.create_task(wait(shared, token))
+        await when(lambda: waiting(shared) == 1)
+        # Before it ends, it is verified again, as its issuer may have withdrawn the key.
+        await when(lambda: world.reads == 2)
+        assert not pending.done()
+        world.fault = TokenRefused("expired", "the token has expired")
+        with pytest.raises(CredentialEnded) as ended:
+            await pending
+        assert ended.value.error.facts == {"reason": "expired"}
+
+    run(main())
+
+
+def test_nothing_of_the_data_is_sent_while_the_credential_cannot_be_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(held_credential, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(standing, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(shared_polls, "POLL_SECONDS", 0.01)
+    world, shared = World(), polls()
+
+    async def events() -> AsyncIterator[bytes]:
+        yield HEARTBEAT
+        yield b"change 1"
+        yield HEARTBEAT
+        yield b"change 2"
+
+    async def main() -> None:
+        credential = await world.held("a-1")
+        pending = asyncio.create_task(wait(shared, credential))
+        await when(lambda: waiting(shared) == 1)
+        stream: Any = while_valid(events(), credential)  # type: ignore[arg-type]
+        world.fault = Unavailable("the database is away")
+        # The connection that listens is lost, too.
+        world.credentials.drop_all()
+        assert await anext(stream) == HEARTBEAT
+        piece = asyncio.create_task(anext(stream))
+        reads = world.reads
+        await when(lambda: world.reads > reads + 2)
+        assert not piece.done()
+        assert not pending.done()
+        world.fault = None
+        assert await piece == b"change 1"
+        assert await anext(stream) == HEARTBEAT
+        world.refused.add("a-1")
+        world.credentials.drop_all()
+        world.credentials.confirm(float("inf"))
+        with pytest.raises(CredentialEnded):
+            await pending
+        error = (await anext(stream)).decode()
+        assert error.startswith('event: error\ndata: {"type":"/problems/unauthorized"')
+        assert error.endswith('"instance":"/feed"}\n\n')
+        assert [each async for each in stream] == []
+
+    run(main())
+    monkeypatch.setattr(held_credential, "_RETRIES_MAX", 3)
+    world = World()
+
+    async def away() -> None:
+        credential = await world.held("a-1")
+        world.fault = Unavailable("the database is away")
+        world.credentials.drop_all()
+        pieces = [each async for each in while_valid(events(), credential)]  # type: ignore[arg-type]
+        assert pieces[0] == HEARTBEAT
+        assert pieces[1].startswith(b'event: error\ndata: {"type":"/problems/unavailable"')
+        assert len(pieces) == 2
+
+    run(away())
+
+
+def test_credential_that_is_valid_again_serves_new_requests() -> None:
+    world = World()
+
+    async def main() -> None:
+        credential = await world.held("a-1")
+        await credential.check()
+        world.fault = TokenRefused("key", "the issuer has withdrawn the key of the token")
+        world.credentials.drop("a")
+        with pytest.raises(CredentialEnded):
+            await credential.check()
+        world.fault = None
+        again = await world.held("a-1")
+        await again.check()
+        with pytest.raises(CredentialEnded):
+            await credential.check()
+
+    run(main())
