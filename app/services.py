@@ -41,11 +41,17 @@ def dependencies(platform: Platform, threads: Threads, subscriptions: Subscripti
     # Data of reads that do not fit into memory go to a folder of their own.
     memory = MemoryBudget(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
     version_of = versions.version_of(platform)
+    page_threads = Threads(PAGE_THREADS_MAX)
     accept_write = writes.accept_write(platform)
     return merged(
-        {"threads": threads, "outbound": Threads(OUTBOUND_THREADS_MAX), "in_flight": InFlight()},
+        {
+            "threads": threads,
+            "page_threads": page_threads,
+            "outbound": Threads(OUTBOUND_THREADS_MAX),
+            "in_flight": InFlight(),
+        },
         {"subscriptions": subscriptions, "json_body_bytes_max": settings.json_body_bytes_max},
-        _waiting(platform, threads, subscriptions),
+        _waiting(platform, threads, page_threads, subscriptions),
         core.dependencies(platform),
         writes.dependencies(platform, accept_write, memory),
         transactions.dependencies(platform, accept_write),
@@ -124,12 +130,14 @@ def quota_use(platform: Platform) -> Mapping[str, Callable[[str], int]]:
     }
 
 
-def _waiting(platform: Platform, threads: Threads, subscriptions: Subscriptions) -> dict[str, object]:
+def _waiting(
+    platform: Platform, threads: Threads, page_threads: Threads, subscriptions: Subscriptions
+) -> dict[str, object]:
     """What requests wait with, and the pages that they share."""
     stores = platform.stores
     polls = job_polls(subscriptions, threads, stores.jobs.find)
     return {
-        "pages": SharedPages(core.read_changes(platform).page_at_known_head, threads),
+        "pages": SharedPages(core.read_changes(platform).page_at_known_head, page_threads),
         "head_polls": head_polls(subscriptions, threads, stores.catalog.get),
         "job_waits": JobWaits(
             polls=polls, get_job=stores.jobs.get, threads=threads, subscriptions=subscriptions

@@ -12,7 +12,7 @@ from litestar.types import ASGIApp
 
 from app.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.http.credentials import Credentials
-from app.http.threads import Threads
+from app.http.threads import PARTY, Threads
 from app.http.waiting.held_credential import HeldCredential, Permit
 from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_part
@@ -87,6 +87,7 @@ class Authentication(AbstractAuthenticationMiddleware):
             principal = await self._credentials.principal(credential, address)
         if principal is None:
             raise Unauthorized("the credential is not a valid API key")
+        PARTY.set(principal.tenant_id)
         held = HeldCredential(self._credentials, credential, principal, connection, self._permits)
         return AuthenticationResult(user=principal, auth=held)
 

@@ -49,6 +49,7 @@ async def read_corrections(
     feed_starts: Provided[FeedStarts],
     read_corrections: Provided[ReadCorrections],
     threads: Provided[Threads],
+    page_threads: Provided[Threads],
 ) -> CorrectionsPage:
     """Returns the changes of the feed, from a position on, that correct or retract an earlier one, and which one.
 
@@ -60,4 +61,4 @@ async def read_corrections(
     query = CorrectionQuery(
         first=options.first_offset, last=options.last_offset, until=options.until, limit=options.limit
     )
-    return corrections_page(await threads.run(read_corrections.page, dataset, start, query))
+    return corrections_page(await page_threads.run(read_corrections.page, dataset, start, query))

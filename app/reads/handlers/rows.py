@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -59,11 +58,15 @@ async def read_rows(
     found: Provided[Dataset],
     access: Provided[RowAccess],
     read_table: Provided[ReadTable],
-    threads: Provided[Threads],
+    page_threads: Provided[Threads],
 ) -> ApiResponse[bytes]:
     """Reads rows of the table now or back in time, without a job."""
-    page = await threads.run(read_table.page, found, options, access)
-    content = await threads.run(partial(_ENCODERS[media_type], page))
+
+    def read() -> tuple[RowPage, bytes]:
+        page = read_table.page(found, options, access)
+        return page, _ENCODERS[media_type](page)
+
+    page, content = await page_threads.run(read)
     headers = {"Headwater-Version": str(page.version), "Headwater-Schema-Id": str(page.schema_id)}
     if page.next_page_token is not None:
         headers["Headwater-Next-Page-Token"] = page.next_page_token

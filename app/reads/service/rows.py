@@ -53,6 +53,8 @@ LIMIT_MAX: Final = 10_000
 _INT64_MAX: Final = 2**63 - 1
 # The most rows that a page scans. A page whose filter selects few of them ends there, with a token for the rest.
 SCANNED_ROWS_MAX: Final = 256 * 1024
+# And the most bytes: the same for wide rows.
+SCANNED_BYTES_MAX: Final = 64 * 1024 * 1024
 # As many as a row group has at most: it is decoded whole in any case.
 _STEP_ROWS: Final = 128 * 1024
 # The number of scanned rows that a smaller read counts as, because it opens a file.
@@ -129,7 +131,7 @@ class ReadTable:
         its token.
 
         Rows have no particular order, but the same each time for a version. A page also ends before `bytes_max` bytes,
-        and after `SCANNED_ROWS_MAX` scanned rows, however few of them are selected.
+        and after `SCANNED_ROWS_MAX` scanned rows or `SCANNED_BYTES_MAX` scanned bytes, however few rows are selected.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name),
         MaskedColumn, GrantNotApplicable, and with `corrected_since` OffsetExpired if the feed no longer goes back to
@@ -191,11 +193,11 @@ class ReadTable:
     ) -> tuple[pa.Table, _RowPosition | None]:
         """The rows from a position on, and the position of the next page; None if no row is left to scan."""
         found = [selection.read.empty_table()]
-        room, scanned, room_bytes = limit, 0, self.bytes_max
+        room, scanned, scanned_bytes, room_bytes = limit, 0, 0, self.bytes_max
         for scan, start, end in self._ranges_from(selection, scans, position):
             first = start
             while True:
-                if scanned >= SCANNED_ROWS_MAX or room_bytes <= 0:
+                if scanned >= SCANNED_ROWS_MAX or scanned_bytes >= SCANNED_BYTES_MAX or room_bytes <= 0:
                     return pa.concat_tables(found), _at(position, scan, first)
                 # One row more than there is room for shows whether another page follows.
                 wanted = _STEP_ROWS if selection.selects else room + 1
@@ -219,6 +221,7 @@ class ReadTable:
                     room_bytes -= int(sizes[-1]) if len(sizes) else 0
                 room -= len(chosen)
                 scanned += max(rows.num_rows, _READ_ROWS_MIN)
+                scanned_bytes += rows.nbytes
                 first += rows.num_rows
                 # A read ends early where its rows have `bytes_max` bytes. Otherwise no row is left.
                 ended = not rows.num_rows or (rows.num_rows < wanted and rows.nbytes < self.bytes_max)

@@ -256,6 +256,22 @@ def test_page_scans_a_bounded_number_of_rows(
 
 
 @EVERY_KIND
+def test_page_scans_a_bounded_number_of_bytes(
+    versioned_tables: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versioned = versioned_tables(kind)
+    monkeypatch.setattr(read_table, "SCANNED_BYTES_MAX", 1)
+    monkeypatch.setattr(read_table, "_STEP_ROWS", 2)
+    tables = Counted(versioned.table.storage)
+    found: list[Row] = []
+    for page in pages(versioned, use_case(versioned, tables), where="n != 3"):
+        assert sum(count > 0 for _, count in tables.read) <= 1
+        tables.read.clear()
+        found += page.rows.to_pylist()
+    assert comparable(found) == comparable([row for row in versioned.rows[-1] if row["n"] != 3])
+
+
+@EVERY_KIND
 def test_rows_have_five_meta_columns(versioned_tables: Any, kind: str) -> None:
     versioned = versioned_tables(kind)
     key = versioned.table.dataset.record_key
