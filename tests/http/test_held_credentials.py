@@ -36,6 +36,7 @@ class World:
     scopes: frozenset[KeyScope] = frozenset({KeyScope.READ})
     valid_seconds: float | None = None
     fault: Exception | None = None
+    read_seconds: float = 0.001
 
     def __post_init__(self) -> None:
         self.credentials = Credentials(self._authenticate)
@@ -43,10 +44,11 @@ class World:
 
     async def _authenticate(self, credential: str) -> Principal | None:
         self.reads += 1
-        await asyncio.sleep(0.001)
+        found = credential not in self.refused
+        await asyncio.sleep(self.read_seconds)
         if self.fault is not None:
             raise self.fault
-        if credential in self.refused:
+        if not found:
             return None
         tenant = credential.split("-")[0]
         return Principal(
@@ -142,6 +144,24 @@ def test_tenant_that_changes_its_keys_all_the_time_is_checked_a_few_times_a_seco
     run(main())
 
 
+def test_credential_that_ends_while_it_is_read_ends_the_wait_that_begins_then() -> None:
+    world, shared = World(), polls()
+
+    async def main() -> None:
+        credential = await world.held("a-1")
+        world.credentials.drop("a")
+        world.read_seconds = 0.2
+        pending = asyncio.create_task(wait(shared, credential))
+        await when(lambda: world.reads == 2)
+        world.refused.add("a-1")
+        world.credentials.drop("a")
+        with pytest.raises(CredentialEnded):
+            await asyncio.wait_for(pending, 5)
+        assert world.reads == 3
+
+    run(main())
+
+
 def test_token_that_expires_ends_what_waits_with_it() -> None:
     world, shared = World(valid_seconds=0.3), polls()
 
@@ -232,5 +252,22 @@ def test_credential_that_is_valid_again_serves_new_requests() -> None:
         await again.check()
         with pytest.raises(CredentialEnded):
             await credential.check()
+
+    run(main())
+
+
+def test_credential_is_not_read_for_requests_that_do_not_wait() -> None:
+    world, shared = World(), polls()
+
+    async def main() -> None:
+        ended, busy = await world.held("a-1"), await world.held("a-2")
+        assert await wait(shared, ended, 0.05) is None
+        await busy.check()
+        world.refused.add("a-2")
+        world.credentials.drop("a")
+        await asyncio.sleep(0.05)
+        assert world.reads == 2
+        with pytest.raises(CredentialEnded):
+            await busy.check()
 
     run(main())

@@ -42,7 +42,7 @@ class HeldCredential:
     tenant's credentials, once for all requests that hold it.
     """
 
-    __slots__ = ("_approved", "_connection", "_credential", "_credentials", "_permits", "_standing")
+    __slots__ = ("_approved", "_credential", "_credentials", "_permits", "_scope", "_standing")
 
     def __init__(
         self,
@@ -52,11 +52,12 @@ class HeldCredential:
         connection: ASGIConnection[Any, Any, Any, Any],
         permits: Sequence[Permit],
     ) -> None:
-        """`principal`: with which the request began. `permits`: the guards that it has passed."""
+        """`principal`: with which the request began. `permits`: the guards that it has to pass."""
         self._credentials = credentials
         self._credential = credential
         self._approved = principal
-        self._connection = connection
+        # A copy: the original gets a reference to this object, and a cycle would keep it after the request.
+        self._scope: Any = {**connection.scope}
         self._permits = permits
         self._standing: Standing | None = None
 
@@ -115,13 +116,14 @@ class HeldCredential:
 
     async def _refusal(self, principal: Principal) -> HeadwaterError:
         """The error of a new request with the principal. One that is permitted may see something else than this one."""
-        scope: Any = {**self._connection.scope, "user": principal}
+        scope: Any = {**self._scope, "user": principal}
+        connection: Any = ASGIConnection(scope)
         try:
             for permit in self._permits:
-                await permit(ASGIConnection(scope), scope["route_handler"])
+                await permit(connection, connection.route_handler)
         except HeadwaterError as error:
             return error
         return Forbidden("what the credential may do has changed since the request began: send it again")
 
     def _ended(self, error: HeadwaterError) -> CredentialEnded:
-        return CredentialEnded(error, self._connection.url.path)
+        return CredentialEnded(error, ASGIConnection(self._scope).url.path)

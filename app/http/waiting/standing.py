@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
@@ -71,17 +71,19 @@ class TenantChanges:
 
     def _check(self) -> None:
         self._timer, self._checked_at = None, self._loop.time()
-        if not self._held:
+        waited_for = [each for each in self._held.values() if each.waited_for]
+        if not waited_for:
             return
         if not self.heard():
             # There is no connection to read with, or another change is missed meanwhile.
             self._check_soon(_RETRY_SECONDS)
             return
-        self._checking = self._loop.create_task(self._check_all(self.count), name="held credentials")
+        self._checking = self._loop.create_task(
+            self._check_all(waited_for, self.count), name="held credentials"
+        )
 
-    async def _check_all(self, count: int) -> None:
-        held = list(self._held.values())
-        results = await asyncio.gather(*(each.refresh() for each in held), return_exceptions=True)
+    async def _check_all(self, waited_for: Sequence[Standing], count: int) -> None:
+        results = await asyncio.gather(*(each.refresh() for each in waited_for), return_exceptions=True)
         self._checking = None
         failed = [result for result in results if isinstance(result, Exception)]
         for error in failed:
@@ -104,13 +106,18 @@ class Standing:
         self._seen = -1
         self._lock = asyncio.Lock()
         self._reads = 0
-        self._unavailable: Unavailable | None = None
+        self._unavailable: str | None = None
 
     @property
     def current(self) -> bool:
         """Whether nothing can have changed since it was read."""
         changes = self._changes
         return self._seen == changes.count and time.monotonic() < self.valid_until and changes.heard()
+
+    @property
+    def waited_for(self) -> bool:
+        """Whether a request waits, or is about to. Others check by themselves, before they send anything."""
+        return bool(self.waits) or self._lock.locked()
 
     async def refresh(self) -> None:
         """Reads the credential unless it is current, once for all that request it at a time. Raises Unavailable."""
@@ -122,7 +129,7 @@ class Standing:
                 async with self._changes.checks:
                     await self._read()
             if self._unavailable is not None:
-                raise self._unavailable
+                raise Unavailable(self._unavailable)
 
     async def _read(self) -> None:
         self._reads += 1
@@ -131,10 +138,11 @@ class Standing:
         try:
             known = await self._changes.read(self._credential)
         except Unavailable as error:
-            self._unavailable = error
+            self._unavailable = error.detail
             return
         except Unauthorized as error:
-            self.refused = error
+            # The frames of its traceback have this object.
+            self.refused = error.with_traceback(None)
         if known is not None:
             self.principal, self.valid_until, self._seen = known.principal, known.valid_until, seen
         elif self.refused is None:
