@@ -45,21 +45,26 @@ def runner_of(use_case: Groups, *, threads: int, per_dataset_max: int = 1) -> Ru
 
 
 def test_thread_leaves_a_busy_dataset_to_another_tenant_after_one_group() -> None:
-    use_case = Groups({**{("noisy", str(number)): 50 for number in range(4)}, ("quiet", "only"): 1})
+    groups = {("noisy", str(number)): 50 for number in range(4)}
+    use_case = Groups({**groups, ("quiet", "only"): 1, ("other", "only"): 1})
     runner = runner_of(use_case, threads=2)
     for number in range(4):
         runner.wake("noisy", str(number))
     for _ in range(2):
         assert use_case.began.acquire(timeout=10)
+    # The thread that no single tenant gets, and then the next one that becomes free.
     runner.wake("quiet", "only")
-    use_case.go.release()
     assert use_case.began.acquire(timeout=10)
     assert use_case.ran == ["noisy", "noisy", "quiet"]
+    runner.wake("other", "only")
+    use_case.go.release()
+    assert use_case.began.acquire(timeout=10)
+    assert use_case.ran == ["noisy", "noisy", "quiet", "other"]
     for _ in range(300):
         use_case.go.release()
     assert use_case.ended.wait(10)
     assert runner.stop(10)
-    assert use_case.most == 2
+    assert use_case.most == 3
 
 
 def test_dataset_is_run_by_at_most_its_number_of_threads() -> None:

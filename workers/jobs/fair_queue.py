@@ -14,6 +14,7 @@ the longer ones.
 from __future__ import annotations
 
 import heapq
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -61,11 +62,14 @@ class FairQueue:
     """The datasets that wait for a thread, and the turns that run. Not safe for threads by itself.
 
     `weight`: the share of a tenant relative to those of others, above zero. `per_dataset_max`: turns of one dataset
-    that may run at a time.
+    that may run at a time; `per_tenant_max`: those of one tenant.
     """
 
-    def __init__(self, *, weight: Callable[[str], float], per_dataset_max: int) -> None:
+    def __init__(
+        self, *, weight: Callable[[str], float], per_dataset_max: int, per_tenant_max: int = sys.maxsize
+    ) -> None:
         self._weight = weight
+        self._per_tenant_max = per_tenant_max
         self._per_dataset_max = per_dataset_max
         self._tenants: dict[str, _Tenant] = {}
         self._size = 0
@@ -171,7 +175,10 @@ class FairQueue:
     def _counts(self, entry: tuple[float, int, int, str]) -> bool:
         time, picked, _, tenant_id = entry
         tenant = self._tenants.get(tenant_id)
-        return tenant is not None and bool(tenant.ready) and (tenant.time, tenant.picked) == (time, picked)
+        if tenant is None or not tenant.ready or tenant.running >= self._per_tenant_max:
+            # A tenant that runs as much as it may comes back when one of its turns ends.
+            return False
+        return (tenant.time, tenant.picked) == (time, picked)
 
     def _enter(self, tenant_id: str) -> None:
         """Puts the tenant into the order by its present time, if it waits."""

@@ -44,17 +44,19 @@ class Runner:
         weight: Callable[[str], float] = equal_weight,
         stopping: threading.Event | None = None,
     ) -> None:
-        """At most `per_dataset_max` threads work on one dataset. `weight`: the share of a tenant, above zero. Once
+        """One tenant has at most `threads`; there is one more, so that long work of a tenant never holds all of them.
+
+        At most `per_dataset_max` threads work on one dataset. `weight`: the share of a tenant, above zero. Once
         `stopping` is set, no work is started.
         """
         self._use_case = use_case
-        self._threads = threads
-        self._queue = FairQueue(weight=weight, per_dataset_max=per_dataset_max)
+        self._threads = threads + 1
+        self._queue = FairQueue(weight=weight, per_dataset_max=per_dataset_max, per_tenant_max=threads)
         self._lock = threading.RLock()
         self._working = 0
         self._idle = threading.Condition(self._lock)
         self._stopping = stopping or threading.Event()
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=name)
 
     def wake(self, tenant_id: str, dataset_id: str) -> None:
         """Notes that the dataset may have work. Callable from any thread; returns at once.
