@@ -30,7 +30,7 @@ Place = tuple[Service, str]
 
 
 def grow(service: Service, made: list[list[Place]], tenants: int, datasets: int) -> dict[str, Any]:
-    """Makes tenants until there are so many; milliseconds of each, and of each dataset."""
+    """Makes tenants up to this number; milliseconds of each, and of each dataset."""
     began, new = time.perf_counter(), tenants - len(made)
     of_datasets = 0.0
     while len(made) < tenants:

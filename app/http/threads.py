@@ -18,7 +18,7 @@ PAGE_THREADS_MAX: Final = 8
 OUTBOUND_THREADS_MAX: Final = 4
 
 PARTY: Final[ContextVar[str]] = ContextVar("party", default="")
-"""For whom the current request is: its tenant, or nobody before it is known."""
+"""For whom the current request is: its tenant; empty before it is known."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -38,7 +38,7 @@ class FairSlots:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     async def acquire(self, party: str) -> None:
-        """Waits for a slot. Whoever got one calls `release`."""
+        """Waits for a slot, which `release` gives back."""
         if self._free:
             self._free -= 1
             self._held[party] += 1

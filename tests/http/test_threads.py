@@ -28,7 +28,7 @@ async def settled() -> None:
 
 
 @pytest.mark.anyio
-async def test_next_free_thread_is_for_whoever_holds_the_fewest() -> None:
+async def test_next_free_thread_goes_to_the_party_that_holds_the_fewest() -> None:
     threads, gate, order = Threads(2), threading.Semaphore(0), list[str]()
 
     def call(name: str) -> None:
