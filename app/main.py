@@ -106,13 +106,13 @@ def compose(settings: Settings) -> Api:
     keys, administration = CredentialStore(database), _administration(settings)
     audit = AuditStore(database, administration)
     counts = AccessCounts(audit)
-    provided = merged(
-        dependencies(platform, threads, subscriptions),
-        administering(keys, administration, audit, platform, quota_use(platform)),
-        {"readiness": checks},
-    )
     bearer = BearerAuthentication(keys.authenticate, keys.admit, _tokens(settings), threads)
     credentials = Credentials(bearer.authenticate)
+    provided = merged(
+        dependencies(platform, threads, subscriptions),
+        administering(keys, administration, audit, platform, quota_use(platform), credentials.drop),
+        {"readiness": checks},
+    )
     follow = _follow(credentials, database, loops)
     uses = RecordUses(cache=credentials, store=keys)
     limits, used = RedisLimits(settings.redis_url), UsageCounter()

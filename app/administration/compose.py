@@ -21,14 +21,15 @@ def dependencies(
     audit: AuditStore,
     platform: Platform,
     counts: Mapping[str, Callable[[str], int]],
+    changed: Callable[[str], None],
 ) -> dict[str, object]:
     """The use cases of the feature, by the names that handlers use.
 
     `administration`: with the administration's login; None if the deployment has none. `counts`: what a tenant has,
-    by the name of its quota.
+    by the name of its quota. `changed`: called with the id of a tenant whose credentials have changed.
     """
     store = None if administration is None else AdministrationStore(administration)
-    use_cases = Administration(store=store)
+    use_cases = Administration(store=store, changed=changed)
     usage = ReadUsage(
         usage=UsageStore(platform.database), metered=QuotaStore(platform.database).metered, counts=counts
     )

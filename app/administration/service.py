@@ -86,9 +86,14 @@ class ReadUsage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Administration:
-    """The tenants of the installation and their keys. Everything raises AdministrationUnavailable without a store."""
+    """The tenants of the installation and their keys. Everything raises AdministrationUnavailable without a store.
+
+    `changed` is called with the id of a tenant whose state, quotas or keys have changed, before the request is
+    answered: what this process has cached of them is not used from then on. Other processes are notified by Postgres.
+    """
 
     store: AdministrationStore | None
+    changed: Callable[[str], None]
 
     def create_tenant(self, principal: Principal, name: str, quotas: Quotas) -> tuple[Tenant, MadeKey]:
         """A tenant and its first key, with FIRST_KEY_SCOPES. Raises InvalidRequest, TenantExists."""
@@ -108,7 +113,9 @@ class Administration:
 
     def change_tenant(self, reference: str, change: TenantChange) -> Tenant:
         """Suspends a tenant, lets it write again, or changes its quotas, at once. Raises NotFound, TenantDeleted."""
-        return self._store().change(reference, change)
+        tenant = self._store().change(reference, change)
+        self.changed(tenant.id)
+        return tenant
 
     def deletion(self, tenant: Tenant) -> TenantDeletion | None:
         """The deletion of a tenant, if one was requested."""
@@ -119,7 +126,9 @@ class Administration:
 
         Raises NotFound, PreconditionFailed, TenantProtected.
         """
-        return self._store().begin_deletion(reference, confirmed=confirmed, actor=principal)
+        tenant = self._store().begin_deletion(reference, confirmed=confirmed, actor=principal)
+        self.changed(tenant.id)
+        return tenant
 
     def create_key(self, principal: Principal, tenant: str | None, new: NewKey) -> MadeKey:
         """A key of a tenant; None: of the principal's own, which gives no scope that it does not have itself.
@@ -147,7 +156,9 @@ class Administration:
 
     def revoke_key(self, principal: Principal, tenant: str | None, key_id: str) -> None:
         """Revokes a key at once; one that is revoked already stays so. Raises NotFound."""
-        self._store().revoke_key(self._id(principal, tenant), key_id)
+        tenant_id = self._id(principal, tenant)
+        self._store().revoke_key(tenant_id, key_id)
+        self.changed(tenant_id)
 
     def _id(self, principal: Principal, tenant: str | None) -> str:
         return principal.tenant_id if tenant is None else self.tenant(tenant).id

@@ -92,6 +92,8 @@ jobs: Final = Table(
     json_column("error", Fault, nullable=True),
     timestamp_column("created_at", default=True),
     timestamp_column("started_at", nullable=True),
+    # The start of the attempt that runs, or that ended the job.
+    timestamp_column("claimed_at", nullable=True),
     timestamp_column("finished_at", nullable=True),
     # A write that must not share a commit: a claimed group ends before it, and it is a group of its own.
     Column("alone", Boolean, nullable=False, server_default=text("false")),

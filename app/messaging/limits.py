@@ -1,7 +1,8 @@
 """Rates and waiting requests of all API processes, counted in Redis; by each process alone while Redis does not answer.
 
 Every call has one round trip and a timeout. After a failure, no call is made for a second, so that Redis delays few
-requests.
+requests. Tenants call in turns. A request that gets no turn in time is counted by its process, which does not concern
+other tenants.
 """
 
 from __future__ import annotations
@@ -9,21 +10,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
 from redis import RedisError
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import ConnectionPool, Redis
 
+from app.messaging.turns import TURNS_MAX, Turns
 from app.tenants.quotas import quota_exceeded
 from app.tenants.rates import SECOND, Fill, RateBucket, admit, interval
 
 TIMEOUT_SECONDS: Final = 0.05
 _PAUSE_SECONDS: Final = 1.0
-_CONNECTIONS_MAX: Final = 16
+# A call that was given up may hold its connection for a moment.
+_CONNECTIONS_MAX: Final = 2 * TURNS_MAX
+# How often the event loop turns after the timeout: a busy process must not take its own delay for one of Redis.
+_LOOP_TURNS: Final = 20
 _LOCAL_BUCKETS_MAX: Final = 100_000
+# Ended requests of a tenant that Redis may still count.
+_TENANT_ENDED_MAX: Final = 1_000
 # A waiting request of a process that was killed is counted until this time has passed.
 STREAM_SECONDS: Final = 30.0
 RENEW_SECONDS: Final = 10.0
@@ -67,6 +75,9 @@ for i = 2, #ARGV do redis.call('ZADD', KEYS[1], until_, ARGV[i]) end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 """
 
+# The caller that renews, which waits its turn like a tenant.
+_RENEWAL: Final = ""
+
 _log = logging.getLogger(__name__)
 
 
@@ -75,20 +86,18 @@ class RedisLimits:
 
     def __init__(self, redis_url: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._timeout_seconds = timeout_seconds
-        pool = BlockingConnectionPool.from_url(
-            redis_url,
-            max_connections=_CONNECTIONS_MAX,
-            timeout=timeout_seconds,
-            socket_timeout=timeout_seconds,
-            socket_connect_timeout=timeout_seconds,
-        )
+        # `_answer_of` has the timeout.
+        pool = ConnectionPool.from_url(redis_url, max_connections=_CONNECTIONS_MAX)
         self._redis = Redis(connection_pool=pool)
         self._take = self._redis.register_script(_TAKE)
         self._open = self._redis.register_script(_OPEN)
         self._renew = self._redis.register_script(_RENEW)
+        self._turns = Turns()
         self._called_again_at = 0.0
         self._full_at: dict[str, int] = {}
         self._streams: dict[str, set[str]] = {}
+        # By tenant, with the time at which Redis counts them no longer.
+        self._ended: dict[str, dict[str, float]] = {}
 
     async def take(self, buckets: Sequence[RateBucket]) -> Sequence[Fill]:
         """Takes a request from all buckets, or from none if one of them does not admit it."""
@@ -96,7 +105,9 @@ class RedisLimits:
             value for each in buckets for value in (interval(each.rate), interval(each.rate) * each.rate)
         ]
         keys = [f"headwater:rate:{{{each.name.partition(':')[0]}}}:{each.name}" for each in buckets]
-        states = await self._answer_of(self._take(keys=keys, args=arguments))
+        states = await self._in_turn(
+            buckets[0].name.partition(":")[0], lambda: self._take(keys=keys, args=arguments)
+        )
         if states is None:
             return self._taken_here(buckets)
         now, *full_at = map(int, states)
@@ -105,12 +116,16 @@ class RedisLimits:
     @asynccontextmanager
     async def stream(self, tenant_id: str, limit: int) -> AsyncIterator[None]:
         """Counts a request that waits until the context ends. Raises QuotaExceeded."""
+        if tenant_id in self._ended:
+            await self._remove_ended(tenant_id, tenant_id)
         mine = self._streams.setdefault(tenant_id, set())
         stream_id = uuid4().hex
         mine.add(stream_id)
         try:
             arguments: list[Any] = [stream_id, limit, _milliseconds(STREAM_SECONDS)]
-            answer = await self._answer_of(self._open(keys=[_streams_key(tenant_id)], args=arguments))
+            answer = await self._in_turn(
+                tenant_id, lambda: self._open(keys=[_streams_key(tenant_id)], args=arguments)
+            )
             admitted, count = (len(mine) <= limit, len(mine) - 1) if answer is None else map(int, answer)
             if not admitted:
                 raise quota_exceeded("streams", limit, count)
@@ -119,33 +134,80 @@ class RedisLimits:
             mine.discard(stream_id)
             if not mine:
                 self._streams.pop(tenant_id, None)
-            await self._answer_of(self._redis.zrem(_streams_key(tenant_id), stream_id))
+            ended = self._ended.setdefault(tenant_id, {})
+            if len(ended) < _TENANT_ENDED_MAX:  # Further ones expire in Redis.
+                ended[stream_id] = time.monotonic() + STREAM_SECONDS
+            await self._remove_ended(tenant_id, tenant_id)
 
     async def renew(self, moved: Callable[[], None]) -> None:
-        """Keeps the waiting requests of this process counted. Runs until it is cancelled. `moved`: called each time."""
+        """Keeps the waiting requests of this process counted, and ended ones not. Runs until it is cancelled.
+
+        `moved`: called each time.
+        """
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             moved()
-            for tenant_id, streams in list(self._streams.items()):
-                arguments: list[Any] = [_milliseconds(STREAM_SECONDS), *streams]
-                await self._answer_of(self._renew(keys=[_streams_key(tenant_id)], args=arguments))
+            for tenant_id in list(self._streams):
+                await self._in_turn(_RENEWAL, partial(self._renew_all, tenant_id))
+            for tenant_id in list(self._ended):
+                await self._remove_ended(tenant_id, _RENEWAL)
 
     async def close(self) -> None:
         """Closes the connections."""
         await self._redis.aclose(close_connection_pool=True)
 
-    async def _answer_of(self, call: Any) -> Any:
-        """The answer of Redis; None if it does not answer in time. Then it is not called for a second."""
-        if time.monotonic() < self._called_again_at:
-            call.close()
+    async def _renew_all(self, tenant_id: str) -> Any:
+        arguments: list[Any] = [_milliseconds(STREAM_SECONDS), *self._streams.get(tenant_id, ())]
+        return await self._renew(keys=[_streams_key(tenant_id)], args=arguments)
+
+    async def _remove_ended(self, tenant_id: str, caller: str) -> None:
+        """Removes the ended requests of a tenant from Redis; those that remain are removed another time."""
+        ended = set(self._ended.get(tenant_id, ()))
+        if not ended:
+            return
+        key = _streams_key(tenant_id)
+        removed = await self._in_turn(caller, lambda: self._redis.zrem(key, *ended))
+        now = time.monotonic()
+        left = {
+            stream_id: until
+            for stream_id, until in self._ended.pop(tenant_id, {}).items()
+            if until > now and (removed is None or stream_id not in ended)
+        }
+        if left:
+            self._ended[tenant_id] = left
+
+    async def _in_turn(self, caller: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        """The answer of Redis; None if the caller gets no turn, or if Redis does not answer in time.
+
+        In the second case it is not called for a second.
+        """
+        if self._paused():
             return None
+        async with self._turns.turn(caller, self._timeout_seconds) as given:
+            return await self._answer_of(call) if given and not self._paused() else None
+
+    async def _answer_of(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        calling = asyncio.ensure_future(call())
         try:
-            async with asyncio.timeout(self._timeout_seconds):
-                return await call
-        except (RedisError, OSError, TimeoutError) as error:
-            self._called_again_at = time.monotonic() + _PAUSE_SECONDS
-            _log.warning("Redis does not count requests (%s); this process counts its own", error)
+            await asyncio.wait([calling], timeout=self._timeout_seconds)
+            for _ in range(_LOOP_TURNS):
+                if calling.done():
+                    return calling.result()
+                await asyncio.sleep(0)
+            raise TimeoutError(f"no answer within {_milliseconds(self._timeout_seconds)} ms")
+        except (RedisError, OSError) as error:
+            if not self._paused():
+                self._called_again_at = time.monotonic() + _PAUSE_SECONDS
+                kind = type(error).__name__
+                _log.warning(
+                    "Redis does not count requests (%s: %s); this process counts its own", kind, error
+                )
             return None
+        finally:
+            calling.cancel()
+
+    def _paused(self) -> bool:
+        return time.monotonic() < self._called_again_at
 
     def _taken_here(self, buckets: Sequence[RateBucket]) -> Sequence[Fill]:
         now = int(time.monotonic() * SECOND)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from contextlib import AsyncExitStack
 
 import pytest
+from redis.asyncio import Redis
 
 from app.messaging import limits as limits_module
 from app.messaging.limits import RedisLimits
@@ -133,6 +135,72 @@ def test_waiting_requests_of_a_dead_process_expire(
         await dead.close()
 
     run(redis.url, act)
+
+
+def test_flood_of_a_tenant_does_not_change_how_the_streams_of_another_are_counted(
+    redis: EmbeddedValkey, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act() -> None:
+        flooded, other = RedisLimits(redis.url), RedisLimits(redis.url, timeout_seconds=5.0)
+        flooding, served = True, 0
+        bucket = RateBucket("loud", "tenant", 5)
+
+        async def flood() -> None:
+            nonlocal served
+            while flooding:
+                [fill] = await flooded.take([bucket])
+                served += fill.admitted
+                sum(range(2_000))  # A request occupies the event loop for a moment.
+                await asyncio.sleep(0)
+
+        began = time.monotonic()
+        flood_tasks = [asyncio.create_task(flood()) for _ in range(300)]
+        for _ in range(4):
+            async with flooded.stream("quiet", 1):
+                await asyncio.sleep(0.05)
+                with pytest.raises(QuotaExceeded):
+                    await other.stream("quiet", 1).__aenter__()
+            async with other.stream("quiet", 1):
+                pass
+        flooding = False
+        await asyncio.gather(*flood_tasks)
+        # The process counts those that have no turn, up to the rate once more.
+        assert served <= 2 * 5 * (time.monotonic() - began + 1) + 2
+        await flooded.close()
+        await other.close()
+
+    asyncio.run(act())
+    assert "does not count" not in caplog.text
+
+
+def test_end_of_a_waiting_request_that_redis_missed_is_repeated(
+    redis: EmbeddedValkey, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(limits_module, "RENEW_SECONDS", 0.05)
+    monkeypatch.setattr(limits_module, "_PAUSE_SECONDS", 0.2)
+
+    async def act(limits: RedisLimits) -> None:
+        admin = Redis.from_url(redis.url)
+        hasty = RedisLimits(redis.url, timeout_seconds=0.1)
+        async with AsyncExitStack() as waiting:
+            for _ in range(3):
+                await waiting.enter_async_context(hasty.stream("missed", 3))
+            await admin.client_pause(400)
+        with pytest.raises(QuotaExceeded):
+            await limits.stream("missed", 1).__aenter__()
+        renewing = asyncio.create_task(hasty.renew(lambda: None))
+        for _ in range(500):
+            if not (counted := await admin.zcard("headwater:streams:{missed}")):
+                break
+            await asyncio.sleep(0.02)
+        assert counted == 0
+        renewing.cancel()
+        await hasty.close()
+        await admin.aclose()
+
+    run(redis.url, act)
+    assert len(caplog.messages) == 1
+    assert "(TimeoutError: no answer within 100 ms)" in caplog.text
 
 
 def test_redis_that_does_not_answer_delays_one_request_only() -> None:

@@ -252,6 +252,30 @@ def test_subjects_of_earlier_versions_count_as_seen_at_the_upgrade(postgres: Tes
         database.close()
 
 
+RUNNING_JOBS = f"""
+    INSERT INTO jobs (tenant_id, id, dataset_id, instant_id, kind, state, request, progress, rows, epoch, attempts,
+                      started_at, group_id, lease_until)
+    SELECT tenant_id, ('44444444-4444-7444-8444-44444444445' || tries)::uuid, dataset_id, 'run-' || tries, kind,
+           'running', request, progress, rows, tries, tries, now() - interval '1 day', id, now()
+    FROM jobs, unnest(ARRAY[6, 1]) AS tries WHERE state = 'queued' AND dataset_id = '{DATASET}';
+"""
+
+
+def test_attempts_that_run_at_the_upgrade_are_counted_from_their_start_if_it_is_known(
+    postgres: TestServer,
+) -> None:
+    with postgres.fresh_database(template="template0") as name:
+        with owner_connection(postgres, name) as connection:
+            migrate(connection, "0015")
+        with postgres.administration(name) as administration:
+            administration.execute(data_of("0015") + RUNNING_JOBS)
+        with owner_connection(postgres, name) as connection:
+            migrate(connection)
+        with postgres.administration(name) as administration:
+            query = "SELECT attempts, claimed_at = started_at FROM jobs WHERE claimed_at IS NOT NULL ORDER BY attempts"
+            assert administration.execute(query).fetchall() == [(1, True), (6, False)]
+
+
 WAITING_COMPACTION = f"""
     INSERT INTO jobs (tenant_id, id, dataset_id, instant_id, kind, state, request, progress, rows, epoch, attempts,
                       alone)

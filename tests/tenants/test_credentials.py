@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from app.administration.service import Administration
 from app.format.identifiers import new_id
 from app.http.credentials import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX, Credentials
 from app.runtime.loops import Loop
@@ -89,6 +90,36 @@ def test_changes_take_effect_in_a_process_that_serves_from_its_cache(
         until(lambda: process.principal(made.api_key) is None)
         # The keys of other tenants are still served without a query.
         assert process.cached(other.api_key)
+
+
+def test_changes_that_a_process_makes_itself_take_effect_before_it_hears_of_them(
+    stores: Stores, tenant_id: str, process: Process
+) -> None:
+    administration = Administration(store=stores.tenants, changed=process.credentials.drop)
+    operator = Principal(tenant_id=new_id(), actor=new_id(), scopes=frozenset(KeyScope))
+    made, other = (stores.tenants.make_key(tenant_id, {"read"}) for _ in range(2))
+
+    def cached() -> bool:
+        process.credentials.confirm(time.monotonic())
+        process.principal(made.api_key)
+        return process.cached(made.api_key)
+
+    def found() -> Principal | None:
+        process.credentials.confirm(time.monotonic())
+        return process.principal(made.api_key)
+
+    assert cached()
+    suspend = TenantChange(state=TenantState.SUSPENDED, reason="unpaid")
+    administration.change_tenant(tenant_id, suspend)
+    assert getattr(found(), "suspended", None) == "unpaid"
+    assert cached()
+    administration.revoke_key(operator, tenant_id, made.key_id)
+    assert found() is None
+    made = other
+    assert cached()
+    name = administration.tenant(tenant_id).name
+    administration.delete_tenant(operator, tenant_id, name)
+    assert found() is None
 
 
 def test_nothing_is_served_from_the_cache_while_nothing_is_heard(

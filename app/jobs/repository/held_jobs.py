@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
@@ -19,6 +19,8 @@ from app.jobs.values import Job, JobState, Progress
 _PAUSE_SECONDS: Final = 1.0
 _PAUSE_SECONDS_MAX: Final = 60.0
 _DOUBLINGS_MAX: Final = 6
+# No attempt runs, and the time of the last one is not counted.
+_IN_QUEUE: Final[dict[str, Any]] = {"state": JobState.QUEUED.value, "claimed_at": None, **NO_LEASE}
 
 
 def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: float) -> list[Job]:
@@ -37,6 +39,7 @@ def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: 
             not_before=None,
             progress=Progress(stage="claimed"),
             started_at=func.coalesce(jobs.c.started_at, func.clock_timestamp()),
+            claimed_at=func.clock_timestamp(),
         )
         .returning(*JOB_COLUMNS)
     )
@@ -44,19 +47,15 @@ def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: 
     return [found[job_id] for job_id in ids]
 
 
-def void(connection: Connection, lapsed: Sequence[str]) -> None:
-    """Puts jobs back into their queue that the caller has locked; every claim on them is void.
+def void(connection: Connection, lost: Sequence[str]) -> None:
+    """Puts jobs back into their queue that the caller has locked, each to be tried alone; every claim on them is void.
 
     A claim is of a running job at an epoch: it is void while the job waits, and after, since the next claim raises the
     epoch.
     """
-    if not lapsed:
+    if not lost:
         return
-    connection.execute(
-        update(jobs)
-        .where(jobs.c.id.in_(lapsed))
-        .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
-    )
+    connection.execute(update(jobs).where(jobs.c.id.in_(lost)).values(abandoned=True, **_IN_QUEUE))
 
 
 def postpone(connection: Connection, held: Sequence[str], waiting_for: str) -> None:
@@ -72,12 +71,11 @@ def postpone(connection: Connection, held: Sequence[str], waiting_for: str) -> N
         update(jobs)
         .where(jobs.c.id.in_(held))
         .values(
-            state=JobState.QUEUED.value,
             outages=jobs.c.outages + 1,
             # Jobs that were postponed together must not all come back together.
             not_before=lease_end(pause * random.uniform(0.5, 1.0)),  # noqa: S311
             progress=Progress(stage=JobState.QUEUED.value, waiting_for=waiting_for),
-            **NO_LEASE,
+            **_IN_QUEUE,
         )
     )
 
@@ -94,9 +92,7 @@ def end_leases(connection: Connection, held: Sequence[str]) -> None:
 def hand_over(connection: Connection, held: Sequence[str]) -> None:
     """Puts jobs back that the caller has locked: their worker stops. The attempt does not count."""
     connection.execute(
-        update(jobs)
-        .where(jobs.c.id.in_(held))
-        .values(state=JobState.QUEUED.value, outages=jobs.c.outages + 1, **NO_LEASE)
+        update(jobs).where(jobs.c.id.in_(held)).values(outages=jobs.c.outages + 1, **_IN_QUEUE)
     )
 
 

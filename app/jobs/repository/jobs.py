@@ -16,11 +16,10 @@ from app.format.identifiers import is_uuid
 from app.jobs.repository.accept import accept_jobs
 from app.jobs.repository.claim import claim_group, next_kind
 from app.jobs.repository.claim_task import claim_task
-from app.jobs.repository.held_jobs import end_leases, hand_over, postpone
+from app.jobs.repository.held_jobs import end_leases, hand_over, postpone, void
 from app.jobs.repository.job_ends import cancel_locked, fail_jobs, succeed_task
 from app.jobs.repository.job_lists import list_jobs
 from app.jobs.repository.job_locks import (
-    NO_LEASE,
     RUNNING,
     UNFINISHED,
     held_by,
@@ -43,7 +42,6 @@ from app.jobs.values import (
     JobFilter,
     JobKind,
     JobQueue,
-    JobState,
     NewJob,
     Progress,
     RunnableDataset,
@@ -184,13 +182,8 @@ class JobStore:
     def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
         """Puts held jobs back after a fault of their run, each to be tried alone; attempts stay counted."""
         with self._database.tenant(tenant_id) as connection:
-            held = lock_jobs(connection, held_by(claims))
             # No message to the relay: the poll finds them, and the pause does a passing fault good.
-            connection.execute(
-                update(jobs)
-                .where(jobs.c.id.in_(held))
-                .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
-            )
+            void(connection, lock_jobs(connection, held_by(claims)))
 
     def postpone(self, tenant_id: str, claims: Sequence[Claim], waiting_for: str) -> None:
         """Puts held jobs of one group back after a fault of the environment: they are claimed together after a pause of

@@ -40,9 +40,10 @@ def meter(
 ) -> None:
     """Adds to the usage of the day what jobs of a dataset have done that end now, and how long they ran together.
 
+    Only the attempt that ended them counts: not those that were lost or interrupted, nor pauses between them.
     `size`: bytes. It is the last lock of its transaction; of several datasets, in the order of their ids.
     """
-    ran = func.max(jobs.c.finished_at) - func.min(jobs.c.started_at)
+    ran = func.max(jobs.c.finished_at) - func.min(jobs.c.claimed_at)
     milliseconds = cast(func.ceil(func.extract("epoch", ran) * 1000), BigInteger)
     new = insert(usage_days).values(
         day=func.current_date(),

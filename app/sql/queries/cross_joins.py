@@ -2,6 +2,8 @@
 
 The columns of the relations in a FROM form groups. An equality that every row of the result must satisfy, in ON, USING
 or WHERE, joins the groups of its two sides. If several groups remain, a join of them compares all pairs of rows.
+
+At least one side of the equality must be as different as a column is: `a.x % 1 = b.x % 1` holds for all pairs.
 """
 
 from __future__ import annotations
@@ -10,10 +12,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, TypeAlias
 
+from app.sql.queries.coercion import BOOLEAN
 from app.sql.queries.scope import Scope
-from app.sql.syntax import Binary, Connective, Expression, Join, Name, Node, Select, SetOperation
+from app.sql.syntax import (
+    Binary,
+    Call,
+    Cast,
+    Connective,
+    Element,
+    Expression,
+    Join,
+    Member,
+    Name,
+    Node,
+    Select,
+    SetOperation,
+)
 
 _EQUALITIES: Final = frozenset({"=", "<=>"})
+# Functions that have about as many values as their first argument, and as any of their arguments.
+_AS_FIRST: Final = frozenset(
+    "lower upper initcap trim ltrim rtrim reverse replace translate hex unhex base64 unbase64 md5 sha1 sha2 to_date "
+    "trunc coalesce ifnull nvl".split()
+)
+_AS_ANY: Final = frozenset({"concat", "concat_ws", "xxhash64", "date_trunc"})
 _Columns: TypeAlias = frozenset[str]
 
 
@@ -100,8 +122,27 @@ def _equalities(condition: Expression, scope: Scope) -> Iterator[tuple[_Columns,
                 yield from _equalities(operand, scope)
         case Binary() if condition.operator in _EQUALITIES:
             left, right = _columns(condition.left, scope), _columns(condition.right, scope)
-            if left and right:
+            if left and right and (_is_distinct(condition.left) or _is_distinct(condition.right)):
                 yield left, right
+
+
+def _is_distinct(part: Expression) -> bool:
+    """Whether an expression has about as many values as a column."""
+    match part:
+        case Name():
+            return True
+        case Cast():
+            return part.type != BOOLEAN and _is_distinct(part.operand)
+        case Member() | Element():
+            return _is_distinct(part.operand)
+        case Binary(operator="||"):
+            return _is_distinct(part.left) or _is_distinct(part.right)
+        case Call() if part.name in _AS_FIRST:
+            return any(map(_is_distinct, part.arguments[:1]))
+        case Call() if part.name in _AS_ANY:
+            return any(map(_is_distinct, part.arguments))
+        case _:
+            return False
 
 
 def _columns(part: Any, scope: Scope) -> _Columns:

@@ -194,7 +194,7 @@ class QueryBinder:
             named = node.right.name if named is None and isinstance(node.right, Table) else named
             join = f"the {node.side.value} JOIN" + (f" with {shown(named)}" if named is not None else "")
             reason = f"{join} compares every row of one side with every row of the other"
-            expected = "ON with an equality of columns of both sides, or allow_cross_join: true in the view"
+            expected = "ON with an equality of a column of each side, or allow_cross_join: true in the view"
             raise self.binding.at(node.at, reason, expected)
 
     def _where(self, node: Select, scope: Scope, outer: Scope | None) -> Value | None:

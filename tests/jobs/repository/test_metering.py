@@ -9,7 +9,8 @@ from collections import Counter
 from functools import partial
 
 import msgspec
-from sqlalchemy import func, select
+import pytest
+from sqlalchemy import func, select, text
 
 from app.format.errors import Fault
 from app.format.identifiers import new_id
@@ -108,6 +109,48 @@ def end(stores: Stores, tenant_id: str, jobs: list[Job], choice: random.Random) 
     if isinstance(stores.timeline.publish_one(tenant_id, late), Published):
         # Published once, however often it is tried.
         assert not isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+
+
+@pytest.mark.parametrize("way", ["lost", "released", "postponed", "handed over"])
+@pytest.mark.parametrize("end", ["commit", "cancel", "cancel in queue"])
+def test_only_the_attempt_that_ended_a_job_counts(stores: Stores, tenant_id: str, way: str, end: str) -> None:
+    dataset_id = stores.catalog.create(tenant_id, new_id(), definition()).id
+    stores.jobs.accept(tenant_id, new_job(dataset_id))
+
+    def claim() -> Job:
+        [job] = stores.jobs.claim(tenant_id, dataset_id, tenant_id, RULES)
+        return job
+
+    def change(values: str) -> None:
+        with stores.database.tenant(tenant_id) as connection:
+            connection.execute(text(f"UPDATE jobs SET {values}"))
+
+    first = claim_of(claim())
+    change("started_at = started_at - interval '1 hour'")
+    match way:
+        case "lost":
+            change("lease_until = now() - interval '1 second'")
+        case "released":
+            stores.jobs.release(tenant_id, [first])
+        case "postponed":
+            stores.jobs.postpone(tenant_id, [first], "storage")
+            change("not_before = now()")
+        case _:
+            stores.jobs.end_claims(tenant_id, died=False)
+    if end == "cancel in queue" and way != "lost":
+        stores.jobs.cancel(tenant_id, first.job_id)
+        [metered] = usage(stores, tenant_id, UsageOf.DATASET)
+        assert metered.job_milliseconds == 0
+        return
+    last = claim()
+    change("claimed_at = claimed_at - interval '1 minute'")
+    if end == "commit":
+        stores.timeline.publish_one(tenant_id, commit_of([last], [message(changes=1)]))
+    else:
+        stores.jobs.cancel(tenant_id, last.id)
+    [metered] = usage(stores, tenant_id, UsageOf.DATASET)
+    assert 60_000 <= metered.job_milliseconds < 3_600_000
+    assert stores.jobs.get(tenant_id, last.id).state.final
 
 
 def test_table_service_counts_no_rows_and_no_bytes(stores: Stores, tenant_id: str) -> None:
