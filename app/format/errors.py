@@ -200,7 +200,7 @@ class BatchOutOfOrder(HeadwaterError):
 
 
 class TransactionFailed(HeadwaterError):
-    """Another write of the transaction failed, so this one was not made. Facts: `dataset_id`, `job_id`, `cause`."""
+    """Another write of the transaction failed, so this one was not made. Fact: `cause`, its code."""
 
     code = "transaction-failed"
     title = "Another write of the transaction failed"
