@@ -478,3 +478,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, error: HeadwaterError) -> Fault:
         """The stored form of the error."""
         return cls(code=error.code, title=error.title, detail=error.detail, facts=error.facts)
+
+    def without_values(self) -> Fault:
+        """The fault of a view's refresh, for who may not read all inputs: it quotes none of their rows."""
+        detail = "the reason is shown to keys that may read all rows of all inputs of the view"
+        return Fault(code=self.code, title=self.title, detail=detail)
