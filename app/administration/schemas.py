@@ -241,9 +241,11 @@ class CreateKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     grants: Annotated[list[Grant], msgspec.Meta(min_length=1, max_length=GRANTS_MAX)] | None = None
     """The datasets that it reaches; absent for all of the tenant. Others do not exist for it."""
     expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """When it expires; absent for never."""
+    """When it expires, at the latest when the key that makes it does; absent for then, or for never."""
     requests_per_second: RequestRate | None = None
-    """How many requests per second it may send, beside the quota of the tenant; absent for no limit of its own."""
+    """How many requests per second it may send, beside the quota of the tenant: at most as many as the key that makes
+    it; absent for as many, or for no limit of its own.
+    """
 
 
 class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):

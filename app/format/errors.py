@@ -398,7 +398,9 @@ class Unauthorized(HeadwaterError):
 
 
 class Forbidden(HeadwaterError):
-    """The credential lacks a scope (fact: `required_scope`), or what it may do has changed during the request."""
+    """The credential lacks a scope (fact: `required_scope`), a key may not give another as much as was requested, or
+    what the credential may do has changed during the request.
+    """
 
     code = "forbidden"
     title = "The credential lacks the required scope"

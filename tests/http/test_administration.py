@@ -168,6 +168,24 @@ def test_key_gives_no_more_than_it_has(new_tenant, service):
         assert limited.post("/keys", json={"name": "k", "scopes": ["manage"]}).status_code == 201
 
 
+def test_key_of_a_limited_key_is_limited_as_much(operator, new_tenant, service):
+    tenant, _ = new_tenant()
+    limits = {"expires_at": "2098-01-01T00:00:00Z", "requests_per_second": 50}
+    body = {"name": "k", "scopes": ["manage"]}
+    maker = operator.post(f"/tenants/{tenant['id']}/keys", json=body | limits).json()["api_key"]
+    with service.client(maker) as limited:
+        inherited = limited.post("/keys", json=body).json()
+        assert limits.items() <= inherited.items()
+        less = {"expires_at": "2097-01-01T00:00:00Z", "requests_per_second": 49}
+        assert less.items() <= limited.post("/keys", json=body | less).json().items()
+        assert limited.post("/keys", json=body | limits).status_code == 201
+        for more in ({"expires_at": "2098-01-01T00:00:01Z"}, {"requests_per_second": 51}):
+            refused = problem(limited.post("/keys", json=body | more), 403, "forbidden")
+            assert next(iter(more)) in refused["detail"]
+    with service.client(inherited["api_key"]) as third:
+        assert limits.items() <= third.post("/keys", json=body).json().items()
+
+
 @pytest.mark.parametrize(
     ("members", "pointer"),
     [
