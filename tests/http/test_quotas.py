@@ -15,7 +15,7 @@ from app.format.identifiers import new_id
 from app.retention.compose import sample_usage
 from clients.cli.failure import CommandError
 from clients.cli.usage import quotas, usage
-from tests.support.exports import EVERY_MINUTE
+from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import EVENTS, ORDERS, problem, upsert
 from tests.support.service import Service
 from tests.support.waiting import until
@@ -87,6 +87,33 @@ def test_each_kind_of_resource_is_limited_and_quotas_change_at_once(operator, li
     assert "did you mean 'datasets'?" in wrong["detail"]
     problem(operator.patch(tenant, json={}), 400, "invalid-request")
     problem(operator.patch(tenant, json={"quotas": {"datasets": -1}}), 400, "invalid-request")
+
+
+def test_ended_exports_resume_within_the_quota(limited, service):
+    _, client = limited(exports=1)
+    client.post("/datasets", json=ORDERS)
+    ended, other = (_ended_export(client, service) for _ in range(2))
+    client.post("/datasets/orders/writes", json=upsert({"id": 1}))
+    service.work()
+    run = client.post(f"{ended}/runs")
+    assert run.status_code == 202, run.text
+    assert problem(client.post(f"{other}/runs"), 429, "quota-exceeded")["quota"] == "exports"
+    etag = {"If-Match": client.get(other).headers["etag"]}
+    resumed = client.patch(
+        other, json={"schedule": EVERY_MINUTE["schedule"], "state": "active"}, headers=etag
+    )
+    assert problem(resumed, 429, "quota-exceeded")["quota"] == "exports"
+    assert client.get(other).json()["state"] == "ended"
+    service.work()
+    assert client.post(f"{other}/runs").status_code == 202
+
+
+def _ended_export(client: httpx.Client, service: Service) -> str:
+    made = client.post("/datasets/orders/exports", json=ONCE)
+    service.work()
+    path: str = made.headers["location"]
+    assert client.get(path).json()["state"] == "ended"
+    return path
 
 
 def test_rate_of_a_tenant_is_limited_and_others_are_not(operator, limited, client):
