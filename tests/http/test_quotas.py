@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
+from http.client import HTTPConnection
 from typing import Any
 
 import httpx
@@ -114,6 +117,19 @@ def _ended_export(client: httpx.Client, service: Service) -> str:
     path: str = made.headers["location"]
     assert client.get(path).json()["state"] == "ended"
     return path
+
+
+def test_upload_beyond_the_stored_bytes_is_refused_before_its_body(limited):
+    _, client = limited(storage_bytes=0)
+    client.post("/datasets", json=ORDERS)
+    with closing(HTTPConnection(client.base_url.host, client.base_url.port, timeout=10)) as connection:
+        connection.putrequest("POST", "/datasets/orders/uploads")
+        connection.putheader("Authorization", client.headers["authorization"])
+        connection.putheader("Content-Type", "application/octet-stream")
+        connection.putheader("Content-Length", "1000000")
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())["quota"]) == (429, "storage_bytes")
 
 
 def test_rate_of_a_tenant_is_limited_and_others_are_not(operator, limited, client):
