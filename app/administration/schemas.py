@@ -10,6 +10,7 @@ from litestar.params import PathParameter
 
 from app.administration.service import QuotaUse
 from app.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter
+from app.format.identifiers import PATTERN_END
 from app.http.parameters.page_options import PageOptions
 from app.paging import Page
 from app.tenants.quotas import NO_QUOTAS, Quotas, RequestRate
@@ -31,7 +32,9 @@ from app.tenants.values import (
 TenantReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a tenant.")]
 KeyId: TypeAlias = Annotated[str, PathParameter(description="The id of an API key.")]
 
-_Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+_Name: TypeAlias = Annotated[
+    str, msgspec.Meta(max_length=128, pattern=rf"^[A-Za-z0-9][A-Za-z0-9_.-]*{PATTERN_END}")
+]
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1_000, pattern=r"^[^\x00]*$")]
 
 

@@ -193,6 +193,7 @@ def test_key_of_a_limited_key_is_limited_as_much(operator, new_tenant, service):
         ({"scopes": ["admin"]}, "/scopes/0"),
         ({"grants": []}, "/grants"),
         ({"grants": [{"datasets": "a?"}]}, "/grants/0/datasets"),
+        ({"grants": [{"datasets": "a\n"}]}, "/grants/0/datasets"),
         ({"grants": [{"datasets": "a" * 256}]}, "/grants/0/datasets"),
         ({"grants": [{"datasets": "a", "scopes": ["manage"]}]}, "/grants/0/scopes"),
         ({"grants": [{"datasets": "a"}] * 101}, "/grants"),
@@ -205,6 +206,11 @@ def test_key_of_a_limited_key_is_limited_as_much(operator, new_tenant, service):
 def test_key_that_is_not_valid_is_refused_with_a_pointer(client, members, pointer):
     answer = client.post("/keys", json={"name": "k", "scopes": ["read"], **members})
     assert problem(answer, 400, "invalid-request")["errors"][0]["pointer"] == pointer
+
+
+def test_name_of_a_tenant_does_not_end_with_a_newline(operator):
+    answer = operator.post("/tenants", json={"name": "acme\n"})
+    assert problem(answer, 400, "invalid-request")["errors"][0]["pointer"] == "/name"
 
 
 def test_operate_is_not_limited_to_datasets(client):
