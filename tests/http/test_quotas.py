@@ -89,7 +89,8 @@ def test_each_kind_of_resource_is_limited_and_quotas_change_at_once(operator, li
     wrong = problem(operator.patch(tenant, json={"quotas": {"data_sets": 3}}), 400, "invalid-request")
     assert "did you mean 'datasets'?" in wrong["detail"]
     problem(operator.patch(tenant, json={}), 400, "invalid-request")
-    problem(operator.patch(tenant, json={"quotas": {"datasets": -1}}), 400, "invalid-request")
+    for members in ({"datasets": -1}, {"weight": 0.009}, {"weight": 5e-324}):
+        problem(operator.patch(tenant, json={"quotas": members}), 400, "invalid-request")
 
 
 def test_ended_exports_resume_within_the_quota(limited, service):
