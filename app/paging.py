@@ -27,6 +27,10 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
         """The page with the items that may be shown; the next page is the same."""
         return Page(items=[item for item in self.items if shown(item)], next_token=self.next_token)
 
+    def mapped(self, shown: Callable[[Any], Any]) -> Page:
+        """The page with each item as `shown` returns it."""
+        return Page(items=[shown(item) for item in self.items], next_token=self.next_token)
+
 
 class PageTokens:
     """The tokens of one listing: with another scope, a token would skip items, so it is refused.

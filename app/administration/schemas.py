@@ -10,6 +10,7 @@ from litestar.params import PathParameter
 
 from app.administration.service import QuotaUse
 from app.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter
+from app.format.identifiers import PATTERN_END
 from app.http.parameters.page_options import PageOptions
 from app.paging import Page
 from app.tenants.quotas import NO_QUOTAS, Quotas, RequestRate
@@ -31,7 +32,9 @@ from app.tenants.values import (
 TenantReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a tenant.")]
 KeyId: TypeAlias = Annotated[str, PathParameter(description="The id of an API key.")]
 
-_Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+_Name: TypeAlias = Annotated[
+    str, msgspec.Meta(max_length=128, pattern=rf"^[A-Za-z0-9][A-Za-z0-9_.-]*{PATTERN_END}")
+]
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1_000, pattern=r"^[^\x00]*$")]
 
 
@@ -241,9 +244,11 @@ class CreateKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     grants: Annotated[list[Grant], msgspec.Meta(min_length=1, max_length=GRANTS_MAX)] | None = None
     """The datasets that it reaches; absent for all of the tenant. Others do not exist for it."""
     expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """When it expires; absent for never."""
+    """When it expires, at the latest when the key that makes it does; absent for then, or for never."""
     requests_per_second: RequestRate | None = None
-    """How many requests per second it may send, beside the quota of the tenant; absent for no limit of its own."""
+    """How many requests per second it may send, beside the quota of the tenant: at most as many as the key that makes
+    it; absent for as many, or for no limit of its own.
+    """
 
 
 class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):

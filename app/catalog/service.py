@@ -180,6 +180,13 @@ class GrantedDatasets:
         ]
         return all(not each.restricted or (made is not None and made.within(each)) for each in seen)
 
+    def sees_inputs(self, dataset_id: str) -> bool:
+        """Whether the principal sees all rows of all inputs of a view. Those of a deleted view are not known."""
+        if self.principal.grants is None:
+            return True
+        names = self.catalog.input_names(self.principal.tenant_id, dataset_id)
+        return bool(names) and all(map(self.principal.sees_whole, names))
+
     def check_new(self, name: str) -> None:
         """Raises Forbidden if the principal may not give a dataset this name."""
         if self.scope not in self.principal.scopes_on(name):

@@ -8,10 +8,11 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 
 from app.changes.positions import FeedStart, StartingPosition, one_start
+from app.format.identifiers import PATTERN_END
 from app.http.openapi.openapi_components import COMPONENT, EXPECTED, INT64_MAX
 
 _DIGITS_MAX = 19
-_PATTERN: Final = rf"^(earliest|now|[0-9]{{1,{_DIGITS_MAX}}})$"
+_PATTERN: Final = rf"^(earliest|now|[0-9]{{1,{_DIGITS_MAX}}}){PATTERN_END}"
 
 _START: Final = msgspec.Meta(pattern=_PATTERN, extra_json_schema={EXPECTED: "an offset, `earliest` or `now`"})
 

@@ -11,6 +11,7 @@ import msgspec
 from app.changes.position_parameters import Position, SinceTime, SinceVersion, start_of
 from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.values import ConsumerChange, ConsumerLease, ConsumerStatus, MaxLag
+from app.format.identifiers import PATTERN_END
 from app.http.openapi.openapi_components import EXPECTED
 from app.http.parameters.page_options import PageOptions
 from app.http.parameters.resource_names import DatasetIdentity
@@ -50,7 +51,7 @@ class CreateLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         msgspec.Meta(
             min_length=1,
             max_length=255,
-            pattern="^[^\\x00-\\x1f]*$",
+            pattern=rf"^[^\x00-\x1f]*{PATTERN_END}",
             examples=["worker-1"],
             extra_json_schema={EXPECTED: "a string of 1–255 characters without control characters"},
         ),

@@ -27,6 +27,7 @@ from app.exports.values import (
 )
 from app.format.dataset import DEFAULT_TARGET_BYTES
 from app.format.errors import FieldError, InvalidRequest
+from app.format.identifiers import PATTERN_END
 from app.http.encoding import PROBLEM
 from app.http.openapi.openapi_components import EXPECTED
 from app.http.parameters.page_options import PageOptions
@@ -42,7 +43,7 @@ _TARGET: Final = msgspec.Meta(ge=TARGET_BYTES_MIN, le=TARGET_BYTES_MAX)
 _NAME: Final = msgspec.Meta(
     min_length=1,
     max_length=200,
-    pattern="^[^\\x00-\\x1f]*$",
+    pattern=rf"^[^\x00-\x1f]*{PATTERN_END}",
     examples=["Orders for the warehouse"],
     extra_json_schema={EXPECTED: "a string of 1–200 characters without control characters"},
 )

@@ -200,7 +200,7 @@ class BatchOutOfOrder(HeadwaterError):
 
 
 class TransactionFailed(HeadwaterError):
-    """Another write of the transaction failed, so this one was not made. Facts: `dataset_id`, `job_id`, `cause`."""
+    """Another write of the transaction failed, so this one was not made. Fact: `cause`, its code."""
 
     code = "transaction-failed"
     title = "Another write of the transaction failed"
@@ -398,7 +398,9 @@ class Unauthorized(HeadwaterError):
 
 
 class Forbidden(HeadwaterError):
-    """The credential lacks a scope (fact: `required_scope`), or what it may do has changed during the request."""
+    """The credential lacks a scope (fact: `required_scope`), a key may not give another as much as was requested, or
+    what the credential may do has changed during the request.
+    """
 
     code = "forbidden"
     title = "The credential lacks the required scope"
@@ -478,3 +480,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, error: HeadwaterError) -> Fault:
         """The stored form of the error."""
         return cls(code=error.code, title=error.title, detail=error.detail, facts=error.facts)
+
+    def without_values(self) -> Fault:
+        """The fault of a view's refresh, for who may not read all inputs: it quotes none of their rows."""
+        detail = "the reason is shown to keys that may read all rows of all inputs of the view"
+        return Fault(code=self.code, title=self.title, detail=detail)

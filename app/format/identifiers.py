@@ -6,6 +6,10 @@ import os
 import time
 import uuid
 from datetime import UTC, datetime
+from typing import Final
+
+PATTERN_END: Final = r"$(?!\n)"
+"""The end of a pattern that OpenAPI shows: for Python alone, `$` is also before a final newline."""
 
 
 def new_id() -> str:

@@ -63,16 +63,13 @@ class Idempotency:
         threads = threads or self.threads
         if self.key is None:
             return await threads.run(create)
-        principal = self.request.user
-        # A key with grants gets no reply that another key got: it may be of datasets that are not granted.
-        scope = (
-            self.request.url.path
-            if principal.grants is None
-            else f"{principal.actor} {self.request.url.path}"
-        )
+        principal, scope = self.request.user, self.request.url.path
         if dataset_id is not None:
             # By its name, another dataset may be meant at the next request.
             scope = f"/datasets/{dataset_id}/{scope.split('/', 3)[3]}"
+        if principal.grants is not None:
+            # It gets no reply that another key got, and gives none: they may see other rows and other datasets.
+            scope = f"{principal.actor} {scope}"
         keyed = KeyedRequest(scope=scope, key=self.key, request_hash=self._request_hash(content))
         return await threads.run(self._run, keyed, create, secret)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
+from app.catalog.service import GrantedDatasets
 from app.http.dependencies import Provided, Provider
 from app.http.in_flight import InFlight
 from app.http.parameters.headers import Preference
@@ -12,12 +14,18 @@ from app.http.request import ApiRequest
 from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance
 from app.jobs.handlers.waiting import JobWaiter, JobWaits
+from app.jobs.service.jobs import Jobs
 from app.tenants.values import Principal
 
 
-async def waiter(request: ApiRequest, job_waits: Provided[JobWaits]) -> JobWaiter:
+async def waiter(
+    request: ApiRequest,
+    job_waits: Provided[JobWaits],
+    jobs: Provided[Jobs],
+    granted: Provided[GrantedDatasets],
+) -> JobWaiter:
     """What waits for jobs, until the credential of this request ends."""
-    return JobWaiter(job_waits, request.auth)
+    return JobWaiter(job_waits, request.auth, partial(jobs.shown, granted))
 
 
 async def acceptance(

@@ -12,6 +12,8 @@ import msgspec
 from app.format.errors import HeadwaterError
 
 _INTEGER_MAX: Final = 2**53 - 1
+# The time that a piece of work counts is divided by it, and must stay finite.
+_WEIGHT_MIN: Final = 0.01
 
 _Count: TypeAlias = (
     Annotated[int, msgspec.Meta(ge=0, le=_INTEGER_MAX, examples=[100])] | msgspec.UnsetType | None
@@ -50,9 +52,9 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The requests that wait at a time: event streams and long polls."""
     requests_per_second: RequestRate | msgspec.UnsetType | None = msgspec.UNSET
     """The requests per second. As many may come at once after a pause of a second."""
-    weight: Annotated[float, msgspec.Meta(gt=0, le=1000, examples=[1])] | msgspec.UnsetType | None = (
-        msgspec.UNSET
-    )
+    weight: (
+        Annotated[float, msgspec.Meta(ge=_WEIGHT_MIN, le=1000, examples=[1])] | msgspec.UnsetType | None
+    ) = msgspec.UNSET
     """The share of the workers, relative to those of other tenants; 1 by default."""
     job_seconds: (
         Annotated[float, msgspec.Meta(gt=0, le=31536000, examples=[600])] | msgspec.UnsetType | None
@@ -107,10 +109,14 @@ class RateLimited(HeadwaterError):
 
 
 def quotas_of(stored: Mapping[str, Any]) -> Quotas:
-    """The quotas in their stored form. Names that this release does not know are left out."""
-    return msgspec.convert(
-        {name: stored[name] for name in Quotas.__struct_fields__ if name in stored}, Quotas
-    )
+    """The quotas in their stored form. Names that this release does not know are left out.
+
+    A weight that was stored while there was no least one counts as that.
+    """
+    known = {name: stored[name] for name in Quotas.__struct_fields__ if name in stored}
+    if "weight" in known:
+        known["weight"] = max(known["weight"], _WEIGHT_MIN)
+    return msgspec.convert(known, Quotas)
 
 
 def quota_exceeded(name: str, limit: int, used: int, now: datetime | None = None) -> QuotaExceeded:

@@ -181,6 +181,10 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         ]
         return combined(granted)
 
+    def sees_whole(self, dataset: str) -> bool:
+        """Whether it may read every value of the dataset of this name."""
+        return KeyScope.READ in self.scopes_on(dataset) and not self.access(dataset).restricted
+
     def patterns(self, scope: KeyScope) -> tuple[str, ...] | None:
         """The patterns of the datasets with which it may do this; None for all datasets."""
         if self.grants is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from litestar import get
 
+from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.http.auth import needs
 from app.http.dependencies import Provided
@@ -24,6 +25,7 @@ from app.timeline.service.read_timeline import ReadTimeline
 async def read_timeline(
     options: Provided[ReadTimelineOptions],
     found: Provided[Dataset],
+    granted: Provided[GrantedDatasets],
     read_timeline: Provided[ReadTimeline],
     threads: Provided[Threads],
 ) -> InstantPage:
@@ -32,15 +34,16 @@ async def read_timeline(
     Archived instants are included.
     """
     page = await threads.run(
-        read_timeline.page,
+        read_timeline.shown,
+        granted,
         found,
-        page_size=options.page_size,
-        page_token=options.page_token,
-        wanted=InstantFilter(
+        InstantFilter(
             actions=None if options.action is None else tuple(options.action),
             states=None if options.state is None else tuple(options.state),
             since=options.since_time,
             until=options.until_time,
         ),
+        page_size=options.page_size,
+        page_token=options.page_token,
     )
     return InstantPage(items=[instant_response(each) for each in page.items], next_page_token=page.next_token)

@@ -62,13 +62,11 @@ async def create_view(
 async def list_views(
     options: Provided[ListViewsOptions],
     views: Provided[DerivedViews],
-    principal: Provided[Principal],
+    granted: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> ViewPage:
     """Lists the tenant's views by name."""
-    page = await threads.run(
-        views.list, principal, page_size=options.page_size, page_token=options.page_token
-    )
+    page = await threads.run(views.list, granted, page_size=options.page_size, page_token=options.page_token)
     return ViewPage(items=[view_response(view) for view in page.items], next_page_token=page.next_token)
 
 
@@ -76,11 +74,11 @@ async def list_views(
 async def get_view(
     view: ViewReference,
     views: Provided[DerivedViews],
-    principal: Provided[Principal],
+    granted: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> Tagged[ViewResponse]:
     """Returns a view: how far it shows its inputs, and why its last refresh failed, if it did."""
-    found = await threads.run(views.get, principal.tenant_id, view)
+    found = await threads.run(views.read, granted, view)
     return Tagged(view_response(found), revision=found.revision)
 
 
@@ -96,13 +94,13 @@ async def change_view(
     data: JSONBody[UpdateView],
     required_revision: Provided[int],
     views: Provided[DerivedViews],
-    principal: Provided[Principal],
+    granted: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> Tagged[ViewResponse]:
     """Pauses a view, so that it is refreshed on request only, or resumes it; then it takes in what has changed."""
     changed = await threads.run(
         views.pause,
-        principal.tenant_id,
+        granted,
         view,
         paused=data.state is ViewState.PAUSED,
         revision=required_revision,

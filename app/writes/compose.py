@@ -12,6 +12,7 @@ from app.files.slices.memory_budget import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.jobs.values import JobKind
 from app.platform import Platform, row_limits
+from app.tenants.repository.quotas import QuotaStore
 from app.writes.engine import WriteEngine
 from app.writes.ports import InputStager
 from app.writes.service.accept import AcceptWrite
@@ -25,6 +26,7 @@ def accept_write(platform: Platform) -> AcceptWrite:
         catalog=platform.stores.catalog,
         jobs=platform.stores.jobs,
         group=platform.group,
+        quotas=QuotaStore(platform.database),
         storage=platform.storage,
         staged=StagedFileStore(platform.storage),
         quarantine=QuarantineFileStore(platform.storage),

@@ -168,6 +168,24 @@ def test_key_gives_no_more_than_it_has(new_tenant, service):
         assert limited.post("/keys", json={"name": "k", "scopes": ["manage"]}).status_code == 201
 
 
+def test_key_of_a_limited_key_is_limited_as_much(operator, new_tenant, service):
+    tenant, _ = new_tenant()
+    limits = {"expires_at": "2098-01-01T00:00:00Z", "requests_per_second": 50}
+    body = {"name": "k", "scopes": ["manage"]}
+    maker = operator.post(f"/tenants/{tenant['id']}/keys", json=body | limits).json()["api_key"]
+    with service.client(maker) as limited:
+        inherited = limited.post("/keys", json=body).json()
+        assert limits.items() <= inherited.items()
+        less = {"expires_at": "2097-01-01T00:00:00Z", "requests_per_second": 49}
+        assert less.items() <= limited.post("/keys", json=body | less).json().items()
+        assert limited.post("/keys", json=body | limits).status_code == 201
+        for more in ({"expires_at": "2098-01-01T00:00:01Z"}, {"requests_per_second": 51}):
+            refused = problem(limited.post("/keys", json=body | more), 403, "forbidden")
+            assert next(iter(more)) in refused["detail"]
+    with service.client(inherited["api_key"]) as third:
+        assert limits.items() <= third.post("/keys", json=body).json().items()
+
+
 @pytest.mark.parametrize(
     ("members", "pointer"),
     [
@@ -175,6 +193,7 @@ def test_key_gives_no_more_than_it_has(new_tenant, service):
         ({"scopes": ["admin"]}, "/scopes/0"),
         ({"grants": []}, "/grants"),
         ({"grants": [{"datasets": "a?"}]}, "/grants/0/datasets"),
+        ({"grants": [{"datasets": "a\n"}]}, "/grants/0/datasets"),
         ({"grants": [{"datasets": "a" * 256}]}, "/grants/0/datasets"),
         ({"grants": [{"datasets": "a", "scopes": ["manage"]}]}, "/grants/0/scopes"),
         ({"grants": [{"datasets": "a"}] * 101}, "/grants"),
@@ -187,6 +206,11 @@ def test_key_gives_no_more_than_it_has(new_tenant, service):
 def test_key_that_is_not_valid_is_refused_with_a_pointer(client, members, pointer):
     answer = client.post("/keys", json={"name": "k", "scopes": ["read"], **members})
     assert problem(answer, 400, "invalid-request")["errors"][0]["pointer"] == pointer
+
+
+def test_name_of_a_tenant_does_not_end_with_a_newline(operator):
+    answer = operator.post("/tenants", json={"name": "acme\n"})
+    assert problem(answer, 400, "invalid-request")["errors"][0]["pointer"] == "/name"
 
 
 def test_operate_is_not_limited_to_datasets(client):

@@ -8,6 +8,8 @@ from sqlalchemy import select
 from app.format.errors import InvalidRequest, Unavailable
 from app.http.problems import is_final
 from app.idempotency.tables import idempotency_keys
+from app.tenants.values import Grant, KeyScope
+from tests.support.exports import ONCE
 from tests.support.http import ORDERS, problem
 from tests.support.service import SCOPES
 
@@ -114,6 +116,29 @@ def test_secret_is_replayed_to_its_client_and_stored_encrypted(service, receiver
     assert secret not in other.text
     client.close()
     colleague.close()
+
+
+def test_key_with_grants_gets_no_reply_of_another_key(service):
+    tenant_id = service.tenants.add_tenant("granting")
+    part = (Grant(datasets="orders", scopes=(KeyScope.READ,), where="id = 1", mask=("note",)),)
+    whole, limited, other = (
+        service.client(service.tenants.make_key(tenant_id, ("read", "write"), grants=grants).api_key)
+        for grants in (None, part, part)
+    )
+    whole.post("/datasets", json=ORDERS)
+
+    def export(client, key):
+        answer = client.post("/datasets/orders/exports", json=ONCE, headers={"Idempotency-Key": key})
+        assert answer.status_code == 202, answer.text
+        return answer.json()["id"]
+
+    orders_of_requests = ((whole, limited, other), (limited, whole, other))
+    for key, clients in enumerate(orders_of_requests):
+        made = [export(client, str(key)) for client in clients]
+        assert len(set(made)) == 3
+        assert [export(client, str(key)) for client in clients] == made
+    for client in (whole, limited, other):
+        client.close()
 
 
 def test_failures_of_the_service_are_not_final():

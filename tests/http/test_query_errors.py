@@ -17,10 +17,12 @@ from tests.support.http import problem
     ("name", "text", "detail"),
     [
         ("since", "latest", "expected an offset, `earliest` or `now`"),
+        ("since", "now\n", "expected an offset, `earliest` or `now`"),
         ("since", "-1", "expected an offset, `earliest` or `now`"),
         ("timeout", "61", "expected an integer <= 60"),
         ("limit", "many", "expected an integer"),
         ("schema", "newest", "expected `latest` or the id of a schema"),
+        ("schema", "latest\n", "expected `latest` or the id of a schema"),
     ],
 )
 def test_expected_value_is_named_in_words(name: str, text: str, detail: str) -> None:

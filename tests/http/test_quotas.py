@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
+from http.client import HTTPConnection
 from typing import Any
 
 import httpx
@@ -15,7 +18,7 @@ from app.format.identifiers import new_id
 from app.retention.compose import sample_usage
 from clients.cli.failure import CommandError
 from clients.cli.usage import quotas, usage
-from tests.support.exports import EVERY_MINUTE
+from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import EVENTS, ORDERS, problem, upsert
 from tests.support.service import Service
 from tests.support.waiting import until
@@ -86,7 +89,48 @@ def test_each_kind_of_resource_is_limited_and_quotas_change_at_once(operator, li
     wrong = problem(operator.patch(tenant, json={"quotas": {"data_sets": 3}}), 400, "invalid-request")
     assert "did you mean 'datasets'?" in wrong["detail"]
     problem(operator.patch(tenant, json={}), 400, "invalid-request")
-    problem(operator.patch(tenant, json={"quotas": {"datasets": -1}}), 400, "invalid-request")
+    for members in ({"datasets": -1}, {"weight": 0.009}, {"weight": 5e-324}):
+        problem(operator.patch(tenant, json={"quotas": members}), 400, "invalid-request")
+
+
+def test_ended_exports_resume_within_the_quota(limited, service):
+    _, client = limited(exports=1)
+    client.post("/datasets", json=ORDERS)
+    ended, other = (_ended_export(client, service) for _ in range(2))
+    client.post("/datasets/orders/writes", json=upsert({"id": 1}))
+    service.work()
+    run = client.post(f"{ended}/runs")
+    assert run.status_code == 202, run.text
+    assert problem(client.post(f"{other}/runs"), 429, "quota-exceeded")["quota"] == "exports"
+    etag = {"If-Match": client.get(other).headers["etag"]}
+    resumed = client.patch(
+        other, json={"schedule": EVERY_MINUTE["schedule"], "state": "active"}, headers=etag
+    )
+    assert problem(resumed, 429, "quota-exceeded")["quota"] == "exports"
+    assert client.get(other).json()["state"] == "ended"
+    service.work()
+    assert client.post(f"{other}/runs").status_code == 202
+
+
+def _ended_export(client: httpx.Client, service: Service) -> str:
+    made = client.post("/datasets/orders/exports", json=ONCE)
+    service.work()
+    path: str = made.headers["location"]
+    assert client.get(path).json()["state"] == "ended"
+    return path
+
+
+def test_upload_beyond_the_stored_bytes_is_refused_before_its_body(limited):
+    _, client = limited(storage_bytes=0)
+    client.post("/datasets", json=ORDERS)
+    with closing(HTTPConnection(client.base_url.host, client.base_url.port, timeout=10)) as connection:
+        connection.putrequest("POST", "/datasets/orders/uploads")
+        connection.putheader("Authorization", client.headers["authorization"])
+        connection.putheader("Content-Type", "application/octet-stream")
+        connection.putheader("Content-Length", "1000000")
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())["quota"]) == (429, "storage_bytes")
 
 
 def test_rate_of_a_tenant_is_limited_and_others_are_not(operator, limited, client):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from sqlalchemy import Connection, func, insert, select, update
@@ -56,6 +56,11 @@ class CatalogStore:
         query = select(datasets.c.name).where(any_of(datasets.c.id, dataset_ids))
         with self._database.tenant(tenant_id) as connection:
             return list(connection.execute(query).scalars())
+
+    def input_names(self, tenant_id: str, dataset_id: str) -> Sequence[str]:
+        """The names of the datasets from which a dataset is derived; none if it is not derived, or was deleted."""
+        with self._database.tenant(tenant_id) as connection:
+            return self._participants.derivations.input_names(connection, dataset_id)
 
     def list(
         self,

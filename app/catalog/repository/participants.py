@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -35,6 +36,10 @@ class Derivations(Protocol):
 
     def is_derived(self) -> ColumnElement[bool]:
         """The condition on a row of `datasets` that the dataset is derived."""
+        ...
+
+    def input_names(self, connection: Connection, dataset_id: str) -> Sequence[str]:
+        """The names of the datasets from which a dataset is derived; none if it is not derived, or was deleted."""
         ...
 
     def check_unread(self, connection: Connection, dataset_id: str) -> None:

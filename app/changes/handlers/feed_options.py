@@ -15,6 +15,7 @@ from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
 from app.codecs.json.encode import encode_changes_json
 from app.format.errors import FieldError, InvalidRequest
+from app.format.identifiers import PATTERN_END
 from app.http.openapi.openapi_components import EXPECTED
 from app.http.threads import Threads
 from app.sql.conditions.row_access import RowAccess
@@ -56,7 +57,8 @@ class FeedOptions(StartOptions, frozen=True, kw_only=True):
     schema: Annotated[
         str,
         msgspec.Meta(
-            pattern="^(latest|[0-9]{1,9})$", extra_json_schema={EXPECTED: "`latest` or the id of a schema"}
+            pattern=rf"^(latest|[0-9]{{1,9}}){PATTERN_END}",
+            extra_json_schema={EXPECTED: "`latest` or the id of a schema"},
         ),
     ] = "latest"
     """The schema of the rows, whichever they were written under: `latest`, or the id of one that the dataset had. A

@@ -126,8 +126,6 @@ class ExportStore:
                     revision=exports.c.revision + 1,
                 )
             )
-            if export.state is ExportState.ENDED:
-                check_count(connection, "exports", _COUNT)
             export = find_export(connection, export_id)
             if definition.schedule is None and _idle(export):
                 # Without a schedule it would keep the feed for ever, so it ends.
@@ -149,7 +147,7 @@ class ExportStore:
     def start(self, tenant_id: str, export_id: str, new: NewRun) -> StartedRun:
         """The run from the position of the export to the head: an unfinished one, a failed one, or a new one.
 
-        Raises NotFound, ExportEnded, OffsetExpired, IdempotencyMismatch.
+        Raises NotFound, ExportEnded, OffsetExpired, IdempotencyMismatch, QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
             export, bounds = _lock(connection, export_id)
@@ -250,7 +248,7 @@ def _idle(export: Export) -> bool:
 
 
 def _go_on(connection: Connection, export: Export, bounds: FeedBounds, change: ExportChange) -> None:
-    """Reactivates an ended export, if the change requests that. Raises ExportEnded, OffsetExpired."""
+    """Reactivates an ended export, if the change requests that. Raises what `_resume` does."""
     if change.state is not ExportState.ACTIVE:
         raise ExportEnded(
             "The export has ended; send `state: active` to continue it",
@@ -261,7 +259,10 @@ def _go_on(connection: Connection, export: Export, bounds: FeedBounds, change: E
 
 
 def _resume(connection: Connection, export: Export, bounds: FeedBounds) -> None:
-    """Adds the consumer of an ended export again, at its final position. Raises ExportEnded, OffsetExpired."""
+    """Adds the consumer of an ended export again, at its final position.
+
+    Raises ExportEnded, OffsetExpired, QuotaExceeded.
+    """
     refuse_ended(export)
     _follow(
         connection, export.dataset_id, export.id, export.definition, resolve_position(export.offset, bounds)
@@ -271,6 +272,7 @@ def _resume(connection: Connection, export: Export, bounds: FeedBounds) -> None:
         .where(exports.c.id == export.id)
         .values(state=ExportState.ACTIVE.value, stopped_at=None, revision=exports.c.revision + 1)
     )
+    check_count(connection, "exports", _COUNT)
 
 
 def _replayed(connection: Connection, export: Export, new: NewRun) -> ExportRun | None:

@@ -85,11 +85,10 @@ async def job_reply(accepted: Accepted, preference: Preference, waiter: JobWaite
     job = accepted.job
     replayed = {"Idempotency-Replayed": "true"} if accepted.replayed else {}
     headers = {**replayed, "Location": job_path(job)}
-    if preference.wait_seconds is not None:
-        job = await waiter.until_final(job, preference.wait_seconds)
-        if job.state.final:
-            headers.update(preference.applied())
     # Also without a wait: the job of a replayed request may have ended long ago.
+    job = await waiter.until_final(job, preference.wait_seconds or 0)
+    if preference.wait_seconds is not None and job.state.final:
+        headers.update(preference.applied())
     if job.state in (JobState.FAILED, JobState.CANCELLED):
         raise JobFailed(_problem_of(job), headers)
     if job.state is JobState.SUCCEEDED:

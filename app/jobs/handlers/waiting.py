@@ -27,10 +27,14 @@ class JobWaits:
 
 @dataclass(frozen=True, slots=True)
 class JobWaiter:
-    """Waits for jobs without holding a thread, as long as the credential of the request permits it."""
+    """Waits for jobs without holding a thread, as long as the credential of the request permits it.
+
+    `shown`: a job as the principal of the request may see it.
+    """
 
     waits: JobWaits
     credential: HeldCredential
+    shown: Callable[[Job], Job]
 
     async def until_final(self, job: Job, seconds: float) -> Job:
         """The job once it has ended, or its state after `seconds`, or when the process stops.
@@ -38,24 +42,27 @@ class JobWaiter:
         Raises CredentialEnded, and Unavailable if the credential cannot be checked.
         """
         if job.state.final or seconds <= 0:
-            return job
+            return await self._shown(job)
         waits = self.waits
         with waits.polls.join(job.tenant_id, job.dataset_id, self.credential) as waiter:
             ended = await waiter.wait(AwaitedJob(job.id, None), seconds)
         if ended is None:
             ended = await waits.threads.run(waits.get_job, job.tenant_id, job.id)
         await self.credential.check()
-        return ended
+        return await self._shown(ended)
 
     async def states(self, job: Job) -> AsyncGenerator[Job | None, None]:
         """The job whenever it has changed, until it has ended; None after 10 s without a change.
 
         Raises CredentialEnded.
         """
-        yield job
+        yield await self._shown(job)
         waits = self.waits
         with waits.polls.join(job.tenant_id, job.dataset_id, self.credential) as waiter:
             while not job.state.final and not waits.subscriptions.closed:
                 changed = await waiter.wait(AwaitedJob(job.id, job), _SILENCE_SECONDS)
                 job = changed or job
-                yield changed
+                yield changed and await self._shown(changed)
+
+    async def _shown(self, job: Job) -> Job:
+        return job if job.error is None else await self.waits.threads.run(self.shown, job)

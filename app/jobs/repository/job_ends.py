@@ -72,19 +72,18 @@ def fail_jobs(
 ) -> list[str]:
     """Fails the one job that matches the condition, and the others of its transaction. Returns the ids."""
     ids = lock_with_transactions(connection, condition)
-    first_failed = connection.execute(
-        select(jobs.c.id, jobs.c.dataset_id).where(jobs.c.id.in_(ids), condition)
-    ).one_or_none()
+    first_failed = connection.scalar(select(jobs.c.id).where(jobs.c.id.in_(ids), condition))
     if first_failed is None:
         return []
-    fail_locked(connection, [first_failed.id], fault, participants)
+    fail_locked(connection, [first_failed], fault, participants)
+    # A key that reads the other jobs may lack a grant for this dataset, and the detail may quote its rows.
     consequence = Fault(
         code=TransactionFailed.code,
         title=TransactionFailed.title,
-        detail=f"Another write of the transaction failed: {fault.detail}",
-        facts={"dataset_id": first_failed.dataset_id, "job_id": first_failed.id, "cause": fault.code},
+        detail="another write of the transaction failed; the transaction names it",
+        facts={"cause": fault.code},
     )
-    rest = [each for each in ids if each != first_failed.id]
+    rest = [each for each in ids if each != first_failed]
     fail_locked(connection, rest, consequence, participants)
     return ids
 

@@ -10,7 +10,7 @@ import msgspec
 from app.catalog.service import GrantedDatasets
 from app.format.errors import NotFound
 from app.jobs.repository.jobs import JobStore
-from app.jobs.values import Job, JobFilter
+from app.jobs.values import Job, JobFilter, JobKind
 from app.paging import Page
 
 
@@ -23,6 +23,12 @@ class Jobs:
     def get(self, tenant_id: str, job_id: str) -> Job:
         """Raises NotFound."""
         return self.store.get(tenant_id, job_id)
+
+    def shown(self, granted: GrantedDatasets, job: Job) -> Job:
+        """The job as the principal may see it: why a refresh failed may quote rows of the view's inputs."""
+        if job.error is None or job.kind is not JobKind.REFRESH or granted.sees_inputs(job.dataset_id):
+            return job
+        return msgspec.structs.replace(job, error=job.error.without_values())
 
     def list(
         self,
@@ -46,7 +52,9 @@ class Jobs:
         wanted = msgspec.structs.replace(wanted, datasets=granted.principal.patterns(granted.scope))
         page = self.store.page(tenant_id, wanted, page_size=page_size, page_token=page_token)
         shows = cache(granted.shows)
-        return page.filtered(lambda job: shows(job.dataset_id, job.access))
+        return page.filtered(lambda job: shows(job.dataset_id, job.access)).mapped(
+            lambda job: self.shown(granted, job)
+        )
 
     def cancel(self, granted: GrantedDatasets, job_id: str) -> Job:
         """Ends a queued or running job, with the others of its transaction, whose datasets must be granted too.

@@ -46,6 +46,11 @@ class QuotaStore:
         with self._database.tenant(tenant_id) as connection:
             return metered(connection)
 
+    def check_metered(self, tenant_id: str, *names: str) -> None:
+        """Raises QuotaExceeded if what is metered for a tenant has reached one of its quotas."""
+        with self._database.tenant(tenant_id) as connection:
+            check_metered(connection, _quotas(connection), names)
+
 
 def check_count(connection: Connection, name: str, used: Select[int], quotas: Quotas | None = None) -> None:
     """Called after something was made. Raises QuotaExceeded if more exists than the quota admits.

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec.structs import replace
+
+from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.paging import Page
 from app.timeline.files import TimelineFileStore
@@ -23,6 +26,21 @@ class ReadTimeline:
     timeline: TimelineStore
     archives: TimelineArchiveStore
     files: TimelineFileStore
+
+    def shown(
+        self,
+        granted: GrantedDatasets,
+        dataset: Dataset,
+        wanted: InstantFilter,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """`page`, as the principal may see it: why a refresh failed may quote rows of the view's inputs."""
+        page = self.page(dataset, page_size=page_size, page_token=page_token, wanted=wanted)
+        if not dataset.derived or granted.sees_inputs(dataset.id):
+            return page
+        return page.mapped(_without_values)
 
     def page(
         self,
@@ -61,6 +79,10 @@ class ReadTimeline:
             items=[found[each] for each in latest[:page_size]],
             next_token=tokens.encode(latest[page_size - 1]) if more else None,
         )
+
+
+def _without_values(record: InstantRecord) -> InstantRecord:
+    return replace(record, error=record.error and record.error.without_values())
 
 
 def _just_after(instant: str) -> str:

@@ -41,6 +41,15 @@ class ViewParticipant:
         if kind is JobKind.REFRESH:
             _refresh_failed(connection, job_id, fault)
 
+    def input_names(self, connection: Connection, dataset_id: str) -> Sequence[str]:
+        """The names of the datasets that the view reads; none if there is no such view."""
+        query = (
+            select(datasets.c.name)
+            .join(view_inputs, view_inputs.c.dataset_id == datasets.c.id)
+            .where(view_inputs.c.view_id == dataset_id)
+        )
+        return connection.execute(query).scalars().all()
+
     def check_unread(self, connection: Connection, dataset_id: str) -> None:
         """Raises DatasetInUse if views read the dataset."""
         readers = _readers_of(connection, dataset_id)

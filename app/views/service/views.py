@@ -10,6 +10,7 @@ import msgspec
 
 from app.catalog.ports import DatasetLookup
 from app.catalog.repository.catalog import CatalogStore
+from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.codecs.faults import shown
 from app.format.dataset import ChangelogProducer
@@ -19,7 +20,7 @@ from app.jobs.values import Accepted
 from app.paging import Page
 from app.sql.queries.bind import bind_view
 from app.sql.queries.parse import parse_view
-from app.tenants.values import KeyScope, Principal
+from app.tenants.values import KeyScope
 from app.views.new_view import CreateView, define_view
 from app.views.refresh_plan import follows_changes
 from app.views.repository.views import ViewStore
@@ -71,21 +72,28 @@ class DerivedViews:
         """`reference` is an id or a name. Raises NotFound."""
         return self.views.get(tenant_id, reference)
 
-    def list(self, principal: Principal, *, page_size: int, page_token: str | None) -> Page:
+    def read(self, granted: GrantedDatasets, reference: str) -> View:
+        """A view as the principal may see it. Raises NotFound."""
+        return _shown(granted, self.get(granted.principal.tenant_id, reference))
+
+    def list(self, granted: GrantedDatasets, *, page_size: int, page_token: str | None) -> Page:
         """The views that the principal may read, by name, without those of which it sees a part only."""
+        principal = granted.principal
         page = self.views.list(
             principal.tenant_id,
             page_size=page_size,
             page_token=page_token,
             patterns=principal.patterns(KeyScope.READ),
         )
-        return page.filtered(lambda view: not principal.access(view.dataset.definition.name).restricted)
+        whole = page.filtered(lambda view: not principal.access(view.dataset.definition.name).restricted)
+        return whole.mapped(lambda view: _shown(granted, view))
 
-    def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
+    def pause(self, granted: GrantedDatasets, reference: str, *, paused: bool, revision: int) -> View:
         """Pauses or resumes the refreshes of a view. Raises NotFound, PreconditionFailed."""
+        tenant_id = granted.principal.tenant_id
         view = self.views.pause(tenant_id, reference, paused=paused, revision=revision)
         self.wake()
-        return view
+        return _shown(granted, view)
 
     def delete(self, tenant_id: str, reference: str) -> None:
         """Ends a view, and its dataset with it. Raises NotFound, DatasetInUse."""
@@ -105,6 +113,13 @@ class DerivedViews:
         accepted = self.views.refresh(view.dataset.tenant_id, new, after_running=True)
         self.wake()
         return accepted
+
+
+def _shown(granted: GrantedDatasets, view: View) -> View:
+    """The view as the principal may see it: why its refresh failed may quote rows of its inputs."""
+    if view.error is None or granted.sees_inputs(view.dataset.id):
+        return view
+    return msgspec.structs.replace(view, error=view.error.without_values())
 
 
 def _input(catalog: DatasetLookup, tenant_id: str, new: CreateView, name: str) -> Dataset:

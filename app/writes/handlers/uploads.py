@@ -49,6 +49,7 @@ async def create_upload(
     require_media_type(request, [OCTET_STREAM])
     refuse_encoding(request)
     refuse_announced(request, upload_bytes_max)
+    await threads.run(accept_write.check_upload, found)
     upload_id = new_id()
     with in_flight.reserved(found.tenant_id, f"{found.id}/uploads", idempotency.key):
         stored = await spool_body(request, accept_write.spool_upload(found, upload_id), threads)

@@ -33,6 +33,7 @@ from app.format.schema.schema import Schema
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.values import Accepted, Job, NewJob, WriteRequest
+from app.tenants.repository.quotas import QuotaStore
 from app.writes.values import Body, IncomingWrite, JsonRows, UploadReference
 
 
@@ -62,6 +63,7 @@ class AcceptWrite:
     catalog: CatalogStore
     jobs: JobStore
     group: GroupAccept
+    quotas: QuotaStore
     storage: ObjectStorage
     staged: StagedFileStore
     quarantine: QuarantineFileStore
@@ -76,6 +78,10 @@ class AcceptWrite:
         return BodySpool(
             self.storage, path, memory_bytes_max=self.inline_bytes_max, bytes_max=self.upload_bytes_max
         )
+
+    def check_upload(self, dataset: Dataset) -> None:
+        """Called before the body is read. Raises QuotaExceeded if the tenant has stored as much as it may."""
+        self.quotas.check_metered(dataset.tenant_id, "storage_bytes")
 
     def spool_upload(self, dataset: Dataset, upload_id: str) -> BodySpool:
         """Where the chunks of an upload go."""

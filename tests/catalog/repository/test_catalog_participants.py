@@ -28,6 +28,9 @@ class Recorder:
     def is_derived(self) -> ColumnElement[bool]:
         return true()
 
+    def input_names(self, connection: Connection, dataset_id: str) -> list[str]:
+        return []
+
     def check_unread(self, connection: Connection, dataset_id: str) -> None:
         self.calls.append("check")
         if self.read_by:

@@ -16,7 +16,7 @@ from app.format.identifiers import new_id
 from app.format.operation import Operation
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.values import Accepted, NewJob, WriteRequest
-from app.tenants.quotas import QuotaExceeded, Quotas
+from app.tenants.quotas import QuotaExceeded, Quotas, quotas_of
 from app.tenants.repository.quotas import QuotaStore
 from app.tenants.service import KnownQuotas
 from app.tenants.values import TenantChange
@@ -153,6 +153,10 @@ def test_metered_quotas_refuse_once_they_are_reached(
     with pytest.raises(QuotaExceeded):
         stores.jobs.accept(tenant_id, write())
     stores.jobs.accept(tenant_id, write(Operation.DELETE))
+
+
+def test_weight_stored_before_there_was_a_least_one_is_the_least() -> None:
+    assert quotas_of({"weight": 5e-324, "views": 1, "unknown": 2}) == Quotas(weight=0.01, views=1)
 
 
 def test_changes_of_different_quotas_are_merged(stores: Stores, tenant_id: str) -> None:

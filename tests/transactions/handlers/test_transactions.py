@@ -92,7 +92,10 @@ def test_failed_write_fails_its_transaction(client, paths, service, guilty):
     assert [error["type"] for error in errors][guilty] == "/problems/duplicate-key"
     other = errors[1 - guilty]
     assert other["type"] == "/problems/transaction-failed"
-    assert (other["job_id"], other["cause"]) == (members["job_id"], "duplicate-key")
+    assert other["cause"] == "duplicate-key"
+    # Who reads only the other dataset learns nothing of this one.
+    assert {"job_id", "dataset_id", "errors"}.isdisjoint(other)
+    assert members["detail"] not in other["detail"]
     assert ids(client, second) == []
     assert client.get(second).json()["version"] == 0
     assert client.get(transaction["links"]["self"]).json()["state"] == "failed"

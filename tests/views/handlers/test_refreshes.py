@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from app.format.errors import DerivationFailed
+from app.tenants.values import Grant, KeyScope
 from app.views.derivation import FeedInput, TableInput
 from tests.support.derived_views import COUNT, LONG, counted, feed, long, operations, rows, shown
 from tests.support.http import ORDERS, problem, upsert
@@ -322,3 +323,38 @@ def test_paused_view_refreshes_only_on_request(
     assert resumed.json()["state"] == "active"
     service.work()
     assert [row["id"] for row in rows(client, view)] == [1, 2, 3]
+
+
+def test_reason_of_a_failed_refresh_is_hidden_from_keys_without_the_inputs(
+    client: httpx.Client,
+    service: Service,
+    new_view: Callable[..., Row],
+    write_notes: Callable[..., None],
+    orders: str,
+) -> None:
+    def picky(orders: list[Row]) -> list[Row]:
+        if any(order["note"] == "SECRET" for order in orders):
+            raise DerivationFailed("The value 'SECRET' cannot be cast", row="SECRET")
+        return long(orders)
+
+    tenant, whole = client.get("/me").json()["tenant"]["id"], Grant(datasets="picky")
+    part = Grant(datasets="orders", scopes=(KeyScope.READ,), where="id = 1")
+
+    def texts(*grants: Grant) -> list[str]:
+        key = service.tenants.make_key(tenant, (KeyScope.READ, KeyScope.WRITE), grants=grants).api_key
+        with service.client(key) as reader:
+            return [reader.get(path).text for path in paths] + [
+                reader.post(paths[0] + "/refreshes", headers={"Idempotency-Key": "k"}).text
+            ]
+
+    view = new_view("picky", LONG, picky)
+    write_notes({1: "SECRET"})
+    job = client.post(view["links"]["refreshes"], headers={"Idempotency-Key": "k"}).json()["links"]
+    service.work()
+    paths = [view["links"]["self"], "/views", "/jobs", job["self"], job["events"], view["links"]["timeline"]]
+    for text in texts(whole, Grant(datasets="orders")):
+        assert "SECRET" in text
+    for text in [*texts(whole), *texts(whole, part)]:
+        assert "SECRET" not in text
+        assert "/problems/derivation-failed" in text
+    client.delete(view["links"]["dataset"])
