@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,9 +27,7 @@ class Jobs:
 
     def shown(self, granted: GrantedDatasets, job: Job) -> Job:
         """The job as the principal may see it: why a refresh failed may quote rows of the view's inputs."""
-        if job.error is None or job.kind is not JobKind.REFRESH or granted.sees_inputs(job.dataset_id):
-            return job
-        return msgspec.structs.replace(job, error=job.error.without_values())
+        return _shown(granted.sees_inputs, job)
 
     def list(
         self,
@@ -51,10 +50,9 @@ class Jobs:
             wanted = msgspec.structs.replace(wanted, dataset_id=dataset.id)
         wanted = msgspec.structs.replace(wanted, datasets=granted.principal.patterns(granted.scope))
         page = self.store.page(tenant_id, wanted, page_size=page_size, page_token=page_token)
-        shows = cache(granted.shows)
-        return page.filtered(lambda job: shows(job.dataset_id, job.access)).mapped(
-            lambda job: self.shown(granted, job)
-        )
+        shows, sees_inputs = cache(granted.shows), cache(granted.sees_inputs)
+        visible = page.filtered(lambda job: shows(job.dataset_id, job.access))
+        return visible.mapped(lambda job: _shown(sees_inputs, job))
 
     def cancel(self, granted: GrantedDatasets, job_id: str) -> Job:
         """Ends a queued or running job, with the others of its transaction, whose datasets must be granted too.
@@ -66,3 +64,9 @@ class Jobs:
             datasets = self.store.datasets_with(tenant_id, job_id)
             granted.check_ids(datasets, NotFound(f"there is no job {job_id!r}"))
         return self.store.cancel(tenant_id, job_id)
+
+
+def _shown(sees_inputs: Callable[[str], bool], job: Job) -> Job:
+    if job.error is None or job.kind is not JobKind.REFRESH or sees_inputs(job.dataset_id):
+        return job
+    return msgspec.structs.replace(job, error=job.error.without_values())
