@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
@@ -49,6 +50,12 @@ class Connection:
         return int(head.split(maxsplit=2)[1]), await self.reader.readexactly(length)
 
 
+@cache
+def _bodies(rows: int, keys: int) -> list[bytes]:
+    random = np.random.default_rng(1)
+    return [upsert_body(trips(random.choice(keys, rows, replace=False), ts=_TS)) for _ in range(200)]
+
+
 def requests(service: Service, dataset: str, *, rows: int, keys: int, wait: bool) -> Iterator[bytes]:
     """Writes without end, from a stock made beforehand."""
     prefer = "prefer: wait=60\r\n" if wait else ""
@@ -57,8 +64,7 @@ def requests(service: Service, dataset: str, *, rows: int, keys: int, wait: bool
         f"authorization: {service.headers['Authorization']}\r\n"
         f"content-type: application/json\r\n{prefer}content-length: "
     )
-    random = np.random.default_rng(1)
-    stock = [upsert_body(trips(random.choice(keys, rows, replace=False), ts=_TS)) for _ in range(200)]
+    stock = _bodies(rows, keys)
     for number in count(1):
         # A later time than any before: a write of older rows would change nothing, and cost next to nothing.
         body = stock[number % len(stock)].replace(str(_TS).encode(), str(_TS + number).encode())
