@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, Final
 
 from sqlalchemy import Subquery, func, select, text, union_all
@@ -11,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from app.catalog.tables import uploads
 from app.db.columns import CURRENT_TENANT
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.exports.tables import export_files
 from app.reads.tables import read_files
 from app.tenants.tables import storage_samples, tenant_deletions, tenants, usage_days
@@ -47,14 +47,13 @@ class StoredBytesStore:
     def sample(self, tenant_id: str, *, older_than_seconds: float) -> bool:
         """Stores a sample, unless the last one is younger: then false. Also keeps the largest of the day."""
         with self._database.tenant(tenant_id) as connection:
-            before = _NOW - timedelta(seconds=older_than_seconds)
             if not connection.execute(_TRY_LOCK).scalar_one():
                 return False
             claim = insert(storage_samples).values(sampled_at=_NOW)
             claimed = claim.on_conflict_do_update(
                 index_elements=["tenant_id"],
                 set_={"sampled_at": _NOW},
-                where=storage_samples.c.sampled_at <= before,
+                where=storage_samples.c.sampled_at <= seconds_ago(older_than_seconds),
             )
             if connection.execute(claimed.returning(storage_samples.c.tenant_id)).one_or_none() is None:
                 return False
