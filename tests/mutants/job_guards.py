@@ -81,7 +81,7 @@ JOB_GUARDS: Final = (
         name="queued jobs of a tenant are bounded",
         module="app.jobs.repository.accept",
         text="""\
-    check_job_quotas(connection, quotas, new)
+    check_job_quotas(connection, quotas_of(stored_quotas), new)
 """,
         tests=(
             "tests.tenants.repository.test_quotas::test_queue_takes_the_jobs_of_the_quota_and_replays_beyond_it",

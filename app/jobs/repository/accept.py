@@ -123,7 +123,7 @@ def insert_jobs(
     found: dict[str, Job] = {}
     for row in returned:
         values_by_name = row._asdict()
-        quotas = quotas_of(values_by_name.pop("quotas"))
+        stored_quotas = values_by_name.pop("quotas")
         found[row.id] = job_from(values_by_name)
     new_instants = [
         {
@@ -143,7 +143,7 @@ def insert_jobs(
         connection.execute(insert(instants), new_instants)
     for dataset_id, writes in sorted({(each.dataset_id, _is_write(each)) for each in new}):
         post(connection, "work" if writes else "tasks", dataset_id)
-    check_job_quotas(connection, quotas, new)
+    check_job_quotas(connection, quotas_of(stored_quotas), new)
     return found
 
 
