@@ -90,8 +90,9 @@ class Database:
         self._engine = create_engine(
             make_url(url).set(drivername="postgresql+psycopg"),
             isolation_level="READ COMMITTED",
-            pool_size=min(5, connections_max),
-            max_overflow=max(0, connections_max - 5),
+            # No overflow: a connection beyond the size of the pool would be opened and closed for each transaction.
+            pool_size=connections_max,
+            max_overflow=0,
             pool_timeout=lock_timeout_seconds,
             connect_args={"connect_timeout": 10},
             json_serializer=lambda value: ENCODER.encode(value).decode(),
