@@ -29,12 +29,19 @@ from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
 from workers.engine.pools import FairPools, Work
+from workers.engine.rounds import Rounds
 from workers.engine.task_setup import TaskSetup
 from workers.engine.tasks import Task, TaskResult, pack, run_partition, unpack_result
 
 # With fewer input bytes, the start of another Python task costs more than it saves.
 _BYTES_PER_TASK = 32 * 1024 * 1024
 _CANCELLED_TAGS_MAX = 10_000
+# What a group may have for its tasks to run together with those of others: they take milliseconds.
+_SMALL_BYTES_MAX = 8 * 1024 * 1024
+_SMALL_ROWS_MAX = 100_000
+_ROUND_TASKS_MAX = 32
+# While one ends and its results are committed, the next one runs.
+_ROUNDS = 2
 
 
 class SparkEngine:
@@ -49,6 +56,7 @@ class SparkEngine:
         self._setup = setup
         self._lock = threading.Lock()
         self._pools = FairPools()
+        self._rounds = Rounds(self._run_round, at_a_time=_ROUNDS, tasks_max=_ROUND_TASKS_MAX)
         self._session: SparkSession | None = None
         self._cancelled: OrderedDict[str, None] = OrderedDict()
 
@@ -113,7 +121,9 @@ class SparkEngine:
         size += sum(
             file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values()
         )
-        answers = self._run(tasks, tag, size, work)
+        rows = sum(segment.rows for task in tasks for segment in task.segments)
+        small = work is Work.WRITES and size <= _SMALL_BYTES_MAX and rows <= _SMALL_ROWS_MAX
+        answers = self._run(tasks, tag, size, work, small=small)
         return [answer for answer in answers if isinstance(answer, CommitMessage)]
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
@@ -171,21 +181,41 @@ class SparkEngine:
         with self._under(tag, Work.DERIVED):
             return derive(self._spark(), self._setup, request, bytes_per_task=_BYTES_PER_TASK)
 
-    def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int, work: Work) -> list[TaskResult]:
+    def _run(
+        self, tasks: Sequence[Task], tag: str, size_bytes: int, work: Work, *, small: bool = False
+    ) -> list[TaskResult]:
+        """Runs tasks and returns their results. `small`: they may share a Spark job with those of other groups."""
         if not tasks:
             return []
-        with self._under(tag, work):
-            results = self._collect(tasks, size_bytes)
+        packed = [pack(task) for task in tasks]
+        if small:
+            self._check(tag)
+            results = self._rounds.run(packed, tag)
+            self._check(tag)
+        else:
+            with self._under(tag, work):
+                results = self._collect(packed, size_bytes)
         return [unpack_result(answer) for answer in results]
 
-    @contextmanager
-    def _under(self, tag: str, work: Work) -> Iterator[None]:
-        """Runs the Spark jobs of this thread under the tag. Raises EngineStopped if the tag is cancelled."""
+    def _run_round(self, packed: Sequence[bytes], tag: str) -> list[bytes]:
+        # A pool of its own: its tasks wait for no large work of the tenant that leads it.
+        with self._under(tag, Work.WRITES, pool_of=tag):
+            return self._collect(packed, 0)
+
+    def _check(self, tag: str) -> None:
         if tag in self._cancelled:
             raise EngineStopped(tag)
+
+    @contextmanager
+    def _under(self, tag: str, work: Work, *, pool_of: str | None = None) -> Iterator[None]:
+        """Runs the Spark jobs of this thread under the tag, in the pool of its tenant or in one named otherwise.
+
+        Raises EngineStopped if the tag is cancelled.
+        """
+        self._check(tag)
         context = self._spark().sparkContext
         try:
-            with self._pools.pool(work, tenant_of_tag(tag)) as pool:
+            with self._pools.pool(work, pool_of or tenant_of_tag(tag)) as pool:
                 context.setJobGroup(tag, tag, interruptOnCancel=True)
                 context.setLocalProperty("spark.scheduler.pool", pool)
                 yield
@@ -197,13 +227,11 @@ class SparkEngine:
             raise
         else:
             # The cancellation came after the last job of the block.
-            if tag in self._cancelled:
-                raise EngineStopped(tag)
+            self._check(tag)
 
-    def _collect(self, tasks: Sequence[Task], size_bytes: int) -> list[bytes]:
+    def _collect(self, packed: Sequence[bytes], size_bytes: int) -> list[bytes]:
         context = self._spark().sparkContext
-        slices = min(len(tasks), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
-        packed = [pack(task) for task in tasks]
+        slices = min(len(packed), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
         work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._setup))
         return list(work.collect())
 
@@ -216,7 +244,7 @@ class SparkEngine:
         """The numbers of finished tasks and of all tasks in the Spark jobs that run under the tag."""
         tracker = self._spark().sparkContext.statusTracker()
         done = total = 0
-        for job in tracker.getJobIdsForGroup(tag):
+        for job in tracker.getJobIdsForGroup(self._rounds.job_of(tag)):
             info = tracker.getJobInfo(job)
             for stage in (tracker.getStageInfo(number) for number in (info.stageIds if info else ())):
                 if stage is not None:
@@ -235,7 +263,7 @@ class SparkEngine:
             session = self._session
         if session is not None:
             # A block runs several jobs, and the next one may be about to start.
-            session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(tag)
+            session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._rounds.job_of(tag))
 
     def stop(self) -> None:
         """Ends the session and its processes."""

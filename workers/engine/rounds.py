@@ -1,0 +1,117 @@
+"""Rounds: one Spark job for the small tasks of several groups of writes, since a job costs more than such tasks.
+
+A group that arrives while as many rounds run as may waits for the end of one. The first that waits then leads the next
+round: its thread runs the tasks of all that wait. A round that fails is run again group by group, so a group fails with
+its own error only, and delays others by a round at most.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True, eq=False, slots=True)
+class _Member:
+    """The tasks of one group. `turn` is set once it leads, or once its round has ended.
+
+    `results`: None if its round has failed.
+    """
+
+    tasks: Sequence[bytes]
+    tag: str
+    leads: bool
+    turn: threading.Event = field(default_factory=threading.Event)
+    results: list[bytes] | None = None
+
+
+class Rounds:
+    """Runs tasks, those of several groups together. Safe to use from any number of threads.
+
+    `run_job`: runs packed tasks as one job under a tag, and returns one result for each. `at_a_time`: the number of
+    rounds that run at a time. `tasks_max`: the number of tasks of a round; a group with more is a round of its own.
+    """
+
+    def __init__(
+        self, run_job: Callable[[Sequence[bytes], str], list[bytes]], *, at_a_time: int, tasks_max: int
+    ) -> None:
+        self._run_job = run_job
+        self._at_a_time = at_a_time
+        self._tasks_max = tasks_max
+        self._lock = threading.Lock()
+        self._waiting: list[_Member] = []
+        self._running = 0
+        self._numbers = count(1)
+        self._jobs: dict[str, str] = {}
+
+    def run(self, tasks: Sequence[bytes], tag: str) -> list[bytes]:
+        """One result per task, in order. Raises what `run_job` raises for these tasks."""
+        with self._lock:
+            member = _Member(tasks=tasks, tag=tag, leads=self._running < self._at_a_time)
+            self._waiting.append(member)
+            self._running += member.leads
+        if not member.leads:
+            # The leader of each round wakes its members, and one that leads the next round.
+            member.turn.wait()
+        if member.leads:
+            self._lead(member)
+        return self._run_job(tasks, tag) if member.results is None else member.results
+
+    def job_of(self, tag: str) -> str:
+        """The tag of the job that the tasks of a group run in: that of its round, or its own."""
+        with self._lock:
+            return self._jobs.get(tag, tag)
+
+    def _lead(self, leader: _Member) -> None:
+        """Runs a round of this group and of others that wait."""
+        members, job = self._begin(leader)
+        try:
+            if len(members) == 1:
+                leader.results = self._run_job(leader.tasks, leader.tag)
+            else:
+                self._run_together(members, job)
+        finally:
+            self._end(members)
+
+    def _run_together(self, members: Sequence[_Member], job: str) -> None:
+        """Runs the tasks of these groups as one job. If it fails, none of them has results."""
+        try:
+            results = iter(self._run_job([task for member in members for task in member.tasks], job))
+        except Exception:
+            # The error may be that of one group, or its cancellation. Each group runs by itself now.
+            _log.info("a round of %d groups failed; each runs by itself", len(members), exc_info=True)
+            return
+        for member in members:
+            member.results = [next(results) for _ in member.tasks]
+
+    def _begin(self, leader: _Member) -> tuple[list[_Member], str]:
+        with self._lock:
+            members, size = [leader], len(leader.tasks)
+            self._waiting.remove(leader)
+            for other in [member for member in self._waiting if not member.leads]:
+                if size + len(other.tasks) > self._tasks_max:
+                    break
+                members.append(other)
+                self._waiting.remove(other)
+                size += len(other.tasks)
+            job = f"{leader.tag}/round-{next(self._numbers)}"
+            if len(members) > 1:
+                self._jobs.update((member.tag, job) for member in members)
+        return members, job
+
+    def _end(self, members: Sequence[_Member]) -> None:
+        with self._lock:
+            for member in members:
+                self._jobs.pop(member.tag, None)
+                member.turn.set()
+            following = next((member for member in self._waiting if not member.leads), None)
+            if following is None:
+                self._running -= 1
+            else:
+                following.leads = True
+                following.turn.set()
