@@ -74,8 +74,12 @@ def measure(
 def main() -> None:
     """Runs the measurement."""
     options = parser(__doc__)
-    options.add_argument("--datasets", type=int, nargs="*", default=[1, 10, 100], help="datasets of one tenant")
-    options.add_argument("--tenants", type=int, nargs="*", default=[100], help="tenants with one dataset each")
+    options.add_argument(
+        "--datasets", type=int, nargs="*", default=[1, 10, 100], help="datasets of one tenant"
+    )
+    options.add_argument(
+        "--tenants", type=int, nargs="*", default=[100], help="tenants with one dataset each"
+    )
     options.add_argument("--clients", type=int, default=50, help="clients at a time")
     options.add_argument("--rows", type=int, default=100, help="rows of a write")
     options.add_argument("--seconds", type=float, default=15.0, help="how long the clients send")

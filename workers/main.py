@@ -54,6 +54,7 @@ _LOOPS_SECONDS = 2.0
 _POLLS_MISSED_MAX = 4
 _SCRATCH = "spark"
 _MAINTENANCE_THREADS = 4
+_SETTLED_POLLS = 5
 
 
 def main() -> None:
@@ -212,7 +213,9 @@ def _maintenance(
         weight=weight,
         stopping=stopping,
     )
-    return policy_runner, Poller([PollSource(find=tables.due, runner=policy_runner)])
+    # A dataset with continuous writes is reconciled after several of them, not after each.
+    find = partial(tables.due, settled_seconds=_SETTLED_POLLS * settings.maintenance_poll_seconds)
+    return policy_runner, Poller([PollSource(find=find, runner=policy_runner)])
 
 
 def _add_housekeeping(loops: Loops, platform: Platform) -> None:

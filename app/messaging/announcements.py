@@ -1,17 +1,17 @@
-"""Announcements that a dataset has new changes, or that a job of it has ended: Redis publish and subscribe."""
+"""Announcements that datasets have new changes, or that jobs of them have ended: Redis publish and subscribe."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 from redis import Redis, RedisError
 from redis.asyncio import Redis as AsyncRedis
 
-CHANNEL: Final = "headwater:changes"
+CHANNEL: Final = "headwater:announcements"
 _TIMEOUT_SECONDS: Final = 2.0
 _PAUSE_SECONDS_MAX: Final = 5.0
 LISTEN_SECONDS: Final = 5.0
@@ -19,11 +19,7 @@ LISTEN_SECONDS: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
-class Announcement(msgspec.Struct, frozen=True, kw_only=True):
-    """An announcement about a dataset."""
-
-    tenant_id: str
-    dataset_id: str
+_DATASETS: Final = msgspec.json.Decoder(list[tuple[str, str]])
 
 
 class Announcements:
@@ -34,11 +30,9 @@ class Announcements:
             redis_url, socket_connect_timeout=_TIMEOUT_SECONDS, socket_timeout=_TIMEOUT_SECONDS
         )
 
-    def publish(self, tenant_id: str, dataset_id: str) -> None:
-        """Publishes an announcement. Raises RedisError if Redis is out of reach."""
-        self._redis.publish(
-            CHANNEL, msgspec.json.encode(Announcement(tenant_id=tenant_id, dataset_id=dataset_id))
-        )
+    def publish(self, datasets: Sequence[tuple[str, str]]) -> None:
+        """Publishes an announcement about tenants and datasets. Raises RedisError if Redis is out of reach."""
+        self._redis.publish(CHANNEL, msgspec.json.encode(datasets))
 
     def reachable(self) -> bool:
         """Whether Redis answers."""
@@ -55,7 +49,7 @@ class Announcements:
 async def listen(
     redis_url: str, notify: Callable[[str, str], None], moved: Callable[[], None] = lambda: None
 ) -> None:
-    """Calls `notify(tenant_id, dataset_id)` for every announcement until cancelled. Reconnects after a disconnect.
+    """Calls `notify(tenant_id, dataset_id)` for every announced dataset until cancelled. Reconnects after a disconnect.
 
     Calls `moved` every few seconds while it works, also where Redis is out of reach.
     """
@@ -95,8 +89,9 @@ async def listen(
 
 def _notify(data: bytes, notify: Callable[[str, str], None]) -> None:
     try:
-        announcement = msgspec.json.decode(data, type=Announcement)
+        datasets = _DATASETS.decode(data)
     except msgspec.MsgspecError:
         _log.warning("ignored a malformed message on the channel %s", CHANNEL)
         return
-    notify(announcement.tenant_id, announcement.dataset_id)
+    for tenant_id, dataset_id in datasets:
+        notify(tenant_id, dataset_id)

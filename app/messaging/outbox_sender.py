@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.jobs.values import OutboxMessage
@@ -19,17 +21,21 @@ class OutboxSender:
     queue: WorkQueue
     announcements: Announcements
 
-    def __call__(self, message: OutboxMessage) -> None:
-        """Sends one message. Raises the transport's exception if Redis is out of reach."""
-        match message.topic:
-            case "work":
-                self.queue.send(WRITE_TASK, message.tenant_id, message.dataset_id)
-            case "tasks":
-                self.queue.send(TASKS_TASK, message.tenant_id, message.dataset_id)
-            case "follow":
-                self.queue.send(FOLLOW_TASK, message.tenant_id, message.dataset_id)
-            case "changes":
-                self.announcements.publish(message.tenant_id, message.dataset_id)
-            case topic:
-                # A later release has posted it. Keeping it would block all messages behind it.
-                _log.warning("dropped a message of the unknown topic %r", topic)
+    def __call__(self, messages: Sequence[OutboxMessage]) -> None:
+        """Sends messages, those of one topic together. Raises the transport's exception if Redis is out of reach."""
+        topics: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for message in messages:
+            topics[message.topic].append((message.tenant_id, message.dataset_id))
+        for topic, datasets in topics.items():
+            match topic:
+                case "work":
+                    self.queue.send(WRITE_TASK, datasets)
+                case "tasks":
+                    self.queue.send(TASKS_TASK, datasets)
+                case "follow":
+                    self.queue.send(FOLLOW_TASK, datasets)
+                case "changes":
+                    self.announcements.publish(datasets)
+                case _:
+                    # A later release has posted it. Keeping it would block all messages behind it.
+                    _log.warning("dropped %d message(s) of the unknown topic %r", len(datasets), topic)

@@ -1,22 +1,23 @@
-"""The work queue: Celery messages that a dataset has work."""
+"""The work queue: Celery messages that datasets have work."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from celery import Celery
 
-WRITE_TASK: Final = "headwater.write"
-TASKS_TASK: Final = "headwater.tasks"
-FOLLOW_TASK: Final = "headwater.follow"
+WRITE_TASK: Final = "headwater.work.writes"
+TASKS_TASK: Final = "headwater.work.tasks"
+FOLLOW_TASK: Final = "headwater.work.follow"
 _TIMEOUT_SECONDS: Final = 2.0
 
 
 def celery_app(redis_url: str) -> Celery:
     """The queue's configuration, shared by senders and workers.
 
-    A task is a hint that a dataset has work. The database determines the work and its owner, so tasks are acknowledged
-    early, keep no result, and contain only ids.
+    A task is a hint that some datasets have work. The database determines the work and its owner, so tasks are
+    acknowledged early, keep no result, and contain only ids.
     """
     celery = Celery("headwater", broker=redis_url, set_as_current=False)
     celery.conf.update(
@@ -44,9 +45,9 @@ class WorkQueue:
     def __init__(self, redis_url: str) -> None:
         self._celery = celery_app(redis_url)
 
-    def send(self, task: str, tenant_id: str, dataset_id: str) -> None:
-        """Sends a task. Raises kombu's exception if Redis is out of reach."""
-        self._celery.send_task(task, args=[tenant_id, dataset_id])
+    def send(self, task: str, datasets: Sequence[tuple[str, str]]) -> None:
+        """Sends a task for tenants and datasets. Raises kombu's exception if Redis is out of reach."""
+        self._celery.send_task(task, args=[list(datasets)])
 
     def close(self) -> None:
         """Closes the connections."""

@@ -47,17 +47,17 @@ def test_equal_messages_are_sent_once_and_deleted(database, dataset):
     post(database, dataset, 3)
     sent = []
     outbox = OutboxStore(database)
-    run_until(Relay(outbox, sent.append), lambda: sent)
+    run_until(Relay(outbox, sent.extend), lambda: sent)
     assert [(each.topic, each.tenant_id, each.dataset_id) for each in sent] == [
         ("work", dataset.tenant_id, dataset.id)
     ]
-    assert outbox.relay(sent.append, 10) == 0
+    assert outbox.relay(sent.extend, 10) == 0
 
 
 def test_relay_sends_on_a_wake_and_on_its_poll(database, dataset):
     for poll_seconds in (60.0, 0.1):
         sent = []
-        relay = Relay(OutboxStore(database), sent.append)
+        relay = Relay(OutboxStore(database), sent.extend)
 
         def later(relay=relay, poll_seconds=poll_seconds):
             time.sleep(0.5)
@@ -75,11 +75,11 @@ def test_unsent_messages_stay_until_they_can_be_sent(database, dataset):
     post(database, dataset, 2)
     failures, sent = [], []
 
-    def send(message):
+    def send(messages):
         if len(failures) < 3:
-            failures.append(message)
+            failures.append(messages)
             raise ConnectionError("Redis is gone")
-        sent.append(message)
+        sent.extend(messages)
 
     run_until(Relay(OutboxStore(database), send), lambda: sent, poll_seconds=0.05)
     assert len(sent) == 1

@@ -43,7 +43,7 @@ def publish_when_subscribed(announcements, *messages):
     while announcements._redis.pubsub_numsub(CHANNEL)[0][1] == 0:
         time.sleep(0.02)
     for message in messages:
-        announcements.publish(*message)
+        announcements.publish([message])
 
 
 def test_announcement_reaches_the_listener(tmp_path):
@@ -65,9 +65,9 @@ def test_invalid_message_is_skipped(tmp_path):
         def act():
             publish_when_subscribed(announcements)
             announcements._redis.publish(CHANNEL, b"nonsense")
-            announcements.publish("t", "a")
+            announcements.publish([("t", "a"), ("t", "b")])
 
-        assert announcements_of(server.url, act, 1) == [("t", "a")]
+        assert announcements_of(server.url, act, 2) == [("t", "a"), ("t", "b")]
         announcements.close()
 
 
@@ -80,7 +80,7 @@ def test_listener_reconnects_to_redis(tmp_path):
         publish_when_subscribed(announcements, ("t", "before"))
         server.stop()
         with pytest.raises(RedisError):
-            announcements.publish("t", "lost")
+            announcements.publish([("t", "lost")])
         assert not announcements.reachable()
         server.start()
         publish_when_subscribed(announcements, ("t", "after"))

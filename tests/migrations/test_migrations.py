@@ -156,7 +156,7 @@ def check_old_data(stores: Stores) -> None:
     assert stores.changelog.correcting(TENANT, DATASET, 1, 1, since=0, limit=9) == [segment]
     assert stores.jobs.runnable(9, JobQueue.TASKS) == []
     assert len(stores.timeline.instants(TENANT, DATASET, page_size=9, page_token=None).items) == 2
-    assert stores.outbox.relay(lambda message: None, 10) == 1
+    assert stores.outbox.relay(lambda messages: None, 10) == 1
     [waiting] = stores.jobs.claim(TENANT, DATASET, "worker", RULES)
     assert stores.jobs.accept(TENANT, new_job(DATASET, key="old-key")).job.id == waiting.id
     commit = commit_of([waiting], [message(3, changes=2)], read_version=1)

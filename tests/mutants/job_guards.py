@@ -36,7 +36,7 @@ JOB_GUARDS: Final = (
     Guard(
         name="no write overtakes a postponed one",
         module="app.jobs.repository.claim",
-        text="if _waits(connection, wanted):",
+        text="if found.postponed:",
         without="if False:",
         tests=("tests.writes.service.test_run_writes::test_writes_outlive_any_number_of_outages",),
     ),
@@ -101,7 +101,7 @@ JOB_GUARDS: Final = (
     Guard(
         name="groups of a dataset are bounded",
         module="app.jobs.repository.claim",
-        text="if groups >= rules.dataset_writers_max:",
+        text="if found.groups >= rules.dataset_writers_max:",
         without="if False:",
         tests=("tests.jobs.repository.test_claims::test_groups_with_live_leases_are_bounded",),
     ),
@@ -136,7 +136,8 @@ JOB_GUARDS: Final = (
         name="attempts are bounded",
         module="app.jobs.repository.claim",
         text="""\
-    _give_up(connection, wanted, rules.attempts_max, participants)
+    if found.exhausted:
+        _give_up(connection, wanted, rules.attempts_max, participants)
 """,
         tests=("tests.jobs.repository.test_claims::test_job_out_of_attempts_fails_and_the_next_is_claimed",),
     ),
@@ -144,7 +145,7 @@ JOB_GUARDS: Final = (
         name="a transaction waits for every group that runs",
         module="app.jobs.repository.claim",
         text="""\
-    if _live_groups_and_quotas(connection, dataset_ids)[0]:
+    if _is_running(connection, dataset_ids):
         return []
 """,
         tests=(
@@ -174,7 +175,7 @@ JOB_GUARDS: Final = (
     Guard(
         name="writes wait while a table service publishes",
         module="app.jobs.repository.claim",
-        text="if is_slot_requested(connection, wanted):",
+        text="if found.slot_requested:",
         without="if False:",
         tests=(
             "tests.jobs.repository.test_commit_slots::test_commit_slot_waits_for_running_writes_and_blocks_new_claims",

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from celery import Celery
 from celery.apps.worker import Worker
 
 
 def register_tasks(celery: Celery, wake: Mapping[str, Callable[[str, str], None]]) -> None:
-    """Registers the tasks by name. Tasks receive ids and return nothing: results are in Postgres."""
+    """Registers the tasks by name. Tasks receive tenants and datasets and return nothing: results are in Postgres."""
     for name, wakes in wake.items():
-        celery.task(wakes, name=name)
+        celery.task(_for_each(wakes), name=name)
+
+
+def _for_each(wakes: Callable[[str, str], None]) -> Callable[[Sequence[tuple[str, str]]], None]:
+    def notify(datasets: Sequence[tuple[str, str]]) -> None:
+        for tenant_id, dataset_id in datasets:
+            wakes(tenant_id, dataset_id)
+
+    return notify
 
 
 def serve(celery: Celery, *, name: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, any_, bindparam, func, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
+from app.catalog.tables import heads
 from app.db.any_of import any_of
 from app.format.instant import InstantEvent
-from app.jobs.repository.commit_slots import is_slot_requested, lock_datasets
+from app.jobs.repository.commit_slots import lock_datasets
 from app.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
 from app.jobs.repository.job_ends import fail_locked, move_instants
 from app.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, RUNNING, lock_jobs, lock_with_transactions
@@ -17,12 +19,43 @@ from app.jobs.repository.metering import may_run_another
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
 from app.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState
-from app.tenants.quotas import Quotas, quotas_of
+from app.tenants.quotas import quotas_of
 from app.tenants.repository.quotas import STORED_QUOTAS
 
 _WRITES: Final = jobs.c.lane == JobQueue.WRITES.value
 _QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _WRITES)
 _LAPSED: Final = and_(LEASE_LAPSED, _WRITES)
+
+
+_WANTED: Final = jobs.c.dataset_id == any_(bindparam("wanted", type_=ARRAY(jobs.c.dataset_id.type)))
+_OWN: Final = jobs.c.dataset_id == bindparam("dataset_id", type_=jobs.c.dataset_id.type)
+
+
+def _exists(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    return select(jobs.c.id).where(_WANTED, _WRITES, *conditions).exists()
+
+
+# One statement, made once: it is part of each claim.
+_SITUATION: Final = select(
+    select(func.count(jobs.c.group_id.distinct()))
+    .where(_OWN, _WRITES, RUNNING, ~LEASE_LAPSED)
+    .scalar_subquery()
+    .label("groups"),
+    _exists(LEASE_LAPSED).label("lapsed"),
+    _exists(_QUEUED, out_of_attempts(bindparam("attempts_max", type_=Integer))).label("exhausted"),
+    _exists(POSTPONED).label("postponed"),
+    select(heads.c.dataset_id)
+    .where(
+        heads.c.dataset_id == any_(bindparam("wanted", type_=ARRAY(heads.c.dataset_id.type))),
+        heads.c.turn_until > func.clock_timestamp(),
+    )
+    .exists()
+    .label("slot_requested"),
+    STORED_QUOTAS.label("quotas"),
+)
+_NEXT: Final = select(jobs.c.kind, jobs.c.transaction_id).where(_OWN).order_by(jobs.c.seq).limit(1)
+_NEXT_QUEUED: Final = _NEXT.where(_QUEUED)
+_NEXT_UNHELD: Final = _NEXT.where(or_(_QUEUED, _LAPSED))
 
 
 def claim_group(
@@ -40,17 +73,23 @@ def claim_group(
     wanted = _datasets_of_next(connection, dataset_id)
     if not wanted or dataset_id not in lock_datasets(connection, wanted):
         return []
-    _void_lapsed(connection, wanted)
-    groups, quotas = _live_groups_and_quotas(connection, [dataset_id])
-    if groups >= rules.dataset_writers_max:
+    values = {"dataset_id": dataset_id, "wanted": wanted, "attempts_max": rules.attempts_max}
+    found = connection.execute(_SITUATION, values).one()
+    if found.lapsed:
+        _void_lapsed(connection, wanted)
+        # What was void is queued now, and may have had its attempts.
+        found = connection.execute(_SITUATION, values).one()
+    if found.groups >= rules.dataset_writers_max:
         return []
-    if is_slot_requested(connection, wanted):
+    if found.slot_requested:
         # The end of the slot is announced; if its holder died, the poll finds the waiting writes.
         return []
-    _give_up(connection, wanted, rules.attempts_max, participants)
-    if _waits(connection, wanted):
+    if found.exhausted:
+        _give_up(connection, wanted, rules.attempts_max, participants)
+    if found.postponed:
+        # None overtakes a write that was postponed.
         return []
-    next_write = _next_write(connection, dataset_id, _QUEUED)
+    next_write = _next_write(connection, dataset_id, _NEXT_QUEUED)
     if next_write is None or (rules.kinds is not None and JobKind(next_write.kind) not in rules.kinds):
         return []
     if next_write.transaction_id is None:
@@ -59,7 +98,7 @@ def claim_group(
         ids = _next_of_all(connection, next_write.transaction_id, wanted)
     if not ids:
         return None if ids is None else []
-    if not may_run_another(connection, quotas):
+    if not may_run_another(connection, quotas_of(found.quotas)):
         return []
     taken = take(connection, ids, owner, rules.lease_seconds)
     move_instants(connection, ids, InstantEvent.START)
@@ -68,7 +107,7 @@ def claim_group(
 
 def next_kind(connection: Connection, dataset_id: str) -> JobKind | None:
     """The kind of the dataset's oldest waiting write; None if none waits."""
-    found = _next_write(connection, dataset_id, _QUEUED)
+    found = _next_write(connection, dataset_id, _NEXT_QUEUED)
     return None if found is None else JobKind(found.kind)
 
 
@@ -77,7 +116,7 @@ def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
 
     Empty if no job waits.
     """
-    next_write = _next_write(connection, dataset_id, or_(_QUEUED, _LAPSED))
+    next_write = _next_write(connection, dataset_id, _NEXT_UNHELD)
     if next_write is None:
         return []
     if next_write.transaction_id is None:
@@ -86,10 +125,9 @@ def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
     return sorted(connection.execute(query).scalars())
 
 
-def _next_write(connection: Connection, dataset_id: str, waiting: ColumnElement[bool]) -> Any:
-    """The kind and the transaction of the oldest waiting job; None if none waits."""
-    query = select(jobs.c.kind, jobs.c.transaction_id).where(jobs.c.dataset_id == dataset_id, waiting)
-    return connection.execute(query.order_by(jobs.c.seq).limit(1)).one_or_none()
+def _next_write(connection: Connection, dataset_id: str, query: Select[Any]) -> Any:
+    """The kind and the transaction of the oldest job that the query finds; None if there is none."""
+    return connection.execute(query, {"dataset_id": dataset_id}).one_or_none()
 
 
 def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
@@ -101,18 +139,10 @@ def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
     void(connection, lapsed)
 
 
-def _live_groups_and_quotas(connection: Connection, dataset_ids: Sequence[str]) -> tuple[int, Quotas]:
-    running = select(func.count(jobs.c.group_id.distinct()), STORED_QUOTAS).where(
-        any_of(jobs.c.dataset_id, dataset_ids), RUNNING, _WRITES
-    )
-    groups, stored = connection.execute(running).one()
-    return groups, quotas_of(stored)
-
-
-def _waits(connection: Connection, dataset_ids: Sequence[str]) -> bool:
-    """Whether a write was postponed: none overtakes it."""
-    waiting = select(jobs.c.id).where(any_of(jobs.c.dataset_id, dataset_ids), POSTPONED, _WRITES)
-    return connection.execute(waiting.limit(1)).first() is not None
+def _is_running(connection: Connection, dataset_ids: Sequence[str]) -> bool:
+    """Whether a group of writes runs in one of the datasets."""
+    running = select(jobs.c.id).where(any_of(jobs.c.dataset_id, dataset_ids), RUNNING, _WRITES)
+    return connection.execute(running.limit(1)).first() is not None
 
 
 def _give_up(
@@ -163,9 +193,9 @@ def _next_of_all(connection: Connection, transaction_id: str, dataset_ids: Seque
     ).all()
     if not {row.dataset_id for row in members} <= set(dataset_ids):
         return None
-    if _live_groups_and_quotas(connection, dataset_ids)[0]:
+    if _is_running(connection, dataset_ids):
         return []
-    following = (_next_write(connection, row.dataset_id, _QUEUED) for row in members)
+    following = (_next_write(connection, row.dataset_id, _NEXT_QUEUED) for row in members)
     if any(each is None or each.transaction_id != transaction_id for each in following):
         return []
     ids = lock_jobs(connection, jobs.c.transaction_id == transaction_id, _QUEUED)

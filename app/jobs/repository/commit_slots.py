@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, exists, func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from app.catalog.tables import datasets, heads
 from app.db.any_of import any_of
@@ -30,12 +30,6 @@ def lock_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[str
         .with_for_update(key_share=True)
     )
     return set(connection.execute(live).scalars())
-
-
-def is_slot_requested(connection: Connection, dataset_ids: Sequence[str]) -> bool:
-    """Whether a table service of one of these datasets, which the caller has locked, waits for its turn."""
-    waiting = any_of(heads.c.dataset_id, dataset_ids), heads.c.turn_until > func.clock_timestamp()
-    return bool(connection.execute(select(exists().where(*waiting))).scalar_one())
 
 
 def running_groups(connection: Connection, dataset_id: str) -> int:

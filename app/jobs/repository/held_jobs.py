@@ -96,7 +96,7 @@ def hand_over(connection: Connection, held: Sequence[str]) -> None:
     )
 
 
-def out_of_attempts(attempts_max: int) -> ColumnElement[bool]:
+def out_of_attempts(attempts_max: int | ColumnElement[int]) -> ColumnElement[bool]:
     """Whether a job has had its attempts. Those that a fault of the environment ended do not count."""
     return jobs.c.attempts - jobs.c.outages >= attempts_max
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, delete, insert, select, tuple_
 
@@ -22,11 +22,11 @@ class OutboxStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def relay(self, send: Callable[[OutboxMessage], None], limit: int) -> int:
-        """Hands up to `limit` messages to `send` and removes them once all are sent; returns how many.
+    def relay(self, send: Callable[[Sequence[OutboxMessage]], None], limit: int) -> int:
+        """Hands up to `limit` messages to `send`, if there are any, and removes them once they are sent; returns how
+        many.
 
-        If `send` raises, none of them is removed: those sent already are sent again, which wake-ups can
-        stand.
+        If `send` raises, none of them is removed: those sent already are sent again.
         """
         oldest = (
             select(outbox.c.tenant_id, outbox.c.id, outbox.c.topic, outbox.c.dataset_id)
@@ -36,9 +36,13 @@ class OutboxStore:
         )
         with self._database.relay() as connection:
             rows = connection.execute(oldest).all()
-            for row in rows:
-                send(OutboxMessage(topic=row.topic, tenant_id=row.tenant_id, dataset_id=row.dataset_id))
             if rows:
+                send(
+                    [
+                        OutboxMessage(topic=row.topic, tenant_id=row.tenant_id, dataset_id=row.dataset_id)
+                        for row in rows
+                    ]
+                )
                 sent = [(row.tenant_id, row.id) for row in rows]
                 connection.execute(delete(outbox).where(tuple_(outbox.c.tenant_id, outbox.c.id).in_(sent)))
         return len(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from app.jobs.repository.outbox import OutboxStore
@@ -18,7 +18,7 @@ class Relay:
     A message is sent at least once. Equal messages of one batch are sent once.
     """
 
-    def __init__(self, outbox: OutboxStore, send: Callable[[OutboxMessage], None]) -> None:
+    def __init__(self, outbox: OutboxStore, send: Callable[[Sequence[OutboxMessage]], None]) -> None:
         self._outbox = outbox
         self._send = send
         self.woken = threading.Event()
@@ -35,12 +35,6 @@ class Relay:
             pass
 
     def _relay_batch(self) -> int:
-        sent: set[tuple[str, str, str]] = set()
-
-        def send_once(message: OutboxMessage) -> None:
-            dataset_key = (message.topic, message.tenant_id, message.dataset_id)
-            if dataset_key not in sent:
-                self._send(message)
-                sent.add(dataset_key)
-
-        return self._outbox.relay(send_once, _BATCH_MESSAGES_MAX)
+        return self._outbox.relay(
+            lambda messages: self._send(list(dict.fromkeys(messages))), _BATCH_MESSAGES_MAX
+        )

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.catalog.repository.live_datasets import LiveDatasets
 from app.catalog.tables import heads
 from app.db.session import Database
-from app.db.times import lease_end
+from app.db.times import lease_end, seconds_ago
 from app.format.errors import NotFound
 from app.maintenance.tables import table_maintenance
 from app.maintenance.values import ClaimedTable, ReconcilerRecord
@@ -35,9 +35,10 @@ class MaintenanceStore:
         self._database = database
         self._datasets = datasets
 
-    def due(self, limit: int) -> list[tuple[str, str]]:
-        """Tenants and datasets that are not claimed: up to `limit` with versions that are not reconciled, and up to
-        `limit` whose time has come. The first of every tenant come before the second of any, each the oldest first.
+    def due(self, limit: int, *, settled_seconds: float = 0.0) -> list[tuple[str, str]]:
+        """Tenants and datasets that are not claimed: up to `limit` with versions that have not been reconciled for so
+        many seconds, and up to `limit` whose time has come. The first of every tenant come before the second of any,
+        each the oldest first.
         """
         held = (
             select(table_maintenance.c.dataset_id)
@@ -50,7 +51,7 @@ class MaintenanceStore:
         )
         unreconciled = (
             select(heads.c.tenant_id, heads.c.dataset_id)
-            .where(heads.c.unkept_since.is_not(None), ~held)
+            .where(heads.c.unkept_since <= seconds_ago(settled_seconds), ~held)
             .order_by(_turn(heads.c.tenant_id, heads.c.unkept_since), heads.c.unkept_since)
             .limit(limit)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from sqlalchemy import text
@@ -257,9 +257,8 @@ def test_commit_notifies_followers_only_if_there_are_any(
     def relayed() -> list[str]:
         found: list[str] = []
 
-        def keep(message: object) -> None:
-            if getattr(message, "dataset_id", None) == dataset.id:
-                found.append(getattr(message, "topic", ""))
+        def keep(messages: Sequence[OutboxMessage]) -> None:
+            found.extend(each.topic for each in messages if each.dataset_id == dataset.id)
 
         while stores.outbox.relay(keep, 100):
             pass

@@ -34,7 +34,7 @@ def instant_state(stores: Stores, tenant_id: str, job: Job) -> InstantState:
 def test_accepted_job_waits_with_its_instant_and_notifies_a_worker(
     stores: Stores, tenant_id: str, dataset: Dataset
 ) -> None:
-    stores.outbox.relay(lambda message: None, 1000)
+    stores.outbox.relay(lambda messages: None, 1000)
     raw = RawInput(path="input/1", size_bytes=9, checksum="c", format=next(iter(Format)), gzip=True)
     new = new_job(dataset.id)
     new = msgspec.structs.replace(new, request=msgspec.structs.replace(new.request, raw=raw))
@@ -58,7 +58,8 @@ def test_accepted_job_waits_with_its_instant_and_notifies_a_worker(
     assert instant_state(stores, tenant_id, job) is InstantState.REQUESTED
     sent: list[str] = []
     stores.outbox.relay(
-        lambda message: sent.append(f"{message.topic} {message.tenant_id} {message.dataset_id}"), 10
+        lambda messages: sent.extend(f"{each.topic} {each.tenant_id} {each.dataset_id}" for each in messages),
+        10,
     )
     assert sent == [f"work {tenant_id} {dataset.id}"]
 

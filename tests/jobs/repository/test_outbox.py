@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Barrier, Event
 
 import pytest
@@ -18,7 +18,7 @@ from tests.support.threads import together
 @pytest.fixture(autouse=True)
 def emptied(stores: Stores) -> None:
     """Messages of other tests of the module are gone."""
-    while stores.outbox.relay(lambda message: None, 1000):
+    while stores.outbox.relay(lambda messages: None, 1000):
         pass
 
 
@@ -27,9 +27,9 @@ def test_messages_are_sent_in_order_and_once(
 ) -> None:
     accept(), accept(), accept()
     sent: list[OutboxMessage] = []
-    assert stores.outbox.relay(sent.append, 2) == 2
-    assert stores.outbox.relay(sent.append, 2) == 1
-    assert stores.outbox.relay(sent.append, 2) == 0
+    assert stores.outbox.relay(sent.extend, 2) == 2
+    assert stores.outbox.relay(sent.extend, 2) == 1
+    assert stores.outbox.relay(sent.extend, 2) == 0
     assert [(each.topic, each.tenant_id, each.dataset_id) for each in sent] == [
         ("work", tenant_id, dataset.id)
     ] * 3
@@ -38,14 +38,13 @@ def test_messages_are_sent_in_order_and_once(
 def test_messages_stay_when_sending_fails(stores: Stores, accept: Callable[[], Job]) -> None:
     accept(), accept()
 
-    def break_at_second(message: OutboxMessage, sent: list[OutboxMessage] = []) -> None:  # noqa: B006
-        sent.append(message)
-        if len(sent) == 2:
-            raise ConnectionError("the queue is gone")
+    def fail(messages: Sequence[OutboxMessage]) -> None:
+        assert len(messages) == 2
+        raise ConnectionError("the queue is gone")
 
     with pytest.raises(ConnectionError):
-        stores.outbox.relay(break_at_second, 10)
-    assert stores.outbox.relay(lambda message: None, 10) == 2
+        stores.outbox.relay(fail, 10)
+    assert stores.outbox.relay(lambda messages: None, 10) == 2
 
 
 def test_refused_request_leaves_no_message(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
@@ -53,7 +52,7 @@ def test_refused_request_leaves_no_message(stores: Stores, tenant_id: str, datas
     with pytest.raises(IdempotencyMismatch):
         stores.jobs.accept(tenant_id, new_job(dataset.id, key="k", request_hash="another"))
     stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
-    assert stores.outbox.relay(lambda message: None, 10) == 1
+    assert stores.outbox.relay(lambda messages: None, 10) == 1
 
 
 def test_relays_do_not_wait_for_each_other_nor_send_twice(stores: Stores, accept: Callable[[], Job]) -> None:
@@ -61,7 +60,7 @@ def test_relays_do_not_wait_for_each_other_nor_send_twice(stores: Stores, accept
     first_locked, second_done = Event(), Event()
 
     def slow() -> int:
-        def send(message: OutboxMessage) -> None:
+        def send(messages: Sequence[OutboxMessage]) -> None:
             first_locked.set()
             assert second_done.wait(10)
 
@@ -69,7 +68,7 @@ def test_relays_do_not_wait_for_each_other_nor_send_twice(stores: Stores, accept
 
     def quick() -> int:
         assert first_locked.wait(10)
-        relayed = stores.outbox.relay(lambda message: None, 10)
+        relayed = stores.outbox.relay(lambda messages: None, 10)
         second_done.set()
         return relayed
 
@@ -84,7 +83,7 @@ def test_racing_relays_send_every_message_once(stores: Stores, accept: Callable[
     def relay() -> int:
         barrier.wait()
         total = 0
-        while count := stores.outbox.relay(lambda message: None, 4):
+        while count := stores.outbox.relay(lambda messages: None, 4):
             total += count
         return total
 

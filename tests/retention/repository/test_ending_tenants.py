@@ -72,7 +72,7 @@ def store_file(storage: LocalStorage, tenant_id: str, name: str) -> None:
 
 
 def drain(stores: Stores) -> None:
-    while stores.outbox.relay(lambda message: None, 100):
+    while stores.outbox.relay(lambda messages: None, 100):
         pass
 
 

@@ -354,11 +354,11 @@ def test_published_commit_notifies_followers_and_a_refused_one_does_not(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     job = running()
-    stores.outbox.relay(lambda message: None, 10_000)
+    stores.outbox.relay(lambda messages: None, 10_000)
     sent: list[str] = []
     for _ in range(2):
         stores.timeline.publish_one(tenant_id, commit_of([job], [message()]))
-    stores.outbox.relay(lambda message: sent.append(message.topic), 10)
+    stores.outbox.relay(lambda messages: sent.extend(each.topic for each in messages), 10)
     assert sent == ["changes"]
 
 

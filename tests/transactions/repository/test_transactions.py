@@ -196,7 +196,7 @@ def test_cancelled_job_cancels_its_transaction_and_notifies_its_datasets(
     stores.jobs.cancel(tenant_id, transaction.jobs[2].id)
     assert states(stores, tenant_id, transaction) == [JobState.CANCELLED] * 3
     woken: list[str] = []
-    stores.outbox.relay(lambda sent: woken.append(sent.dataset_id), 100)
+    stores.outbox.relay(lambda sent: woken.extend(each.dataset_id for each in sent), 100)
     assert sorted(woken) == [dataset.id for dataset in datasets]
 
 
