@@ -12,7 +12,7 @@ from app.catalog.values import Dataset
 from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.repository.followers import FollowerStore, add_follower, move_follower, wake_follower
 from app.format.identifiers import new_id
-from app.jobs.values import Job
+from app.jobs.values import Job, OutboxMessage
 from tests.support.lakehouse import commit_of, definition, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together
