@@ -159,7 +159,8 @@ class LakeTable:
             fields.insert(0, OP_FIELD)
         rows = pa.Table.from_pylist(list(write.rows), schema=pa.schema(fields))
         path = f"{self.name}/staged/{self.attempts}-{number}.arrow"
-        staged = StagedFileStore(self.storage).write(self.dataset, write.operation, [rows], path)
+        store = StagedFileStore(self.storage, inline_bytes_max=64 * 1024)
+        staged = store.stage(self.dataset, write.operation, rows, path)
         return [] if staged is None else [staged]
 
     def publish(self, messages: Sequence[CommitMessage]) -> None:

@@ -29,6 +29,7 @@ from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
 from workers.engine.pools import FairPools, Work
+from workers.engine.task_files import with_own_rows
 from workers.engine.task_setup import TaskSetup
 from workers.engine.tasks import Task, TaskResult, pack, run_partition, unpack_result
 
@@ -113,7 +114,7 @@ class SparkEngine:
         size += sum(
             file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values()
         )
-        answers = self._run(tasks, tag, size, work)
+        answers = self._run([with_own_rows(task) for task in tasks], tag, size, work)
         return [answer for answer in answers if isinstance(answer, CommitMessage)]
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from app.commit.write_plan import MergeTask
 from app.files.data_sink import ChangelogSink, DataSink
@@ -20,7 +21,7 @@ from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import Block, SliceReader
 from app.files.slices.incoming import Incoming, InScope, incoming_schema
 from app.files.slices.memory_budget import MemoryBudget
-from app.files.staged_file import StagedFileStore
+from app.files.staged_file import StagedFileStore, only_parts
 from app.files.storage import Storage
 from app.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
 from app.format.errors import FieldError, InvalidRequest
@@ -185,6 +186,21 @@ class TaskFiles:
             file_group=self.task.file_group,
             path_of=lambda: self.path(Folder.CHANGES, self.task.slot),
         )
+
+
+def with_own_rows(task: MergeTask) -> MergeTask:
+    """The task with no other rows of small writes than its own: it is sent by value. Raises CorruptFile."""
+    segments = tuple(
+        replace(
+            segment,
+            file=only_parts(segment.file, segment.batch_indices),
+            batch_indices=tuple(range(len(segment.batch_indices))),
+        )
+        if segment.file.content is not None
+        else segment
+        for segment in task.segments
+    )
+    return replace(task, segments=segments)
 
 
 def _marks(dataset: DatasetDefinition) -> bool:

@@ -28,7 +28,7 @@ from app.db.any_of import any_of
 from app.format.file_group import ChangelogFile, DataFile
 from app.format.instant import WRITE_ACTIONS, InstantEvent, RowCounts, next_state, states_before
 from app.jobs.repository.commit_slots import lock_datasets
-from app.jobs.repository.job_locks import NO_LEASE, held_by, lock_jobs
+from app.jobs.repository.job_locks import ENDED, held_by, lock_jobs
 from app.jobs.repository.metering import meter
 from app.jobs.repository.outbox import post
 from app.jobs.tables import instants, jobs
@@ -317,7 +317,7 @@ def _complete(
             first_offset=bindparam("first"),
             last_offset=bindparam("last"),
             finished_at=func.clock_timestamp(),
-            **NO_LEASE,
+            **ENDED,
         ),
         outcomes,
     )
