@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from app.changelog.verification import FoldTask, FoldVerdict
 from app.commit.commit_message import CommitMessage
 from app.commit.comparison import Compared, CompareTask
+from app.commit.merge_bundle import MergedBundle, bundled
 from app.commit.restore_plan import Restaged, RestageTask
 from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.commit.write_plan import MergeTask
@@ -114,8 +115,11 @@ class SparkEngine:
         size += sum(
             file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values()
         )
-        answers = self._run([with_own_rows(task) for task in tasks], tag, size, work)
-        return [answer for answer in answers if isinstance(answer, CommitMessage)]
+        bundles = bundled(with_own_rows(task) for task in tasks)
+        merged = [
+            answer for answer in self._run(bundles, tag, size, work) if isinstance(answer, MergedBundle)
+        ]
+        return [message for bundle in merged for message in bundle.messages]
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
         """The combined result of the tasks. Raises CorruptFile, StorageFull, EngineStopped."""

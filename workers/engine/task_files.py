@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from app.commit.write_plan import MergeTask
-from app.files.data_sink import ChangelogSink, DataSink
+from app.files.data_sink import ChangelogSink, ChangesSection, DataSink
 from app.files.deletion_vector_file import VectorReader
 from app.files.lookups.file_finder import FileFinder
 from app.files.lookups.hot_folder import HotFolder
@@ -60,10 +60,11 @@ class TaskResources:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskFiles:
-    """The input and the output of one merge task."""
+    """The input and the output of one merge task. `shared`: the section of a shared changelog file for its changes."""
 
     task: MergeTask
     resources: TaskResources
+    shared: ChangesSection | None = None
 
     @property
     def live_rows(self) -> int:
@@ -178,12 +179,16 @@ class TaskFiles:
         curve = curve_through(self.resources.slices.reader, self.task.files, by, schema)
         return OrderedSink(self.data_sink(), by, curve, self.resources.memory)
 
-    def changelog_sink(self) -> ChangelogSink:
+    def changelog_sink(self) -> ChangelogSink | ChangesSection:
         """The sink of changes."""
+        return self.changelog_file(self.task.file_group) if self.shared is None else self.shared
+
+    def changelog_file(self, file_group: str) -> ChangelogSink:
+        """The sink of a new changelog file."""
         return ChangelogSink(
             self.resources.storage,
             self.task.dataset,
-            file_group=self.task.file_group,
+            file_group=file_group,
             path_of=lambda: self.path(Folder.CHANGES, self.task.slot),
         )
 
