@@ -48,16 +48,17 @@ class FileKind(str, Enum):
 
 
 class DeletionVector(msgspec.Struct, frozen=True, kw_only=True):
-    """The deleted rows of a data file, by position: a slice of a file of serialized bitmaps.
+    """The deleted rows of a data file, by position: a serialized bitmap, in `content` or in a slice of a file.
 
-    `cardinality` is the number of positions in it.
+    `cardinality` is the number of positions in it. `path`: None for a bitmap in `content`.
     """
 
-    path: str
-    offset: int
+    path: str | None = None
+    offset: int = 0
     size_bytes: int
     checksum: str
     cardinality: int
+    content: bytes | None = None
 
 
 class IndexKind(str, Enum):
@@ -106,7 +107,7 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
     def paths(self) -> list[str]:
         """The paths of everything on storage that belongs to the file."""
         parts = (self, self.deletion_vector, self.index_file)
-        return [part.path for part in parts if part is not None]
+        return [part.path for part in parts if part is not None and part.path is not None]
 
 
 class ChangelogFile(StoredFile, frozen=True, kw_only=True):
