@@ -322,6 +322,10 @@ class Settings:
         default=8 * MEBIBYTE, metadata=_env("HEADWATER_INLINE_BYTES_MAX", _whole_number(1024))
     )
     """The largest body of rows that the API decodes itself. A larger body is stored unchanged and decoded on Spark."""
+    staged_inline_bytes_max: int = field(
+        default=64 * 1024, metadata=_env("HEADWATER_STAGED_INLINE_BYTES_MAX", _whole_number(0, MEBIBYTE))
+    )
+    """The size of the encoded rows of a write up to which they are kept with their job in Postgres, not in storage."""
     upload_bytes_max: int = field(
         default=5 * GIBIBYTE, metadata=_env("HEADWATER_UPLOAD_BYTES_MAX", _whole_number(1024))
     )

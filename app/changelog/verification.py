@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.errors import NotVerifiable
-from app.format.file_group import ChangelogSegment, DataFile, FileKind, partition_of
+from app.format.file_group import ChangelogSegment, DataFile, FileKind, bucket_slot, is_shared, partition_of
 from app.format.schema.schema import Schema
+
+# Each of these tasks of a partition reads all changelog files that its file groups share.
+_SHARES_MAX: Final = 16
 
 
 class DifferenceKind(str, Enum):
@@ -48,7 +51,9 @@ class FoldTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     keys.
 
     `dataset`: under its schema at the version. `start`, `files`: in the order of their commits, by file group.
-    `segments`: in the order of their offsets. `schemas`: by id, those of the dataset up to that version.
+    `segments`: in the order of their offsets. `schemas`: by id, those of the dataset up to that version. Of a changelog
+    file that several file groups share, the task folds the changes of the buckets with remainder `share` modulo
+    `shares`.
     """
 
     dataset: DatasetDefinition
@@ -56,6 +61,8 @@ class FoldTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     files: tuple[tuple[DataFile, ...], ...]
     segments: tuple[ChangelogSegment, ...]
     schemas: dict[int, Schema]
+    share: int = 0
+    shares: int = 1
 
 
 class FoldVerdict(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -121,11 +128,24 @@ def plan_fold(
     segments: Iterable[ChangelogSegment],
     schemas: dict[int, Schema],
 ) -> list[FoldTask]:
-    """Tasks that never share a key: one per file group; without keys one per partition, since rows move within it."""
-    starts, ends = _by_unit(dataset, start), _by_unit(dataset, files)
-    changes: dict[str, list[ChangelogSegment]] = {}
+    """Tasks that never share a key: one per file group; without keys one per partition, since rows move within it.
+
+    Where file groups share changelog files, each of a few tasks has some of the groups and reads all of these files.
+    """
+    segments = list(segments)
+    units = _Units(
+        dataset=dataset,
+        sharing=frozenset(
+            partition_of(segment.file.file_group)
+            for segment in segments
+            if is_shared(segment.file.file_group)
+        ),
+    )
+    starts, ends = units.split(compared(dataset, start)), units.split(compared(dataset, files))
+    changes: dict[_Unit, list[ChangelogSegment]] = {}
     for segment in sorted(segments, key=lambda segment: segment.first_offset):
-        changes.setdefault(_unit(dataset, segment.file.file_group), []).append(segment)
+        for unit in units.of(segment.file.file_group):
+            changes.setdefault(unit, []).append(segment)
     return [
         FoldTask(
             dataset=dataset,
@@ -133,20 +153,45 @@ def plan_fold(
             files=_groups(ends.get(unit, ())),
             segments=tuple(changes.get(unit, ())),
             schemas=schemas,
+            share=unit[1],
+            shares=units.shares,
         )
         for unit in sorted({*starts, *ends, *changes})
     ]
 
 
-def _unit(dataset: DatasetDefinition, file_group: str) -> str:
-    return file_group if dataset.keyed else partition_of(file_group)
+# A file group, or a partition, and which of its buckets.
+_Unit = tuple[str, int]
 
 
-def _by_unit(dataset: DatasetDefinition, files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
-    found: dict[str, list[DataFile]] = {}
-    for file in compared(dataset, files):
-        found.setdefault(_unit(dataset, file.file_group), []).append(file)
-    return found
+class _Units(msgspec.Struct, frozen=True, kw_only=True):
+    """How a table is divided into tasks. `sharing`: the partitions with changelog files of several file groups."""
+
+    dataset: DatasetDefinition
+    sharing: frozenset[str]
+
+    @property
+    def shares(self) -> int:
+        return min(self.dataset.bucket.count, _SHARES_MAX)
+
+    def of(self, file_group: str) -> list[_Unit]:
+        """The tasks of a file group, or of a changelog file of several."""
+        partition = partition_of(file_group)
+        if not self.dataset.keyed:
+            return [(partition, 0)]
+        if partition not in self.sharing:
+            return [(file_group, 0)]
+        if is_shared(file_group):
+            return [(partition, share) for share in range(self.shares)]
+        return [(partition, bucket_slot(file_group).bucket % self.shares)]
+
+    def split(self, files: Iterable[DataFile]) -> dict[_Unit, list[DataFile]]:
+        """The files by task."""
+        found: dict[_Unit, list[DataFile]] = {}
+        for file in files:
+            [unit] = self.of(file.file_group)
+            found.setdefault(unit, []).append(file)
+        return found
 
 
 def _groups(files: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], ...]:

@@ -3,6 +3,7 @@
     write_options, write_rules          what a write requests, and which options go together
     write_scope                         what a write removes without naming keys
     write_plan                          live files and staged rows to one `MergeTask` per touched file group
+    merge_bundle                        which tasks run together and share a changelog file
     storing                             which of the four ways a task stores its rows
     merge                               rows of a group of writes and live rows to the new rows and the changes
     commit_message                      the result of a task: files written, files replaced, what it has read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -38,16 +39,26 @@ class Reads(str, Enum):
 
 
 class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The result of one file group's task. `counts` and `quarantined` are keyed by the write's number in the group."""
+    """The result of one file group's task. `counts` and `quarantined` are keyed by the write's number in the group.
+
+    `changelog`: other messages of the commit may have the same file. `first_change`: the row in it at which the changes
+    of this file group begin.
+    """
 
     file_group: str
     reads: Reads = Reads.GROUP
     removed: tuple[str, ...] = ()
     added: tuple[DataFile, ...] = ()
     changelog: tuple[ChangelogFile, ...] = ()
+    first_change: int = 0
     counts: dict[int, RowCounts] = {}
     conflicts: tuple[KeyConflict, ...] = ()
     quarantined: dict[int, tuple[QuarantineFile, ...]] = {}
+
+
+def changelog_of(messages: Iterable[CommitMessage]) -> list[ChangelogFile]:
+    """The changelog files of a commit, each once, in the order of the messages."""
+    return list({file.path: file for message in messages for file in message.changelog}.values())
 
 
 def failed_writes(messages: list[CommitMessage]) -> dict[int, list[KeyConflict]]:

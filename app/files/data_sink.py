@@ -34,6 +34,8 @@ from app.format.rows.meta_columns import CORRECTS_COLUMN, OFFSET_COLUMN
 from app.format.rows.record_key import encode_keys
 
 _ROW_GROUP_ROWS_MIN: Final = 256
+# Changes of a file group that are kept in memory until its task has ended.
+_SECTION_BYTES_MAX: Final = 16 * 1024 * 1024
 # A relative offset below this is already relative to the first change of the commit.
 _COUNTED: Final = 2**62
 
@@ -235,6 +237,58 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
                 corrects_max=self._corrected.maximum,
             ),
         )
+
+
+class ChangesSection(AbstractContextManager["ChangesSection"]):
+    """The changes of one file group, to be part of a file that several groups share: a `ChangelogSink` to its task.
+
+    Many changes become a file of their own. `first_change`: the row of the shared file at which the changes begin; None
+    without changes there.
+    """
+
+    def __init__(self, shared: ChangelogSink, own: ChangelogSink) -> None:
+        """`own`: where many changes go."""
+        self._shared = shared
+        self._own = own
+        self._kept: list[pa.Table] = []
+        self._kept_bytes = 0
+        self._rows = 0
+        self.first_change: int | None = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._own.__exit__(kind, error, trace)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows written."""
+        return self._rows
+
+    def write(self, changes: pa.Table) -> None:
+        """Adds changes in feed order. Offsets within them are relative to the first of them."""
+        if changes.num_rows == 0:
+            return
+        self._rows += changes.num_rows
+        self._kept.append(changes)
+        self._kept_bytes += changes.nbytes
+        if self._kept_bytes > _SECTION_BYTES_MAX or self._own.rows:
+            self._flush(self._own)
+
+    def finish(self) -> tuple[ChangelogFile, ...]:
+        """Adds the changes to the shared file. Returns the file of their own, if there is one."""
+        if self._own.rows:
+            return self._own.finish()
+        if self._kept:
+            self.first_change = self._shared.rows
+            self._flush(self._shared)
+        return ()
+
+    def _flush(self, sink: ChangelogSink) -> None:
+        for changes in self._kept:
+            sink.write(changes)
+        self._kept.clear()
+        self._kept_bytes = 0
 
 
 def shifted(rows: pa.Table, column: str, by: int) -> pa.Table:

@@ -1,7 +1,7 @@
-"""Deletion vector files: the concatenated serialized bitmaps of several data files, each with its checksum.
+"""Deletion vectors as they are stored: serialized bitmaps, each with its checksum.
 
-A commit that deletes rows of a file group writes one such file for all data files of the group. A bitmap is read by its
-position in the file, without the others.
+Small ones are part of the data file's entry in the catalogue. The larger ones of a task are concatenated in one file. A
+bitmap is read by its position in the file, without the others.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 import xxhash
+from msgspec.structs import replace
 from pyroaring import FrozenBitMap
 
 from app.files.storage import Storage
@@ -19,31 +20,29 @@ from app.format.file_group import DeletionVector
 from app.format.index.deletion_vector import from_bytes, to_bytes
 
 _VECTORS_CACHED: Final = 256
+# Larger bitmaps are stored in a file.
+_INLINE_BYTES_MAX: Final = 4 * 1024
 
 
 def write_vectors(
     storage: Storage, path: str, deleted: Mapping[str, FrozenBitMap]
 ) -> dict[str, DeletionVector]:
-    """Stores the deleted rows of data files, by the path of each, in a new file. Raises StorageFull.
-
-    `deleted` has at least one file: there are no empty files.
-    """
-    if not deleted:
-        raise ValueError(f"there are no deletion vectors to write to {path}")
+    """The deleted rows of data files, by the path of each. Large bitmaps go to a new file. Raises StorageFull."""
     vectors = {}
+    large: list[bytes] = []
     offset = 0
-    with storage.create(path) as file:
-        for data_path, rows in deleted.items():
-            data = to_bytes(rows)
-            file.write(data)
-            vectors[data_path] = DeletionVector(
-                path=path,
-                offset=offset,
-                size_bytes=len(data),
-                checksum=_checksum(data),
-                cardinality=len(rows),
-            )
-            offset += len(data)
+    for data_path, rows in deleted.items():
+        data = to_bytes(rows)
+        vector = DeletionVector(size_bytes=len(data), checksum=_checksum(data), cardinality=len(rows))
+        if len(data) <= _INLINE_BYTES_MAX:
+            vectors[data_path] = replace(vector, content=data)
+            continue
+        vectors[data_path] = replace(vector, path=path, offset=offset)
+        offset += len(data)
+        large.append(data)
+    if large:
+        with storage.create(path) as file:
+            file.writelines(large)
     return vectors
 
 
@@ -59,20 +58,26 @@ class VectorReader:
         return self._cached(vector)
 
     def _read(self, vector: DeletionVector) -> FrozenBitMap:
-        opened = self._storage.open(vector.path)
-        # A truncated file returns fewer bytes, which have another checksum.
-        opened.seek(min(vector.offset, opened.size()))
-        data = opened.read(vector.size_bytes)
+        data = self._bytes(vector)
         try:
             deleted = from_bytes(data) if _checksum(data) == vector.checksum else None
         except ValueError:
             deleted = None
         if deleted is None or len(deleted) != vector.cardinality:
+            place = "the catalogue" if vector.path is None else vector.path
             raise CorruptFile(
-                f"{vector.path} is damaged: the deletion vector at byte {vector.offset} is not the recorded one",
+                f"{place} is damaged: the deletion vector at byte {vector.offset} is not the recorded one",
                 path=vector.path,
             )
         return deleted
+
+    def _bytes(self, vector: DeletionVector) -> bytes:
+        if vector.path is None:
+            return vector.content or b""
+        opened = self._storage.open(vector.path)
+        # A truncated file returns fewer bytes, which have another checksum.
+        opened.seek(min(vector.offset, opened.size()))
+        return bytes(opened.read(vector.size_bytes))
 
 
 def _checksum(data: bytes) -> str:

@@ -1,33 +1,51 @@
-"""Staged files: Arrow IPC with LZ4; every record batch has one slot."""
+"""Staged files: Arrow IPC with LZ4; every record batch has one slot.
+
+The rows of small writes are no files: they are part of the value, uncompressed, in one record batch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
+import xxhash
+from msgspec.structs import replace
 
 from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
 from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.errors import CorruptFile
 from app.format.file_group import Slot
 from app.format.operation import Operation
 from app.format.partition.codes import partition_codes
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.rows.staged import StagedBatch, StagedFile
-from app.format.rows.staging import ROW_COLUMN, split_by_slot, with_ops
+from app.format.rows.staging import ROW_COLUMN, in_slot_order, split_by_slot, with_ops
 from app.format.schema.schema_projection import project_rows
 
 _OPTIONS = ipc.IpcWriteOptions(compression="lz4")
 
 
 class StagedFileStore:
-    """Writes and reads staged files on a storage."""
+    """Writes and reads staged files on a storage. Rows of up to `inline_bytes_max` bytes are not stored by `stage`."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, *, inline_bytes_max: int = 0) -> None:
         self._storage = storage
+        self._inline_bytes_max = inline_bytes_max
+
+    def stage(
+        self, dataset: DatasetDefinition, operation: Operation, rows: pa.Table, path: str
+    ) -> StagedFile | None:
+        """`write` of all rows of a write, but few rows are part of the value. Raises StorageFull."""
+        # Rows are smaller before they are encoded.
+        if rows.nbytes <= self._inline_bytes_max:
+            inline = _inline(dataset, operation, rows, path)
+            if inline is None or inline.size_bytes <= self._inline_bytes_max:
+                return inline
+        return self.write(dataset, operation, [rows], path)
 
     def write(
         self,
@@ -47,7 +65,7 @@ class StagedFileStore:
             return None
         batches: list[StagedBatch] = []
         partitions: set[str] = set()
-        hidden = operation is Operation.OVERWRITE and dataset.bucket.mode is BucketMode.KEY_DYNAMIC
+        hidden = _hides_partitions(dataset, operation)
         with self._storage.create(path) as file:
             sink = HashingSink(file)
             schema = _staged_schema(dataset)
@@ -78,13 +96,84 @@ class StagedFileStore:
         Rows that were staged under an earlier schema of the dataset are converted to the current one. `operation`, of
         the write, determines the ops of rows that an earlier release staged without ops.
         """
-        opened = self._storage.open(file.path)
-        verify(file, opened)
-        reader = ipc.open_file(opened)
-        rows = pa.Table.from_batches([reader.get_batch(index) for index in indices], schema=reader.schema)
+        rows = self._parts(file, indices)
         if OP_COLUMN not in rows.column_names:
             rows = with_ops(rows, operation, dataset)
         return _placed(project_rows(rows, _staged_schema(dataset)), file.first_row)
+
+    def _parts(self, file: StagedFile, indices: Sequence[int]) -> pa.Table:
+        if file.content is not None:
+            return _inline_parts(file, file.content, indices)
+        opened = self._storage.open(file.path)
+        verify(file, opened)
+        reader = ipc.open_file(opened)
+        return pa.Table.from_batches([reader.get_batch(index) for index in indices], schema=reader.schema)
+
+
+def only_parts(file: StagedFile, indices: Sequence[int]) -> StagedFile:
+    """Rows that are part of the value, with these parts alone, which are numbered from 0. Raises CorruptFile."""
+    if file.content is None or len(indices) == len(file.batches):
+        return file
+    content = _encoded(_inline_parts(file, file.content, indices))
+    parts = [file.batches[index] for index in indices]
+    return replace(
+        file,
+        content=content,
+        size_bytes=len(content),
+        checksum=_checksum(content),
+        rows=sum(part.rows for part in parts),
+        batches=tuple(replace(part, index=number) for number, part in enumerate(parts)),
+    )
+
+
+def _inline(dataset: DatasetDefinition, operation: Operation, rows: pa.Table, path: str) -> StagedFile | None:
+    """The staged rows as a value; None without rows."""
+    if rows.num_rows == 0:
+        return None
+    ordered, slots = in_slot_order(with_ops(rows, operation, dataset), dataset)
+    content = _encoded(ordered.cast(_staged_schema(dataset)))
+    hidden = _hides_partitions(dataset, operation)
+    partitions = partition_codes(ordered, dataset.partition_by)[1] if hidden else ()
+    return StagedFile(
+        path=path,
+        size_bytes=len(content),
+        checksum=_checksum(content),
+        rows=ordered.num_rows,
+        batches=tuple(
+            StagedBatch(slot=slot, index=index, rows=count) for index, (slot, count) in enumerate(slots)
+        ),
+        partitions=tuple(sorted(partitions)),
+        content=content,
+    )
+
+
+def _encoded(rows: pa.Table) -> bytes:
+    """Uncompressed: to compress a few rows takes longer than all else that encodes them."""
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def _inline_parts(file: StagedFile, content: bytes, indices: Sequence[int]) -> pa.Table:
+    if _checksum(content) != file.checksum:
+        raise CorruptFile(
+            f"the rows of {file.path} are damaged: their checksum is not the recorded one", path=file.path
+        )
+    rows = ipc.open_stream(content).read_all()
+    starts = list(accumulate((batch.rows for batch in file.batches), initial=0))
+    if list(indices) == list(range(len(file.batches))):
+        return rows
+    return pa.concat_tables([rows.slice(starts[index], file.batches[index].rows) for index in indices])
+
+
+def _checksum(content: bytes) -> str:
+    return xxhash.xxh3_128_hexdigest(content)
+
+
+def _hides_partitions(dataset: DatasetDefinition, operation: Operation) -> bool:
+    """Whether the slots of an overwrite do not have its partitions."""
+    return operation is Operation.OVERWRITE and dataset.bucket.mode is BucketMode.KEY_DYNAMIC
 
 
 def _placed(rows: pa.Table, first_row: int) -> pa.Table:

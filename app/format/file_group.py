@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+_SHARED: Final = "shared"
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -46,16 +48,17 @@ class FileKind(str, Enum):
 
 
 class DeletionVector(msgspec.Struct, frozen=True, kw_only=True):
-    """The deleted rows of a data file, by position: a slice of a file of serialized bitmaps.
+    """The deleted rows of a data file, by position: a serialized bitmap, in `content` or in a slice of a file.
 
-    `cardinality` is the number of positions in it.
+    `cardinality` is the number of positions in it. `path`: None for a bitmap in `content`.
     """
 
-    path: str
-    offset: int
+    path: str | None = None
+    offset: int = 0
     size_bytes: int
     checksum: str
     cardinality: int
+    content: bytes | None = None
 
 
 class IndexKind(str, Enum):
@@ -104,12 +107,13 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
     def paths(self) -> list[str]:
         """The paths of everything on storage that belongs to the file."""
         parts = (self, self.deletion_vector, self.index_file)
-        return [part.path for part in parts if part is not None]
+        return [part.path for part in parts if part is not None and part.path is not None]
 
 
 class ChangelogFile(StoredFile, frozen=True, kw_only=True):
-    """The changes that one commit made to one file group, in feed order.
+    """The changes that one commit made to a file group, or to several of a partition one after another, in feed order.
 
+    `file_group`: for several groups the name of `shared_changes`.
     `corrects_min`, `corrects_max`: the least and greatest offset of the changes that they retract, None if they retract
     no change; in their stored form (see `CorrectedBounds`) until the commit assigns the file its first offset.
     """
@@ -151,6 +155,16 @@ def bucket_slot(file_group: str) -> Slot:
 def append_file_group(slot: Slot, attempt: str) -> str:
     """The file group of rows without a key: new for every attempt, so that appends never conflict."""
     return f"{slot.partition_path}/append-{attempt}".lstrip("/")
+
+
+def shared_changes(partition_path: str) -> str:
+    """What a changelog file with the changes of several file groups of the partition has as its file group."""
+    return f"{partition_path}/{_SHARED}".lstrip("/")
+
+
+def is_shared(file_group: str) -> bool:
+    """Whether a changelog file with this file group has the changes of several."""
+    return file_group.rpartition("/")[2] == _SHARED
 
 
 def partition_of(file_group: str) -> str:

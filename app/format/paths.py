@@ -3,7 +3,7 @@
     {tenant}/{dataset}/data/{partition}/{bucket}-{attempt}-{random}.parquet       data files
     {tenant}/{dataset}/data/{partition}/_SUCCESS                                  marker of a partition that is done
     {tenant}/{dataset}/changes/{partition}/{bucket}-{attempt}-{random}.parquet    changelog files
-    {tenant}/{dataset}/deletes/{partition}/{bucket}-{attempt}-{random}.roaring    deletion vectors
+    {tenant}/{dataset}/deletes/{partition}/{bucket}-{attempt}-{random}.roaring    large deletion vectors
     {tenant}/{dataset}/index/{partition}/{bucket}-{attempt}-{random}.arrow        key indexes
     {tenant}/{dataset}/staged/{job or body}…                                      input of writes
     {tenant}/{dataset}/quarantine/{job}….parquet                                  bad records, of input

@@ -18,6 +18,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Identity,
     Index,
+    LargeBinary,
     PrimaryKeyConstraint,
     Table,
     Text,
@@ -105,6 +106,8 @@ jobs: Final = Table(
     json_column("result", dict[str, Any], nullable=True),
     # The API key that requested the job; null for the service itself.
     id_column("actor", nullable=True),
+    # The rows of a small write until it ends. Only claims read them.
+    Column("staged_rows", LargeBinary, nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
     CheckConstraint("lane IN ('writes', 'tasks')", name="lane"),

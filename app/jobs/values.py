@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from app.commit.write_options import SaveMode, WriteOptions
 from app.format.errors import (
@@ -137,6 +138,7 @@ class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A write as it is stored with its job: `staged` if the API has decoded the rows, else `raw`.
 
+    The content of staged rows has a column of its own beside the request, which only the claim of the job reads.
     `schema_id`: the schema by which the staged rows were validated. `quarantined`: the bad records that were found
     then. `derived`: a view computes the rows from its inputs when the write runs. `restores`: the rows are those of an
     earlier version.
@@ -150,6 +152,15 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     raw: RawInput | None = None
     derived: bool = False
     restores: RestoreTarget | None = None
+
+    @property
+    def content(self) -> bytes | None:
+        """The content of the staged rows, if it is kept with the job: those that the API stages are one file."""
+        return next((file.content for file in self.staged if file.content is not None), None)
+
+    def with_content(self, content: bytes | None) -> WriteRequest:
+        """The request with this content of its staged rows."""
+        return replace(self, staged=tuple(replace(file, content=content) for file in self.staged))
 
     @property
     def kind(self) -> JobKind:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from app.catalog.values import Dataset
-from app.commit.commit_message import CommitMessage, KeyConflict, failed_writes
+from app.commit.commit_message import CommitMessage, KeyConflict, changelog_of, failed_writes
 from app.commit.conflict import Conflicted
 from app.commit.write_plan import MergeTask, WriteScope
 from app.format.dataset import DatasetDefinition
@@ -213,8 +213,17 @@ class Merged(_Input, frozen=True, kw_only=True):
             decoded=self.decoded,
             version=head_version,
             schema_id=self.plan.dataset.definition.schema.id,
-            messages={group: message for group, message in self.messages.items() if group not in file_groups},
+            messages=self._without(file_groups),
         )
+
+    def _without(self, file_groups: Container[str]) -> dict[str, CommitMessage]:
+        """The messages of the other file groups, except for those that share a changelog file with one of these."""
+        void = changelog_of(message for group, message in self.messages.items() if group in file_groups)
+        return {
+            group: message
+            for group, message in self.messages.items()
+            if group not in file_groups and not any(file in void for file in message.changelog)
+        }
 
     def commit(self) -> NewCommit:
         """The commit to publish. Raises HeadwaterError unless every input row is accounted for."""

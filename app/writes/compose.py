@@ -28,7 +28,7 @@ def accept_write(platform: Platform) -> AcceptWrite:
         group=platform.group,
         quotas=QuotaStore(platform.database),
         storage=platform.storage,
-        staged=StagedFileStore(platform.storage),
+        staged=StagedFileStore(platform.storage, inline_bytes_max=platform.settings.staged_inline_bytes_max),
         quarantine=QuarantineFileStore(platform.storage),
         wake=platform.wake,
         inline_bytes_max=platform.settings.inline_bytes_max,

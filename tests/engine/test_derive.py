@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN
 from app.sql.queries.parse import COMMON_MAX
 from app.views.refresh_plan import changes_sql, rows_sql
-from tests.support.lake_table import LakeTable, Row, Write
+from tests.support.lake_table import LakeTable, Row, Write, merged
 from tests.support.view_runs import (
     all_of,
     by_id,
@@ -42,7 +43,6 @@ from tests.support.view_runs import (
     view_of,
 )
 from tests.support.waiting import until
-from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_files import TaskResources
 
@@ -56,14 +56,12 @@ SHOPS = {"id": "int64", "shop": "string", "n": "int32", "price": "decimal(9, 2)"
 @pytest.fixture(scope="module")
 def new_table(storage: LocalStorage) -> Callable[..., LakeTable]:
     """Registers a table with these columns; its writes run in the process of the tests."""
-    handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
+    resources = TaskResources.on(storage, MemoryBudget(bytes_max=2**26))
 
     def new(fields: Mapping[str, str], **parts: Any) -> LakeTable:
         schema = CreateSchema(fields=[CreateField(name=name, type=type_) for name, type_ in fields.items()])
         dataset = define_dataset(CreateDataset(name="t", schema=schema, **parts))
-        return LakeTable(
-            storage=storage, dataset=dataset, run=lambda tasks: [handle.run(task) for task in tasks]
-        )
+        return LakeTable(storage=storage, dataset=dataset, run=partial(merged, resources))
 
     return new
 
@@ -230,14 +228,14 @@ def test_incremental_view_equals_the_recomputed_view(
     """Whatever part of a feed comes at a time: a correction may bring a row into the view, or take it out."""
     plan = planned("SELECT id, abs(n) AS size FROM t WHERE n >= -5 AND id <> 3", t=shops)
     view = view_of(plan, ["id"])
-    handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
+    resources = TaskResources.on(storage, MemoryBudget(bytes_max=2**26))
     table = LakeTable(storage=storage, dataset=view)
     for since in range(0, shops.next_offset, 9):
         feed = changes_of(shops, since, min(since + 9, shops.next_offset))
         staged = run(engine, changes_sql(plan, {"t": "feed"}), {"feed": feed}, view, Operation.CHANGELOG)
         changes = staged_rows(storage, view, staged)
         if changes:
-            table.run = lambda tasks: [handle.run(task) for task in tasks]
+            table.run = partial(merged, resources)
             assert not table.write(Write(operation=Operation.CHANGELOG, rows=changes)).conflicts
     expected = [
         {"id": row["id"], "size": abs(row["n"])} for row in shops.rows() if row["n"] >= -5 and row["id"] != 3

@@ -14,7 +14,7 @@ import xxhash
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from app.commit.commit_message import CommitMessage, failed_writes
+from app.commit.commit_message import CommitMessage, changelog_of, failed_writes
 from app.commit.merge.merge import merge
 from app.commit.write_plan import WriteIntent, plan_merge
 from app.files.staged_file import StagedFileStore
@@ -148,7 +148,7 @@ def test_spark_merge_equals_the_local_merge(engine: SparkEngine, storage: LocalS
     expected = merge(DATASET, current, incoming, intents)
     table = plain(pa.concat_tables([current.filter(pa.array(expected.kept)), expected.rows]))
     assert as_set(read(storage, [file.path for m in messages for file in m.added])) == as_set(table)
-    changes = read(storage, [file.path for m in messages for file in m.changelog])
+    changes = read(storage, [file.path for file in changelog_of(messages)])
     assert as_set(changes) == as_set(plain(expected.changes))
     assert set(changes.column(OP_COLUMN).to_pylist()) == {0, 1, 2, 3}
     counts = [sum((m.counts.get(number, RowCounts()) for m in messages), RowCounts()) for number in range(3)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from app.changelog.verification import FoldVerdict
@@ -11,9 +13,8 @@ from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.errors import CorruptFile
 from app.format.operation import Operation
-from tests.support.lake_table import LakeTable, Write
+from tests.support.lake_table import LakeTable, Write, merged
 from tests.support.verification import fold_tasks, verified
-from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_files import TaskResources
 
@@ -27,10 +28,8 @@ def test_verification_results_of_tasks_are_combined(engine: SparkEngine, storage
     new = CreateDataset(
         name="t", schema=CreateSchema(fields=fields), record_key=["id"], bucket=CreateBucket(count=3)
     )
-    handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
-    table = LakeTable(
-        storage=storage, dataset=define_dataset(new), run=lambda tasks: [handle.run(task) for task in tasks]
-    )
+    resources = TaskResources.on(storage, MemoryBudget(bytes_max=2**26))
+    table = LakeTable(storage=storage, dataset=define_dataset(new), run=partial(merged, resources))
     table.write(Write(operation=Operation.UPSERT, rows=[{"id": number, "n": 0} for number in range(50)]))
     table.write(Write(operation=Operation.UPSERT, rows=[{"id": number, "n": 1} for number in range(30)]))
     tasks = fold_tasks(table)

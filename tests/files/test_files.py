@@ -17,7 +17,7 @@ import xxhash
 
 from app.files.parquet_file import ParquetReader, create_parquet, unique_columns
 from app.files.row_group_cache import RowGroupCache
-from app.files.staged_file import StagedFileStore
+from app.files.staged_file import StagedFileStore, only_parts
 from app.files.statistics import column_statistics
 from app.files.storage import LocalStorage
 from app.format.definition.dataset_definition import define_dataset
@@ -118,6 +118,47 @@ def test_staged_rows_are_read_by_slot_in_order(tmp_path: Path) -> None:
     assert [row.pop(ROW_COLUMN) for row in seen] == list(range(1_000, 1_100))
     assert {row.pop(OP_COLUMN) for row in seen} == {Op.APPEND}
     assert seen == table.to_pylist()
+
+
+@pytest.mark.parametrize("operation", [Operation.UPSERT, Operation.DELETE])
+def test_rows_that_are_part_of_the_value_equal_those_of_a_file(tmp_path: Path, operation: Operation) -> None:
+    store = StagedFileStore(LocalStorage(tmp_path), inline_bytes_max=100_000)
+    table = rows(100)
+    stored = store.write(DATASET, operation, [table], "s/a.arrow")
+    inline = store.stage(DATASET, operation, table, "s/b.arrow")
+    assert stored is not None
+    assert inline is not None
+    assert not (tmp_path / "s/b.arrow").exists()
+    assert inline.batches == stored.batches
+    for file in (inline, msgspec.structs.replace(inline, first_row=7)):
+        expected = msgspec.structs.replace(stored, first_row=file.first_row)
+        for indices in ([0], [3, 1], list(range(len(file.batches)))):
+            one = only_parts(file, indices)
+            assert len(one.content or b"") == one.size_bytes <= file.size_bytes
+            assert one.rows == sum(file.batches[index].rows for index in indices)
+            wanted = store.read(expected, indices, DATASET)
+            assert store.read(file, indices, DATASET).equals(wanted)
+            assert store.read(one, range(len(indices)), DATASET).equals(wanted)
+
+
+@pytest.mark.parametrize(("bytes_max", "inline"), [(0, False), (2_000, False), (100_000, True)])
+def test_only_small_rows_are_part_of_the_value(tmp_path: Path, bytes_max: int, inline: bool) -> None:
+    store = StagedFileStore(LocalStorage(tmp_path), inline_bytes_max=bytes_max)
+    file = store.stage(DATASET, Operation.UPSERT, rows(50), "s/a.arrow")
+    assert file is not None
+    assert (file.content is not None, (tmp_path / "s/a.arrow").exists()) == (inline, not inline)
+    assert store.stage(DATASET, Operation.UPSERT, rows(0), "s/b.arrow") is None
+
+
+def test_damaged_rows_in_a_value_are_refused_and_named(tmp_path: Path) -> None:
+    store = StagedFileStore(LocalStorage(tmp_path), inline_bytes_max=100_000)
+    file = store.stage(DATASET, Operation.UPSERT, rows(50), "f")
+    assert file is not None
+    assert file.content is not None
+    damaged = msgspec.structs.replace(file, content=file.content[:-9] + b"x" + file.content[-8:])
+    with pytest.raises(CorruptFile) as caught:
+        store.read(damaged, [0], DATASET)
+    assert caught.value.facts["path"] == "f"
 
 
 def test_empty_write_stages_no_file(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,8 @@ from app.format.errors import CorruptFile, NotVerifiable
 from app.format.file_group import StoredFile
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN, Op
-from tests.support.lake_table import LakeTable, Row, Write
+from tests.support.lake_table import LakeTable, Row, Write, merged
 from tests.support.verification import verified
-from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
 Edit = Callable[[pa.Table], pa.Table]
@@ -93,8 +93,8 @@ def written(
 def on(root: Path, table: LakeTable) -> LakeTable:
     """The table on a storage of its own."""
     storage = LocalStorage(root)
-    handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
-    return replace(table.fork(), storage=storage, run=lambda tasks: [handle.run(task) for task in tasks])
+    resources = TaskResources.on(storage, MemoryBudget(bytes_max=2**26))
+    return replace(table.fork(), storage=storage, run=partial(merged, resources))
 
 
 @pytest.fixture

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow.fs as pafs
 import pytest
 
+from app.files import deletion_vector_file
 from app.files.deletion_vector_file import VectorReader, write_vectors
 from app.files.lookups.key_index_file import read_index, write_index
 from app.files.storage import ArrowStorage, LocalStorage, Storage
@@ -27,6 +29,13 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return ArrowStorage(pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem()), "")
 
 
+@pytest.fixture
+def no_inline_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All vectors are stored in files."""
+    monkeypatch.setattr(deletion_vector_file, "_INLINE_BYTES_MAX", 0)
+
+
+@pytest.mark.usefixtures("no_inline_vectors")
 def test_vectors_of_one_file_are_read_separately(storage: Storage) -> None:
     deleted = {
         "d/a": positions_set(np.array([3, 70_000])),
@@ -42,12 +51,33 @@ def test_vectors_of_one_file_are_read_separately(storage: Storage) -> None:
     assert reader.read(vectors["d/b"]) is reader.read(vectors["d/b"])
 
 
-def test_empty_list_of_vectors_has_no_file(storage: Storage) -> None:
-    with pytest.raises(ValueError, match="no deletion vectors"):
-        write_vectors(storage, "v", {})
-    assert list(storage.list("")) == []
+def test_small_vectors_are_in_no_file(storage: Storage, tmp_path: Path) -> None:
+    scattered = np.arange(0, 2**20, 97)
+    deleted = {
+        "d/a": positions_set(np.array([3, 70_000])),
+        "d/b": positions_set(scattered),
+        "d/c": positions_set(scattered[1:]),
+        "d/d": positions_set(np.arange(2**20)),
+    }
+    vectors = write_vectors(storage, "v", deleted)
+    assert [vector.path for vector in vectors.values()] == [None, "v", "v", None]
+    assert [vector.content is None for vector in vectors.values()] == [False, True, True, False]
+    assert storage.size("v") == vectors["d/b"].size_bytes + vectors["d/c"].size_bytes
+    reader = VectorReader(storage)
+    # As the catalogue returns them.
+    stored = {name: msgspec.json.encode(vector) for name, vector in vectors.items()}
+    for name, rows in deleted.items():
+        assert reader.read(msgspec.json.decode(stored[name], type=DeletionVector)) == rows
+    small = write_vectors(storage, "w", {"d/a": deleted["d/a"]})["d/a"]
+    assert small == vectors["d/a"]
+    assert write_vectors(storage, "w", {}) == {}
+    assert [path.name for path in tmp_path.iterdir()] == ["v"]
+    for wrong in (b"", (small.content or b"")[:-1] + b"x"):
+        with pytest.raises(CorruptFile, match="the catalogue"):
+            reader.read(msgspec.structs.replace(small, content=wrong))
 
 
+@pytest.mark.usefixtures("no_inline_vectors")
 @pytest.mark.parametrize("damage", ["flipped", "shorter", "gone"])
 def test_damaged_vector_is_refused_and_named(storage: Storage, tmp_path: Path, damage: str) -> None:
     """And only the one that is damaged."""
@@ -61,6 +91,7 @@ def test_damaged_vector_is_refused_and_named(storage: Storage, tmp_path: Path, d
         assert VectorReader(storage).read(vectors["d/a"]) == deleted["d/a"]
 
 
+@pytest.mark.usefixtures("no_inline_vectors")
 def test_vector_that_starts_after_the_end_is_refused(storage: Storage) -> None:
     vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
     beyond = DeletionVector(
@@ -70,6 +101,7 @@ def test_vector_that_starts_after_the_end_is_refused(storage: Storage) -> None:
         VectorReader(storage).read(beyond)
 
 
+@pytest.mark.usefixtures("no_inline_vectors")
 def test_vector_with_another_cardinality_is_refused(storage: Storage) -> None:
     vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
     wrong = DeletionVector(
@@ -111,6 +143,7 @@ def test_damaged_index_is_refused_and_named(storage: Storage, tmp_path: Path, da
     assert caught.value.facts == {"path": file.path}
 
 
+@pytest.mark.usefixtures("no_inline_vectors")
 def test_file_without_an_index_is_refused(storage: Storage) -> None:
     vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
     wrong = IndexFile(path="v", size_bytes=vector.size_bytes, checksum=vector.checksum, kind=IndexKind.RECORD)

@@ -65,7 +65,8 @@ def test_damaged_file_fails_the_write_and_is_named(deployment: Deployment, one_b
 def test_damaged_input_fails_only_its_own_write(deployment: Deployment, table: Table) -> None:
     with deployment.gates.before_claim(table.id):
         one = table.submit("insert", [{"id": 1, "note": "one"}])
-        bad = table.submit("insert", [{"id": 2, "note": "bad"}])
+        # Rows that are larger than those that are kept in Postgres.
+        bad = table.submit("insert", [{"id": 2, "note": "bad" * 50_000}])
         two = table.submit("insert", [{"id": 3, "note": "two"}])
         [staged] = deployment.storage.glob(f"*/{table.id}/staged/{bad}*")
         flip_a_bit(staged)

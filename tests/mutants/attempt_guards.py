@@ -135,11 +135,20 @@ ATTEMPT_GUARDS: Final = (
     Guard(
         name="a conflict drops the messages of file groups that changed",
         module="app.writes.attempt",
-        text=" for group, message in self.messages.items() if group not in file_groups}",
-        without=" for group, message in self.messages.items()}",
+        text="if group not in file_groups and not any(",
+        without="if not any(",
         tests=(
             "tests.writes.test_attempt::test_conflict_sends_a_part_back_as_far_as_it_must_go",
             "tests.writes.service.test_run_writes::test_after_a_conflict_only_the_file_groups_that_changed_are_merged_again",
+        ),
+    ),
+    Guard(
+        name="a conflict drops the messages that share a changelog file with those of file groups that changed",
+        module="app.writes.attempt",
+        text=" and not any(file in void for file in message.changelog)",
+        without="",
+        tests=(
+            "tests.writes.service.test_small_commits::test_after_a_conflict_the_groups_that_share_a_changelog_file_are_merged_again",
         ),
     ),
     Guard(

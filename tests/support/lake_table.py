@@ -13,6 +13,7 @@ import pyarrow as pa
 from app.commit.commit_message import CommitMessage, KeyConflict, failed_writes
 from app.commit.compaction_plan import plan_compaction
 from app.commit.conflict import CommittedChange
+from app.commit.merge_bundle import bundled
 from app.commit.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
 from app.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.commit.write_scope import scope_of
@@ -31,6 +32,8 @@ from app.format.quarantine import QuarantineFile
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, resolved_offsets
 from app.format.rows.staged import StagedFile
+from workers.engine.merge.merge_handle import MergeHandle
+from workers.engine.task_files import TaskResources, with_own_rows
 
 Row = dict[str, Any]
 Run = Callable[[Sequence[MergeTask]], Sequence[CommitMessage]]
@@ -159,7 +162,8 @@ class LakeTable:
             fields.insert(0, OP_FIELD)
         rows = pa.Table.from_pylist(list(write.rows), schema=pa.schema(fields))
         path = f"{self.name}/staged/{self.attempts}-{number}.arrow"
-        staged = StagedFileStore(self.storage).write(self.dataset, write.operation, [rows], path)
+        store = StagedFileStore(self.storage, inline_bytes_max=64 * 1024)
+        staged = store.stage(self.dataset, write.operation, rows, path)
         return [] if staged is None else [staged]
 
     def publish(self, messages: Sequence[CommitMessage]) -> None:
@@ -167,11 +171,15 @@ class LakeTable:
         if not any(message.added or message.removed or message.changelog for message in messages):
             return
         self.version += 1
+        starts: dict[str, int] = {}
         for message in sorted(messages, key=lambda message: message.file_group):
-            first_offset = self.next_offset if message.changelog else None
+            first_offset = None
             for changes in message.changelog:
-                self.feed.append((self.version, self.next_offset, changes))
-                self.next_offset += changes.row_count
+                if changes.path not in starts:
+                    starts[changes.path] = self.next_offset
+                    self.feed.append((self.version, self.next_offset, changes))
+                    self.next_offset += changes.row_count
+                first_offset = starts[changes.path] + message.first_change
             for path in message.removed:
                 self._note(self.files.pop(path), removed=True)
             for file in message.added:
@@ -243,6 +251,13 @@ def advance(run: Run, steps: Mapping[str, tuple[LakeTable, Sequence[Write]]]) ->
         name: table.commit(writes, [next(messages) for _ in planned[name]])
         for name, (table, writes) in steps.items()
     }
+
+
+def merged(resources: TaskResources, tasks: Sequence[MergeTask]) -> list[CommitMessage]:
+    """What Spark makes of the tasks, made in this process."""
+    handle = MergeHandle(resources)
+    bundles = bundled(with_own_rows(task) for task in tasks)
+    return [message for bundle in bundles for message in handle.run_all(bundle).messages]
 
 
 def _total(parts: Any) -> RowCounts:

@@ -50,9 +50,9 @@ from app.views.derivation import DeriveRequest
 from app.writes.engine import DecodedInput
 from app.writes.service.run import RunWrites
 from tests.support.administration import Administration
+from tests.support.lake_table import merged
 from tests.support.view_computation import DerivationInProcess
 from workers.engine.decode.decode_input import Tasks, decode_input
-from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 from workers.engine.tasks import TaskResult, run_task
 from workers.wiring import WorkerContext, follower_handlers, run_tasks, run_writes
@@ -98,7 +98,7 @@ class TasksInProcess:
         )
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        return [MergeHandle(self._place).run(task) for task in tasks]
+        return merged(self._place, tasks)
 
     def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         return self.merge(tasks, tag)

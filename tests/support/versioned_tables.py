@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from app.catalog.values import Dataset
@@ -32,8 +33,7 @@ from app.format.definition.new_dataset import (
 from app.format.file_group import DataFile
 from app.format.operation import Operation
 from app.format.schema.schema import Schema
-from tests.support.lake_table import COMPACT, LakeTable, Write
-from workers.engine.merge.merge_handle import MergeHandle
+from tests.support.lake_table import COMPACT, LakeTable, Write, merged
 from workers.engine.task_files import TaskResources
 
 Row = dict[str, Any]
@@ -153,9 +153,9 @@ class VersionedTable:
 
 def new_versioned_table(storage: LocalStorage, definition: DatasetDefinition) -> VersionedTable:
     """An empty table whose tasks run in this process."""
-    handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
+    resources = TaskResources.on(storage, MemoryBudget(bytes_max=2**26))
     return VersionedTable(
-        table=LakeTable(storage=storage, dataset=definition, run=lambda tasks: list(map(handle.run, tasks)))
+        table=LakeTable(storage=storage, dataset=definition, run=partial(merged, resources))
     )
 
 

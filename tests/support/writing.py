@@ -159,7 +159,8 @@ class Writing:
         fields = [entry.with_nullable(True) for entry in definition.schema.to_arrow()]
         path = staged_path(dataset_prefix(self.tenant_id, self.dataset.id), new_id())
         table = pa.Table.from_pylist(list(rows), schema=pa.schema(fields))
-        staged = StagedFileStore(self.storage).write(definition, operation, [table], path)
+        store = StagedFileStore(self.storage, inline_bytes_max=64 * 1024)
+        staged = store.stage(definition, operation, table, path)
         return () if staged is None else (staged,)
 
     def send_raw(self, body: bytes, **options: Any) -> str:

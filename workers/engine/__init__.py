@@ -14,5 +14,5 @@
 Spark distributes task values (`parallelize(tasks).mapPartitions(…)`) and collects result values. Rows pass neither the
 driver nor the JVM, except those of views. A test runs a task in its own process, without Spark:
 
-    result = run_task(resources, task)    # a CommitMessage for a MergeTask
+    result = run_task(resources, task)    # a MergedBundle for a MergeBundle
 """

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from app.changelog.verification import FoldTask, FoldVerdict
 from app.commit.commit_message import CommitMessage
 from app.commit.comparison import Compared, CompareTask
+from app.commit.merge_bundle import MergedBundle, bundled
 from app.commit.restore_plan import Restaged, RestageTask
 from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.commit.write_plan import MergeTask
@@ -30,6 +31,7 @@ from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
 from workers.engine.pools import FairPools, Work
 from workers.engine.rounds import Rounds
+from workers.engine.task_files import with_own_rows
 from workers.engine.task_setup import TaskSetup
 from workers.engine.tasks import Task, TaskResult, pack, run_partition, unpack_result
 
@@ -123,8 +125,10 @@ class SparkEngine:
         )
         rows = sum(segment.rows for task in tasks for segment in task.segments)
         small = work is Work.WRITES and size <= _SMALL_BYTES_MAX and rows <= _SMALL_ROWS_MAX
-        answers = self._run(tasks, tag, size, work, small=small)
-        return [answer for answer in answers if isinstance(answer, CommitMessage)]
+        bundles = bundled(with_own_rows(task) for task in tasks)
+        answers = self._run(bundles, tag, size, work, small=small)
+        merged = [answer for answer in answers if isinstance(answer, MergedBundle)]
+        return [message for bundle in merged for message in bundle.messages]
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
         """The combined result of the tasks. Raises CorruptFile, StorageFull, EngineStopped."""

@@ -8,9 +8,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from app.commit.write_plan import MergeTask
-from app.files.data_sink import ChangelogSink, DataSink
+from app.files.data_sink import ChangelogSink, ChangesSection, DataSink
 from app.files.deletion_vector_file import VectorReader
 from app.files.lookups.file_finder import FileFinder
 from app.files.lookups.hot_folder import HotFolder
@@ -20,7 +21,7 @@ from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import Block, SliceReader
 from app.files.slices.incoming import Incoming, InScope, incoming_schema
 from app.files.slices.memory_budget import MemoryBudget
-from app.files.staged_file import StagedFileStore
+from app.files.staged_file import StagedFileStore, only_parts
 from app.files.storage import Storage
 from app.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
 from app.format.errors import FieldError, InvalidRequest
@@ -59,10 +60,11 @@ class TaskResources:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskFiles:
-    """The input and the output of one merge task."""
+    """The input and the output of one merge task. `shared`: the section of a shared changelog file for its changes."""
 
     task: MergeTask
     resources: TaskResources
+    shared: ChangesSection | None = None
 
     @property
     def live_rows(self) -> int:
@@ -177,14 +179,33 @@ class TaskFiles:
         curve = curve_through(self.resources.slices.reader, self.task.files, by, schema)
         return OrderedSink(self.data_sink(), by, curve, self.resources.memory)
 
-    def changelog_sink(self) -> ChangelogSink:
+    def changelog_sink(self) -> ChangelogSink | ChangesSection:
         """The sink of changes."""
+        return self.changelog_file(self.task.file_group) if self.shared is None else self.shared
+
+    def changelog_file(self, file_group: str) -> ChangelogSink:
+        """The sink of a new changelog file."""
         return ChangelogSink(
             self.resources.storage,
             self.task.dataset,
-            file_group=self.task.file_group,
+            file_group=file_group,
             path_of=lambda: self.path(Folder.CHANGES, self.task.slot),
         )
+
+
+def with_own_rows(task: MergeTask) -> MergeTask:
+    """The task with no other rows of small writes than its own: it is sent by value. Raises CorruptFile."""
+    segments = tuple(
+        replace(
+            segment,
+            file=only_parts(segment.file, segment.batch_indices),
+            batch_indices=tuple(range(len(segment.batch_indices))),
+        )
+        if segment.file.content is not None
+        else segment
+        for segment in task.segments
+    )
+    return replace(task, segments=segments)
 
 
 def _marks(dataset: DatasetDefinition) -> bool:

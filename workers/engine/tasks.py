@@ -12,10 +12,9 @@ import pyarrow as pa
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.changelog.verification import FoldTask, FoldVerdict
-from app.commit.commit_message import CommitMessage
 from app.commit.comparison import Compared, CompareTask
+from app.commit.merge_bundle import MergeBundle, MergedBundle
 from app.commit.restore_plan import Restaged, RestageTask
-from app.commit.write_plan import MergeTask
 from app.exports.tasks import ExportedPart, ExportPart
 from app.files.slices.feed_verification import check_files
 from app.files.slices.restore_staging import restage
@@ -43,7 +42,7 @@ Task = (
     PrepareTask
     | InferTask
     | DecodeTask
-    | MergeTask
+    | MergeBundle
     | FoldTask
     | ExportPart
     | ReadPart
@@ -54,7 +53,7 @@ TaskResult = (
     Prepared
     | Inferred
     | DecodedRows
-    | CommitMessage
+    | MergedBundle
     | FoldVerdict
     | ExportedPart
     | ReadPartResult
@@ -103,8 +102,8 @@ def _run(resources: TaskResources, task: Task) -> TaskResult | Refusal:
 def run_task(resources: TaskResources, task: Task) -> TaskResult:
     """Runs a task and returns its result. Raises its error."""
     match task:
-        case MergeTask():
-            return MergeHandle(resources).run(task)
+        case MergeBundle():
+            return MergeHandle(resources).run_all(task)
         case InferTask():
             return infer(task, resources.storage)
         case DecodeTask():

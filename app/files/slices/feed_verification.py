@@ -17,9 +17,10 @@ from app.files.slices.slice_merge import row_hashes
 from app.files.slices.spill import SpillBuffer
 from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile
-from app.format.file_group import ChangelogSegment, DataFile, FileKind, StoredFile
+from app.format.file_group import ChangelogSegment, DataFile, FileKind, StoredFile, is_shared
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import META_FIELDS
+from app.format.rows.record_key import bucket_numbers
 from app.format.schema.schema import Schema
 from app.format.schema.schema_projection import field_id
 
@@ -44,7 +45,7 @@ def check_files(slices: SliceReader, task: FoldTask, memory: MemoryBudget) -> Fo
         for rows in _rows(slices, task, task.start, memory):
             rows_by_key.add_incoming(_as_changes(rows, dataset))
         for segment in task.segments:
-            for changes in _changes(slices, segment, dataset):
+            for changes in _changes(slices, segment, task):
                 rows_by_key.add_incoming(changes)
         for rows in _rows(slices, task, task.files, memory):
             rows_by_key.add_live(rows)
@@ -79,10 +80,8 @@ def _rows(
                     yield block.rows.select(names).cast(_row_schema(task.dataset))
 
 
-def _changes(
-    slices: SliceReader, segment: ChangelogSegment, dataset: DatasetDefinition
-) -> Iterator[pa.Table]:
-    schema = pa.schema([OP_FIELD, *_row_schema(dataset)])
+def _changes(slices: SliceReader, segment: ChangelogSegment, task: FoldTask) -> Iterator[pa.Table]:
+    schema = pa.schema([OP_FIELD, *_row_schema(task.dataset)])
     first = segment.first_offset
     with _readable(segment.file):
         for group in range(slices.reader.open(segment.file).metadata.num_row_groups):
@@ -94,7 +93,15 @@ def _changes(
                 )
             offsets = np.arange(first, first + rows.num_rows)
             first += rows.num_rows
-            yield rows.add_column(1, _OFFSET_FIELD, pa.array(offsets, pa.int64()))
+            rows = rows.add_column(1, _OFFSET_FIELD, pa.array(offsets, pa.int64()))
+            yield _own_changes(rows, task) if is_shared(segment.file.file_group) else rows
+
+
+def _own_changes(rows: pa.Table, task: FoldTask) -> pa.Table:
+    """The changes of the task's own buckets."""
+    key, bucket = task.dataset.bucket_key, task.dataset.bucket
+    buckets = bucket_numbers(rows, key, bucket.count, bucket.function)
+    return rows.filter(pa.array(buckets % task.shares == task.share))
 
 
 def _as_changes(rows: pa.Table, dataset: DatasetDefinition) -> pa.Table:

@@ -38,7 +38,7 @@ class RebaseFiles:
         """The result of the task, as if the rows that the `live` files by path have lost had been deleted before it
         started.
 
-        `live`: the current entries of the files that the task rewrote. New vectors go to a file of the `attempt`. The
+        `live`: the current entries of the files that the task rewrote. Large vectors go to a file of the `attempt`. The
         task keeps all rows. None if it has changed their order and they have no known offsets, which would identify
         them. Raises CorruptFile, StorageFull.
         """
@@ -60,7 +60,7 @@ class RebaseFiles:
         emptied = {path for path, positions in deleted.items() if len(positions) == rows[path]}
         kept = {path: positions for path, positions in deleted.items() if path not in emptied}
         name = written_path(task.data_prefix, Folder.DELETES, task.slot, attempt)
-        vectors = write_vectors(self.storage, name, kept) if kept else {}
+        vectors = write_vectors(self.storage, name, kept)
         added = [
             msgspec.structs.replace(file, deletion_vector=vectors.get(file.path))
             for file in message.added

@@ -9,7 +9,7 @@ from app.format.rows.formats import Format
 
 
 class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Record batch number `index` of a staged file: `rows` rows of one slot."""
+    """Part number `index` of a staged file: `rows` rows of one slot, a record batch of a file that is stored."""
 
     slot: Slot
     index: int
@@ -17,8 +17,10 @@ class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """An immutable Arrow IPC file of validated rows.
+    """Immutable validated rows: an Arrow IPC file at `path`, or, of a small write, `content`.
 
+    `content`: an Arrow IPC stream of one record batch with the parts one after another. Such rows are kept with their
+    job and go to tasks by value; their `path` is only a name.
     `first_row`: the number of the write's rows in files before it; positions in the file are relative to it.
     `partitions`: those of the rows of an overwrite, where the slots do not have them.
     """
@@ -30,6 +32,7 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
     batches: tuple[StagedBatch, ...]
     first_row: int = 0
     partitions: tuple[str, ...] = ()
+    content: bytes | None = None
 
 
 class RawInput(msgspec.Struct, frozen=True, kw_only=True):

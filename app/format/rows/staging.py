@@ -1,8 +1,8 @@
-"""Staged input: validated rows on storage, split by slot.
+"""Staged input: validated rows, split by slot.
 
 A slot is one bucket of one partition. Each record batch of a staged file belongs to one slot, so that the task that
 merges a bucket opens only its own batches. The API stages small writes, Spark tasks stage large ones; the files are the
-same.
+same. The rows of the smallest writes are one batch in the order of their slots.
 """
 
 from __future__ import annotations
@@ -50,8 +50,30 @@ def split_by_slot(
     """
     if rows.num_rows == 0:
         return
+    rows = _with_positions(rows, first_row)
+    combined = rows.combine_chunks()
+    for slot, indices in _rows_by_slot(rows, dataset):
+        whole = len(indices) == rows.num_rows
+        part = combined if whole else combined.take(pa.array(indices))
+        yield slot, _one_batch(part)
+
+
+def in_slot_order(rows: pa.Table, dataset: DatasetDefinition) -> tuple[pa.Table, list[tuple[Slot, int]]]:
+    """What `split_by_slot` returns of a write's only rows, in one table; and the slots with their numbers of rows."""
+    rows = _with_positions(rows, 0)
+    slots = list(_rows_by_slot(rows, dataset)) if rows.num_rows else []
+    if len(slots) > 1:
+        rows = rows.take(pa.array(np.concatenate([indices for _, indices in slots])))
+    return rows, [(slot, len(indices)) for slot, indices in slots]
+
+
+def _with_positions(rows: pa.Table, first_row: int) -> pa.Table:
     positions = pa.array(np.arange(first_row, first_row + rows.num_rows, dtype=np.int64))
-    rows = rows.append_column(pa.field(ROW_COLUMN, pa.int64(), nullable=False), positions)
+    return rows.append_column(pa.field(ROW_COLUMN, pa.int64(), nullable=False), positions)
+
+
+def _rows_by_slot(rows: pa.Table, dataset: DatasetDefinition) -> Iterator[tuple[Slot, np.ndarray]]:
+    """The numbers of the rows of each slot, ascending. There is one row at least."""
     # Where keys are unique across partitions, a key is searched in all partitions.
     by = () if dataset.bucket.mode is BucketMode.KEY_DYNAMIC else dataset.partition_by
     partitions, paths = partition_codes(rows, by)
@@ -59,13 +81,10 @@ def split_by_slot(
     codes = partitions.astype(np.int64) * dataset.bucket.count + buckets
     order = np.argsort(codes, kind="stable")
     ends = np.flatnonzero(np.diff(codes[order])) + 1
-    combined = rows.combine_chunks()
     for indices in np.split(order, ends):
         code = int(codes[indices[0]])
-        slot = Slot(partition_path=paths[code // dataset.bucket.count], bucket=code % dataset.bucket.count)
-        whole = len(indices) == rows.num_rows
-        part = combined if whole else combined.take(pa.array(indices))
-        yield slot, _one_batch(part)
+        path = paths[code // dataset.bucket.count]
+        yield Slot(partition_path=path, bucket=code % dataset.bucket.count), indices
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

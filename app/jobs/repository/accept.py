@@ -157,16 +157,17 @@ def _is_write(new: NewJob) -> bool:
 
 def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
     request = new.request
-    writes = isinstance(request, WriteRequest)
+    write = request if isinstance(request, WriteRequest) else None
     return {
         "id": new.id,
         "dataset_id": new.dataset_id,
         "instant_id": new.instant_id,
         "kind": kind_of(request).value,
-        "lane": (JobQueue.WRITES if writes else JobQueue.TASKS).value,
+        "lane": (JobQueue.TASKS if write is None else JobQueue.WRITES).value,
         "state": JobState.QUEUED.value,
-        "request": request if writes else None,
-        "task": None if writes else request,
+        "request": None if write is None else write.with_content(None),
+        "staged_rows": None if write is None else write.content,
+        "task": request if write is None else None,
         "progress": Progress(stage=JobState.QUEUED.value),
         "rows": RowCounts(),
         "alone": is_exclusive(request) or transaction_id is not None,

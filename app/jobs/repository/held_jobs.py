@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, func, select, update
 from app.db.times import lease_end
 from app.format.errors import AttemptsExhausted, Fault
 from app.jobs.repository.job_locks import NO_LEASE
-from app.jobs.repository.job_row import JOB_COLUMNS, job_of
+from app.jobs.repository.job_row import CLAIM_COLUMNS, claimed_job
 from app.jobs.tables import jobs
 from app.jobs.values import Job, JobState, Progress
 
@@ -41,9 +41,9 @@ def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: 
             started_at=func.coalesce(jobs.c.started_at, func.clock_timestamp()),
             claimed_at=func.clock_timestamp(),
         )
-        .returning(*JOB_COLUMNS)
+        .returning(*CLAIM_COLUMNS)
     )
-    found = {row.id: job_of(row) for row in taken}
+    found = {row.id: claimed_job(row) for row in taken}
     return [found[job_id] for job_id in ids]
 
 

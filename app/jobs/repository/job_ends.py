@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from app.format.errors import Fault, TransactionFailed
 from app.format.instant import InstantEvent, InstantState, next_state, states_before
-from app.jobs.repository.job_locks import NO_LEASE, UNFINISHED, lock_with_transactions
+from app.jobs.repository.job_locks import ENDED, UNFINISHED, lock_with_transactions
 from app.jobs.repository.metering import meter
 from app.jobs.repository.outbox import post
 from app.jobs.repository.participants import FailureParticipant
@@ -50,7 +50,7 @@ def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fau
             progress=Progress(stage=state.value),
             error=fault,
             finished_at=func.clock_timestamp(),
-            **NO_LEASE,
+            **ENDED,
         )
         .returning(jobs.c.id, jobs.c.dataset_id, jobs.c.kind)
     ).all()
@@ -98,7 +98,7 @@ def succeed_task(connection: Connection, condition: ColumnElement[bool], result:
             progress=Progress(stage=JobState.SUCCEEDED.value),
             result=result,
             finished_at=func.clock_timestamp(),
-            **NO_LEASE,
+            **ENDED,
         )
         .returning(jobs.c.id, jobs.c.dataset_id, jobs.c.alone)
     ).one_or_none()

@@ -21,6 +21,8 @@ POSTPONED: Final = and_(
     func.coalesce(jobs.c.not_before > func.statement_timestamp(), False),
 )
 NO_LEASE: dict[str, Any] = {"owner": None, "group_id": None, "lease_until": None}
+# An ended job is never read again by a worker.
+ENDED: dict[str, Any] = {**NO_LEASE, "staged_rows": None}
 
 
 def held_by(claims: Sequence[Claim]) -> ColumnElement[bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
 from app.format.errors import NotFound
@@ -13,6 +14,7 @@ from app.jobs.tables import jobs
 from app.jobs.values import Job, JobKind, JobState
 
 JOB_COLUMNS: Final = (*(jobs.c[name] for name in Job.__struct_fields__), jobs.c.task)
+CLAIM_COLUMNS: Final = (*JOB_COLUMNS, jobs.c.staged_rows)
 
 
 def job_of(row: Any) -> Job:
@@ -26,6 +28,14 @@ def job_from(columns: Mapping[str, Any]) -> Job:
     task = values.pop("task")
     values["request"] = values["request"] if task is None else task
     return Job(**{**values, "kind": JobKind(values["kind"]), "state": JobState(values["state"])})
+
+
+def claimed_job(row: Any) -> Job:
+    """The job in a row of CLAIM_COLUMNS."""
+    values = row._asdict()
+    content = values.pop(jobs.c.staged_rows.name)
+    job = job_from(values)
+    return job if content is None else replace(job, request=job.write.with_content(bytes(content)))
 
 
 def get_job(connection: Connection, job_id: str) -> Job:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
@@ -22,13 +22,13 @@ from app.catalog.repository.head import move_head
 from app.catalog.repository.schemas import store_evolved
 from app.catalog.tables import heads
 from app.changelog.corrections import resolved_bound
-from app.commit.commit_message import CommitMessage
+from app.commit.commit_message import CommitMessage, changelog_of
 from app.commit.conflict import Conflicted, check_conflicts, check_version
 from app.db.any_of import any_of
-from app.format.file_group import ChangelogFile, DataFile
+from app.format.file_group import ChangelogFile, DataFile, partition_of, shared_changes
 from app.format.instant import WRITE_ACTIONS, InstantEvent, RowCounts, next_state, states_before
 from app.jobs.repository.commit_slots import lock_datasets
-from app.jobs.repository.job_locks import NO_LEASE, held_by, lock_jobs
+from app.jobs.repository.job_locks import ENDED, held_by, lock_jobs
 from app.jobs.repository.metering import meter
 from app.jobs.repository.outbox import post
 from app.jobs.tables import instants, jobs
@@ -97,7 +97,7 @@ def _meter(connection: Connection, commit: NewCommit, published: Published) -> N
     """Adds the commit to the usage of the day. Rows and bytes are those of writes: table services rewrite rows."""
     counts = sum((outcome.counts for outcome in commit.outcomes), RowCounts())
     new = [file for message in commit.messages for file in message.added if file.written_version is None]
-    changelog = [file for message in commit.messages for file in message.changelog]
+    changelog = changelog_of(commit.messages)
     bad = [file for outcome in commit.outcomes for file in outcome.quarantined]
     size = sum(file.size_bytes for file in new) + sum(file.size_bytes for file in changelog)
     size += sum(file.size_bytes for file in bad)
@@ -145,7 +145,7 @@ def _publish(
         _complete(connection, commit, unmoved, instant_version=None, completed_at=None)
         post(connection, "changes", commit.dataset_id)
         return unmoved
-    changes = sum(file.row_count for message in commit.messages for file in message.changelog)
+    changes = sum(file.row_count for file in changelog_of(commit.messages))
     published = Published(
         version=head.version + 1, first_offset=head.next_offset, next_offset=head.next_offset + changes
     )
@@ -204,15 +204,16 @@ def _insert_files(connection: Connection, commit: NewCommit, published: Publishe
     for message in commit.messages:
         # A file that is listed again stays in its group.
         new = [file for file in message.added if file.written_version is None]
-        written = {file.file_group for file in new} | {file.file_group for file in message.changelog}
+        shared = shared_changes(partition_of(message.file_group))
+        written = {file.file_group for file in new}
+        written |= {file.file_group for file in message.changelog if file.file_group != shared}
         if written - {message.file_group}:
             raise InconsistentCommit(f"a file of another group was written for {message.file_group}")
     place = {"dataset_id": commit.dataset_id}
     changes = [place | row for row in _changelog_rows(commit.messages, published)]
-    # A message has one changelog file at most, with the changes of the rows of all its data files.
-    starts = {row["file_group"]: row["first_offset"] for row in changes}
+    starts = {row["path"]: row["first_offset"] for row in changes}
     added = [
-        place | _data_row(file, published.version, starts.get(file.file_group))
+        place | _data_row(file, published.version, _first_offset(message, starts))
         for message in commit.messages
         for file in message.added
     ]
@@ -220,6 +221,14 @@ def _insert_files(connection: Connection, commit: NewCommit, published: Publishe
         connection.execute(insert(files), added)
     if changes:
         connection.execute(insert(changelog_files), changes)
+
+
+def _first_offset(message: CommitMessage, starts: Mapping[str, int]) -> int | None:
+    """The offset of the first change of a file group; None without changes. `starts`: of the files, by path.
+
+    A message has one changelog file at most, with the changes of the rows of all its data files.
+    """
+    return next((starts[file.path] + message.first_change for file in message.changelog), None)
 
 
 def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
@@ -272,8 +281,8 @@ def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[st
 
 
 def _changelog_rows(messages: Sequence[CommitMessage], published: Published) -> Iterator[dict[str, Any]]:
-    """Rows with contiguous offsets in the order of the messages and of each one's files."""
-    changelog = [file for message in messages for file in message.changelog]
+    """Rows with contiguous offsets in the order of the messages."""
+    changelog = changelog_of(messages)
     starts = accumulate((file.row_count for file in changelog), initial=published.first_offset)
     for file, first_offset in zip(changelog, starts, strict=False):
         yield {name: getattr(file, name) for name in ChangelogFile.__struct_fields__} | {
@@ -317,7 +326,7 @@ def _complete(
             first_offset=bindparam("first"),
             last_offset=bindparam("last"),
             finished_at=func.clock_timestamp(),
-            **NO_LEASE,
+            **ENDED,
         ),
         outcomes,
     )

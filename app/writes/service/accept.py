@@ -113,7 +113,7 @@ class AcceptWrite:
         return accepted
 
     def prepare(self, dataset: Dataset, incoming: IncomingWrite) -> NewJob:
-        """The job of a write that was checked, its rows on storage; it is still to be recorded. Raises as `accept`."""
+        """The job of a write that was checked, its rows staged; it is still to be recorded. Raises as `accept`."""
         expected = incoming.options.expected_version
         if expected is not None and expected < dataset.version:
             # It only grows; what is still to come is judged at the commit.
@@ -132,7 +132,8 @@ class AcceptWrite:
     def withdraw(self, new: NewJob) -> None:
         """Removes what was written for a job that will not be recorded."""
         request = new.write
-        made = [file.path for file in request.staged] + [file.path for file in request.quarantined]
+        made = [file.path for file in request.staged if file.content is None]
+        made += [file.path for file in request.quarantined]
         if request.raw is not None and job_of(request.raw.path) == new.id:
             made.append(request.raw.path)
         self._discard(made)
@@ -239,7 +240,7 @@ class AcceptWrite:
         self, dataset: Dataset, operation: Operation, rows: pa.Table, job_id: str
     ) -> tuple[StagedFile, ...]:
         path = staged_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
-        file = self.staged.write(dataset.definition, operation, [rows], path)
+        file = self.staged.stage(dataset.definition, operation, rows, path)
         return () if file is None else (file,)
 
 

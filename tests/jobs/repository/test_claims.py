@@ -9,15 +9,19 @@ from threading import Barrier
 
 import msgspec
 import pytest
+from sqlalchemy import select
 
 from app.catalog.values import Dataset
 from app.format.errors import Fault, JobNotCancellable
 from app.format.identifiers import new_id
 from app.format.instant import InstantState
 from app.format.operation import Operation
+from app.format.rows.staged import StagedFile
+from app.jobs.tables import jobs
 from app.jobs.values import (
     DERIVED_WRITES,
     PLAIN_WRITES,
+    Claim,
     Job,
     JobKind,
     JobState,
@@ -49,6 +53,38 @@ def test_waiting_jobs_are_claimed_as_one_group_in_order_of_acceptance(
     assert [job.id for job in claimed] == accepted
     assert {(job.state, job.epoch, job.attempts) for job in claimed} == {(JobState.RUNNING, 1, 1)}
     assert all(job.started_at is not None for job in claimed)
+
+
+SMALL = StagedFile(path="staged/a.arrow", size_bytes=3, checksum="x", rows=1, batches=(), content=b"row")
+
+
+@pytest.mark.parametrize("end", ["committed", "failed", "cancelled", "dataset deleted"])
+def test_rows_of_a_small_write_are_kept_for_claims_until_it_ends(
+    stores: Stores, tenant_id: str, dataset: Dataset, claim: ClaimJobs, end: str
+) -> None:
+    request = WriteRequest(operation=Operation.UPSERT, staged=(SMALL,))
+    accepted = stores.jobs.accept(tenant_id, new_job(dataset.id, request=request)).job
+    without = msgspec.structs.replace(SMALL, content=None)
+    assert accepted.write.staged == (without,)
+    assert [job.write.staged for job in claim()] == [(SMALL,)]
+    # Given back and claimed again, as after a worker died.
+    stores.jobs.release(tenant_id, [Claim(job_id=accepted.id, epoch=1)])
+    [job] = claim()
+    assert job.write.staged == (SMALL,)
+    assert stores.jobs.get(tenant_id, job.id).write.staged == (without,)
+    match end:
+        case "committed":
+            stores.timeline.publish(tenant_id, [commit_of([job], [message()])])
+        case "failed":
+            assert stores.jobs.fail(tenant_id, claim_of(job), Fault(code="x", title="X", detail="x"))
+        case "cancelled":
+            stores.jobs.cancel(tenant_id, job.id)
+        case _:
+            stores.catalog.delete(tenant_id, dataset.id, version=None)
+    assert stores.jobs.get(tenant_id, job.id).state.final
+    with stores.database.tenant(tenant_id) as connection:
+        kept = select(jobs.c.staged_rows).where(jobs.c.id == job.id)
+        assert connection.execute(kept).scalar_one() is None
 
 
 def test_group_size_is_bounded_and_the_rest_waits(accept: Accept, claim: ClaimJobs) -> None:

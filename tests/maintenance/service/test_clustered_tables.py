@@ -27,7 +27,7 @@ from app.jobs.tasks import ClusteringTask
 from app.maintenance.service.cluster_groups import ClusterGroups
 from app.maintenance.service.table_service_plans import clustering
 from app.maintenance.values import Observation
-from tests.support.lake_table import LakeTable, Write
+from tests.support.lake_table import LakeTable, Write, merged
 from tests.support.versioned_tables import (
     DAYS,
     KINDS,
@@ -38,7 +38,6 @@ from tests.support.versioned_tables import (
     new_versioned_table,
     written_versioned_table,
 )
-from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
 Row = dict[str, Any]
@@ -57,7 +56,7 @@ def versioned_tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str]
 
 def clustered(table: LakeTable, by: ClusterBy, *, memory: MemoryBudget | None = None, **chosen: Any) -> int:
     """Clusters the table; returns how many tasks that took."""
-    handle = MergeHandle(TaskResources.on(table.storage, memory or MemoryBudget(bytes_max=2**26)))
+    resources = TaskResources.on(table.storage, memory or MemoryBudget(bytes_max=2**26))
     table.attempts += 1
     tasks = plan_clustering(
         table.dataset,
@@ -67,7 +66,7 @@ def clustered(table: LakeTable, by: ClusterBy, *, memory: MemoryBudget | None = 
         data_prefix=table.name,
         **chosen,
     )
-    table.commit((), [handle.run(task) for task in tasks])
+    table.commit((), merged(resources, tasks))
     return len(tasks)
 
 

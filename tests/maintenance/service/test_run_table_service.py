@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,10 +18,9 @@ from app.format.definition.new_dataset import CreateDataset
 from app.format.file_group import FileKind
 from app.format.operation import Operation
 from app.timeline.values import Fenced, NewCommit
-from tests.support.lake_table import LakeTable, Row, Write
+from tests.support.lake_table import LakeTable, Row, Write, merged
 from tests.support.table_services import ServedTable, result_of
 from tests.support.verification import verified
-from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
 KEYED = {"record_key": ["id"], "bucket": {"count": 1}, "merge_mode": "commit_time"}
@@ -32,15 +32,12 @@ NewTable = Callable[..., LakeTable]
 @pytest.fixture
 def new_table(tmp_path: Any) -> NewTable:
     resources = TaskResources.on(LocalStorage(tmp_path), MemoryBudget(bytes_max=2**26))
-    handle = MergeHandle(resources)
 
     def make(**members: Any) -> LakeTable:
         fields = [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}]
         new = {"name": "t", "schema": {"fields": fields}, **KEYED, **members}
         definition = define_dataset(msgspec.convert(new, CreateDataset))
-        return LakeTable(
-            storage=resources.storage, dataset=definition, run=lambda tasks: list(map(handle.run, tasks))
-        )
+        return LakeTable(storage=resources.storage, dataset=definition, run=partial(merged, resources))
 
     return make
 

@@ -87,8 +87,6 @@ def _relisted(files: TaskFiles, marked: dict[int, np.ndarray]) -> list[DataFile]
         after = union(before, positions)
         if len(after) < file.row_count:
             deleted[file.path] = (file, after)
-    if not deleted:
-        return []
     path = files.path(Folder.DELETES, files.task.slot)
     vectors = write_vectors(
         files.resources.storage, path, {name: after for name, (_, after) in deleted.items()}

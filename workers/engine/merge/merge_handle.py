@@ -5,12 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+
+from msgspec.structs import replace
 
 from app.commit.commit_message import CommitMessage
+from app.commit.merge_bundle import MergeBundle, MergedBundle
 from app.commit.storing import Storing, storing_of
 from app.commit.write_plan import MergeTask
-from app.format.file_group import FileKind
+from app.files.data_sink import ChangesSection
+from app.format.file_group import FileKind, partition_of, shared_changes
 from workers.engine.merge.append_write import append_rows
 from workers.engine.merge.delete_marking import mark_rows
 from workers.engine.merge.file_rewrite import rewrite_files
@@ -24,9 +30,37 @@ class MergeHandle:
 
     resources: TaskResources
 
-    def run(self, task: MergeTask) -> CommitMessage:
+    def run_all(self, bundle: MergeBundle) -> MergedBundle:
+        """Runs the tasks one after another. Small changes of several groups of a partition go to one file.
+
+        Raises what `run` raises.
+        """
+        messages: list[CommitMessage] = []
+        for _, same in groupby(bundle.tasks, key=lambda task: partition_of(task.file_group)):
+            tasks = list(same)
+            messages += [self.run(tasks[0])] if len(tasks) == 1 else self._sharing(tasks)
+        return MergedBundle(messages=tuple(messages))
+
+    def _sharing(self, tasks: Sequence[MergeTask]) -> list[CommitMessage]:
+        first = TaskFiles(task=tasks[0], resources=self.resources)
+        with first.changelog_file(shared_changes(partition_of(tasks[0].file_group))) as shared:
+            ended = []
+            for task in tasks:
+                own = TaskFiles(task=task, resources=self.resources).changelog_file(task.file_group)
+                section = ChangesSection(shared, own)
+                ended.append((self.run(task, section), section.first_change))
+            if any(message.conflicts for message, _ in ended):
+                # The commit will be made again without the writes that fail.
+                return [message for message, _ in ended]
+            changelog = shared.finish()
+        return [
+            message if at is None else replace(message, changelog=changelog, first_change=at)
+            for message, at in ended
+        ]
+
+    def run(self, task: MergeTask, shared: ChangesSection | None = None) -> CommitMessage:
         """Writes the group's new files and its changelog. Raises CorruptFile, StorageFull, InvalidRequest."""
-        files = TaskFiles(task=task, resources=self.resources)
+        files = TaskFiles(task=task, resources=self.resources, shared=shared)
         storing = storing_of(
             task.dataset,
             scoped=task.scope is not None,

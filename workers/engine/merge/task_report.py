@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from app.commit.commit_message import CommitMessage, KeyConflict, Reads
 from app.commit.merge.merge import MergeResult
-from app.files.data_sink import ChangelogSink, at_offset
+from app.files.data_sink import ChangelogSink, ChangesSection, at_offset
 from app.files.quarantine_file import QuarantineFileStore
 from app.format.dataset import ChangelogProducer
 from app.format.file_group import DataFile
@@ -30,7 +30,9 @@ class TaskReport:
     requires.
     """
 
-    def __init__(self, files: TaskFiles, changelog: ChangelogSink, *, deferred: bool = False) -> None:
+    def __init__(
+        self, files: TaskFiles, changelog: ChangelogSink | ChangesSection, *, deferred: bool = False
+    ) -> None:
         """`deferred`: changes are not emitted now, but when the written rows are compacted."""
         self._deferred = deferred
         self._files = files
