@@ -124,7 +124,7 @@ async def get_consumer(
     operation_id="delete_consumer",
     summary="Delete a consumer",
     tags=_TAGS,
-    opt=needs(KeyScope.READ, in_part=True)
+    opt=needs(KeyScope.MANAGE, in_part=True)
     | documented(description="The consumer was deleted; it keeps no changes any more.", problems=[409]),
 )
 async def delete_consumer(
