@@ -144,6 +144,10 @@ def require_grant(
             names = ()
         if not names or not all(map(principal.reaches, names)):
             raise NotFound(f"there is no {kind} {reference!r}")
+        # Not there where it is checked again, for an open request.
+        held: HeldCredential | None = connection.scope.get("auth")
+        if held is not None:
+            held.began_with(names)
         scope = scope_of(handler)
         if scope is not None and not all(scope in principal.scopes_on(name) for name in names):
             raise scope_missing(scope.value)

@@ -48,6 +48,11 @@ def serving(stored: Stored, read: Callable[..., ChangePage] | None = None) -> An
     )
 
 
+async def no_name(_: str, __: str) -> None:
+    """The name of a dataset, of credentials that need none: they have no grants."""
+    return
+
+
 def held_credential() -> HeldCredential:
     """A credential that stays valid."""
     principal = Principal(tenant_id=DATASET.tenant_id, actor="reader", scopes=frozenset())
@@ -55,7 +60,7 @@ def held_credential() -> HeldCredential:
     async def authenticate(_: str) -> Principal:
         return principal
 
-    credentials = Credentials(authenticate)
+    credentials = Credentials(authenticate, no_name)
     credentials.confirm(float("inf"))
     return HeldCredential(credentials, "key", principal, ASGIConnection({"type": "http"}), ())  # type: ignore[typeddict-item]
 
