@@ -34,11 +34,11 @@ from app.http.auth import require_grant
 from app.http.bearer import BearerAuthentication
 from app.http.credentials import Credentials
 from app.http.dependencies import merged
+from app.http.limits.threads import Threads
+from app.http.limits.usage_counter import UsageCounter
 from app.http.server.connections import Connections
 from app.http.server.limits import Limits
 from app.http.server.protocol import BoundedHttp
-from app.http.threads import Threads
-from app.http.usage_counter import UsageCounter
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore

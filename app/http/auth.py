@@ -12,7 +12,7 @@ from litestar.types import ASGIApp
 
 from app.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.http.credentials import Credentials
-from app.http.threads import PARTY, Threads
+from app.http.limits.threads import PARTY, Threads
 from app.http.waiting.held_credential import HeldCredential, Permit
 from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_part

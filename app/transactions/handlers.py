@@ -17,12 +17,12 @@ from app.http.body_stream import JSON, read_body, refuse_encoding, require_media
 from app.http.dependencies import Provided
 from app.http.in_flight import InFlight
 from app.http.json_body import decode_json
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import Answer, documented
 from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.problems import JobCancelled, JobFailed, document, fault_document
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import transaction_path
 from app.jobs.values import JobState

@@ -14,7 +14,7 @@ from litestar.connection import ASGIConnection
 from app.format.errors import Unavailable
 from app.http.credentials import Credentials
 from app.http.event_stream import HEARTBEAT, while_valid
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting import held_credential, shared_polls, standing
 from app.http.waiting.held_credential import CredentialEnded, HeldCredential
 from app.http.waiting.shared_polls import SharedPolls

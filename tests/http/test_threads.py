@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from app.http.threads import PARTY, FairSlots, Threads
+from app.http.limits.threads import PARTY, FairSlots, Threads
 
 
 def run(threads: Threads, party: str, call: object) -> asyncio.Task[object]:

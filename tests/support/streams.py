@@ -18,7 +18,7 @@ from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage
 from app.format.rows.changelog import Op
 from app.http.credentials import Credentials
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions

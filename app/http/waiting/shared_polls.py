@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from app.format.errors import Unavailable
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 

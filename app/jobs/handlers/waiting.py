@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_polls import AwaitedJob, JobPolls

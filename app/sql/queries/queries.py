@@ -12,14 +12,14 @@ from app.format.schema.types import List, Map, Struct
 from app.sql.queries.bound import BoundQuery, BoundSelect, Environment, From, InputTable, Named
 from app.sql.queries.clause import Clause, Subquery
 from app.sql.queries.coercion import SqlType, Untyped, common_type, is_flat
-from app.sql.queries.cross_joins import Joins
 from app.sql.queries.expressions import Binder
-from app.sql.queries.functions import FUNCTIONS, Role
+from app.sql.queries.functions.functions import FUNCTIONS, Role
+from app.sql.queries.joins.cross_joins import Joins
+from app.sql.queries.joins.variety import variety_of, without_duplicates
 from app.sql.queries.relation_types import quoted, spark_type
 from app.sql.queries.scope import Scope, ScopeColumn, Variety
 from app.sql.queries.sources import SourceBinder
 from app.sql.queries.values import Binding, Value, converted
-from app.sql.queries.variety import variety_of, without_duplicates
 from app.sql.syntax import (
     Call,
     Expression,

@@ -10,8 +10,8 @@ from app.codecs.faults import shown
 from app.sql.queries.bound import BoundQuery, Environment, From, InputTable
 from app.sql.queries.clause import Clause, Subquery
 from app.sql.queries.coercion import common_type, is_flat
-from app.sql.queries.cross_joins import Joins
 from app.sql.queries.expressions import Binder
+from app.sql.queries.joins.cross_joins import Joins
 from app.sql.queries.relation_types import quoted, relation_type
 from app.sql.queries.scope import Relation, Scope, ScopeColumn
 from app.sql.queries.values import Binding, Value, converted

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from app.sql.queries.joins.variety import columns_in, variety_of
 from app.sql.queries.scope import Scope, ScopeColumn, Variety
-from app.sql.queries.variety import columns_in, variety_of
 from app.sql.syntax import Binary, Connective, Expression, Join
 
 _EQUALITIES: Final = frozenset({"=", "<=>"})
