@@ -17,7 +17,7 @@ from app.http.audited import AuditedRequests
 from app.http.auth import PUBLIC, Authentication, require_scope
 from app.http.credentials import Credentials
 from app.http.dependencies import provided_by_name, resolve_in_sequence
-from app.http.limits import Limiter, RequestLimits
+from app.http.limits.request_limits import Limiter, RequestLimits
 from app.http.middleware import edge
 from app.http.options import options_handlers
 from app.http.parameters.query_parameters import refuse_unknown_parameters

@@ -34,11 +34,11 @@ from app.http.auth import require_grant
 from app.http.bearer import BearerAuthentication
 from app.http.credentials import Credentials
 from app.http.dependencies import merged
+from app.http.limits.threads import Threads
+from app.http.limits.usage_counter import UsageCounter
 from app.http.server.connections import Connections
 from app.http.server.limits import Limits
 from app.http.server.protocol import BoundedHttp
-from app.http.threads import Threads
-from app.http.usage_counter import UsageCounter
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
@@ -55,7 +55,8 @@ from app.runtime.loops import Loop, Loops, Pulse
 from app.runtime.memory import keep_freed_memory
 from app.services import access_of, datasets_of, dependencies, quota_use
 from app.settings import Settings, SettingsError
-from app.tenants.repository.administration import CREDENTIALS_CHANNEL, AdministrationStore
+from app.tenants.repository.administration import AdministrationStore
+from app.tenants.repository.credential_changes import CREDENTIALS_CHANNEL
 from app.tenants.repository.credentials import USED_SECONDS, CredentialStore
 from app.tenants.repository.usage import UsageStore
 from app.tenants.service import (
@@ -107,7 +108,12 @@ def compose(settings: Settings) -> Api:
     audit = AuditStore(database, administration)
     counts = AccessCounts(audit)
     bearer = BearerAuthentication(keys.authenticate, keys.admit, _tokens(settings), threads)
-    credentials = Credentials(bearer.authenticate)
+    catalog = platform.stores.catalog
+
+    async def name_of(tenant_id: str, dataset_id: str) -> str | None:
+        return next(iter(await threads.run(catalog.names, tenant_id, [dataset_id])), None)
+
+    credentials = Credentials(bearer.authenticate, name_of)
     provided = merged(
         dependencies(platform, threads, subscriptions),
         administering(keys, administration, audit, platform, quota_use(platform), credentials.drop),

@@ -16,12 +16,12 @@ from app.http.auth import PUBLIC
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided, Provider
 from app.http.encoding import Problem
+from app.http.limits.threads import Threads
 from app.http.openapi.openapi_components import Components
 from app.http.openapi.operations import PROBLEM_NAMES, operation_of
 from app.http.openapi.shared_components import add_examples, share_parameters
 from app.http.problems import PROBLEM_JSON
 from app.http.response import ApiResponse
-from app.http.threads import Threads
 
 API_VERSION: Final = "1.0.0"
 _DESCRIPTION: Final = """\

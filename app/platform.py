@@ -107,8 +107,12 @@ class Platform:
         )
 
     def job_seconds_max(self, tenant_id: str) -> float:
-        """The time limit of a tenant's job in seconds."""
+        """The time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`."""
         return self.job_seconds_of(tenant_id) or self.settings.job_seconds_max
+
+    def write_seconds_max(self, tenant_id: str) -> float:
+        """The time limit of a group of a tenant's writes in seconds."""
+        return self.job_seconds_of(tenant_id) or self.settings.write_seconds_max
 
     @property
     def claim_rules(self) -> ClaimRules:

@@ -13,7 +13,7 @@ from app.format.identifiers import is_uuid
 from app.http.auth import AccessOf, DatasetsOf
 from app.http.dependencies import merged
 from app.http.in_flight import InFlight
-from app.http.threads import OUTBOUND_THREADS_MAX, PAGE_THREADS_MAX, Threads
+from app.http.limits.threads import OUTBOUND_THREADS_MAX, PAGE_THREADS_MAX, Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_polls import job_polls
 from app.jobs.handlers.waiting import JobWaits

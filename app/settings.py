@@ -224,6 +224,8 @@ class Settings:
     """The number of claims of a job before it fails permanently."""
     job_seconds_max: float = field(default=3600.0, metadata=_env("HEADWATER_JOB_SECONDS_MAX", _seconds))
     """The time after which an attempt at a refresh, restore, read, export, verification or comparison fails."""
+    write_seconds_max: float = field(default=3600.0, metadata=_env("HEADWATER_WRITE_SECONDS_MAX", _seconds))
+    """The time after which an attempt at a group of writes is stopped. A write that runs alone then fails."""
 
     task_memory_bytes: int = field(
         default=1 * GIBIBYTE, metadata=_env("HEADWATER_TASK_MEMORY_BYTES", _whole_number(1024))

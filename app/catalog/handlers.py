@@ -25,10 +25,10 @@ from app.format.definition.new_dataset import CreateDataset
 from app.format.definition.schema_change import UpdateDataset
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.parameters.query_parameters import INT64_MAX, DatasetReference
 from app.http.response import Created, Tagged
-from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
 from app.tenants.values import KeyScope, Principal
 

@@ -9,9 +9,9 @@ from app.catalog.service import Datasets, GrantedDatasets
 from app.catalog.values import Dataset
 from app.http.auth import scope_of
 from app.http.dependencies import Provided, Provider
+from app.http.limits.threads import Threads
 from app.http.parameters.query_parameters import DatasetReference
 from app.http.request import DATASET_NAME, ApiRequest
-from app.http.threads import Threads
 from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import Principal
 

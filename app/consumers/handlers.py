@@ -25,11 +25,11 @@ from app.consumers.values import ExpectedRevision
 from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import Answer, documented
 from app.http.parameters.headers import etag
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.response import ApiResponse, Tagged
-from app.http.threads import Threads
 from app.tenants.values import KeyScope
 
 _TAGS: Final = ["consumers"]
@@ -124,7 +124,7 @@ async def get_consumer(
     operation_id="delete_consumer",
     summary="Delete a consumer",
     tags=_TAGS,
-    opt=needs(KeyScope.READ, in_part=True)
+    opt=needs(KeyScope.MANAGE, in_part=True)
     | documented(description="The consumer was deleted; it keeps no changes any more.", problems=[409]),
 )
 async def delete_consumer(

@@ -9,7 +9,7 @@
     response, table_response   typed responses, Arrow streams
     event_stream, stored_file  server-sent events, downloads with ranges
     problems, encoding         errors as problem documents, with their HTTP status
-    threads, waiting           threads for synchronous use cases; requests that wait without a thread
+    limits, waiting            threads, rates and the shares of tenants; requests that wait without a thread
     openapi, health            the OpenAPI document; `/health`
 
 A handler is a typed function in the `handlers` of a feature. Its signature is also the source of its OpenAPI

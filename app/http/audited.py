@@ -13,9 +13,9 @@ from litestar.handlers import BaseRouteHandler
 from app.audit.service import Audit
 from app.audit.values import Access, AccessOutcome, Caller, NewEntry, RequestedOperation, outcome_of
 from app.http.auth import PUBLIC, SAFE_METHODS, scope_of
+from app.http.limits.threads import Threads
 from app.http.problems import PROBLEM_CODE, REQUEST_ID
 from app.http.request import ACT_BODY, DATASET_NAME
-from app.http.threads import Threads
 from app.tenants.values import KeyScope, Principal
 
 _ACT: Final = "headwater_act"

@@ -12,7 +12,7 @@ from litestar.types import ASGIApp
 
 from app.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.http.credentials import Credentials
-from app.http.threads import PARTY, Threads
+from app.http.limits.threads import PARTY, Threads
 from app.http.waiting.held_credential import HeldCredential, Permit
 from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_part
@@ -144,6 +144,10 @@ def require_grant(
             names = ()
         if not names or not all(map(principal.reaches, names)):
             raise NotFound(f"there is no {kind} {reference!r}")
+        # Not there where it is checked again, for an open request.
+        held: HeldCredential | None = connection.scope.get("auth")
+        if held is not None:
+            held.began_with(names)
         scope = scope_of(handler)
         if scope is not None and not all(scope in principal.scopes_on(name) for name in names):
             raise scope_missing(scope.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.oidc.token import TokenRefused, has_form_of_token
 from app.oidc.verifier import TokenVerifier
 from app.tenants.values import API_KEY, Principal, TokenClaims

@@ -11,7 +11,7 @@ from litestar import Request
 
 from app.files.received_body import BodySpool, StoredBody
 from app.format.errors import BodyTooLarge, InvalidRequest, MalformedBody, UnsupportedMediaType
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 
 _AnyRequest: TypeAlias = Request[Any, Any, Any]
 

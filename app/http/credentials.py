@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -91,8 +92,14 @@ class Credentials:
     cache unless `confirm` was called within the last seconds.
     """
 
-    def __init__(self, authenticate: Callable[[str], Awaitable[Principal | None]]) -> None:
+    def __init__(
+        self,
+        authenticate: Callable[[str], Awaitable[Principal | None]],
+        name_of: Callable[[str, str], Awaitable[str | None]],
+    ) -> None:
+        """`name_of`: the name of a tenant's dataset by its id; None if there is none."""
         self._authenticate = authenticate
+        self._name_of = name_of
         self._lock = threading.Lock()
         self._cached: dict[bytes, KnownCredential] = {}
         # The digests of each tenant, the first cached first.
@@ -122,7 +129,9 @@ class Credentials:
         with self._lock:
             changes = self._observed.get(tenant_id)
             if changes is None:
-                changes = self._observed[tenant_id] = TenantChanges(self._find, self._hears)
+                changes = self._observed[tenant_id] = TenantChanges(
+                    self._find, partial(self._name_of, tenant_id), self._hears
+                )
         return changes.standing(_digest(credential), credential)
 
     def confirm(self, moment: float) -> None:
@@ -131,7 +140,7 @@ class Credentials:
             self._confirmed_at = moment
 
     def drop(self, tenant_id: str) -> None:
-        """The keys or the state of a tenant have changed."""
+        """The keys, the state or names of datasets of a tenant have changed."""
         with self._lock:
             self._changes += 1
             self._expire(self._of_tenant.get(tenant_id, ()))

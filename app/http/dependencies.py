@@ -14,6 +14,7 @@ from litestar.di import Dependency, Provide
 from litestar.params import HeaderParameter, SkipValidationMarker
 from litestar.routes import HTTPRoute
 
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documentation_of
 from app.http.parameters.headers import (
     Preference,
@@ -26,7 +27,6 @@ from app.http.parameters.headers import (
 from app.http.parameters.query_options import decode_options, options_type
 from app.http.request import ApiRequest
 from app.http.stored_file import RANGE_HEADERS, Download
-from app.http.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.tenants.values import Principal
 

@@ -10,9 +10,9 @@ from litestar import get
 
 from app.http.auth import PUBLIC
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.response import ApiResponse
-from app.http.threads import Threads
 
 _TAGS: Final = ["health"]
 

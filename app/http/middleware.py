@@ -17,7 +17,7 @@ from litestar.types import ASGIApp, Message, Receive, Send
 from app.format.errors import HeadwaterError
 from app.format.identifiers import new_id
 from app.http.audited import AuditedRequests
-from app.http.limits import RATE_FIELDS
+from app.http.limits.request_limits import RATE_FIELDS
 from app.http.problems import PROBLEM_JSON, REQUEST_ID, on_headwater_error
 from app.tenants.values import Principal
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from litestar.response import Stream
 
 from app.format.result_file import RunFile
+from app.http.limits.threads import Threads
 from app.http.parameters.byte_range import requested_range
 from app.http.response import ApiResponse
-from app.http.threads import Threads
 
 _STEP_BYTES: Final = 1024 * 1024
 FILE_HEADERS: Final = {

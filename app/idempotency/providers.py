@@ -13,10 +13,10 @@ from app.format.errors import HeadwaterError, IdempotencyMismatch
 from app.http.auth import api_key_of
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided, Provider
+from app.http.limits.threads import Threads
 from app.http.problems import is_final, on_headwater_error
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.http.threads import Threads
 from app.idempotency.sealing import seal, unseal
 from app.idempotency.service import RunOnce
 from app.idempotency.values import KeyedRequest, RefusedRequest, StoredReply

@@ -9,9 +9,9 @@ from typing import Final
 from app.catalog.service import GrantedDatasets
 from app.http.dependencies import Provided, Provider
 from app.http.in_flight import InFlight
+from app.http.limits.threads import Threads
 from app.http.parameters.headers import Preference
 from app.http.request import ApiRequest
-from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance
 from app.jobs.handlers.waiting import JobWaiter, JobWaits
 from app.jobs.service.jobs import Jobs

@@ -19,14 +19,18 @@ from uuid import uuid4
 from redis import RedisError
 from redis.asyncio import ConnectionPool, Redis
 
-from app.messaging.turns import TURNS_MAX, Turns
+from app.http.limits.fair_slots import FairSlots
 from app.tenants.quotas import quota_exceeded
 from app.tenants.rates import SECOND, Fill, RateBucket, admit, interval
 
 TIMEOUT_SECONDS: Final = 0.05
 _PAUSE_SECONDS: Final = 1.0
+# The calls of Redis at a time: of all tenants, and of one; and those of one that wait.
+_CALLS_MAX: Final = 16
+_TENANT_CALLS_MAX: Final = 4
+_TENANT_WAITING_MAX: Final = 64
 # A call that was given up may hold its connection for a moment.
-_CONNECTIONS_MAX: Final = 2 * TURNS_MAX
+_CONNECTIONS_MAX: Final = 2 * _CALLS_MAX
 # How often the event loop turns after the timeout: a busy process must not take its own delay for one of Redis.
 _LOOP_TURNS: Final = 20
 _LOCAL_BUCKETS_MAX: Final = 100_000
@@ -92,7 +96,7 @@ class RedisLimits:
         self._take = self._redis.register_script(_TAKE)
         self._open = self._redis.register_script(_OPEN)
         self._renew = self._redis.register_script(_RENEW)
-        self._turns = Turns()
+        self._calls = FairSlots(_CALLS_MAX, party_max=_TENANT_CALLS_MAX, waiting_max=_TENANT_WAITING_MAX)
         self._called_again_at = 0.0
         self._full_at: dict[str, int] = {}
         self._streams: dict[str, set[str]] = {}
@@ -183,7 +187,7 @@ class RedisLimits:
         """
         if self._paused():
             return None
-        async with self._turns.turn(caller, self._timeout_seconds) as given:
+        async with self._calls.slot(caller, self._timeout_seconds) as given:
             return await self._answer_of(call) if given and not self._paused() else None
 
     async def _answer_of(self, call: Callable[[], Awaitable[Any]]) -> Any:

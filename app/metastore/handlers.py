@@ -11,7 +11,7 @@ from litestar import get
 from app.catalog.values import Dataset
 from app.http.auth import needs
 from app.http.dependencies import Provided
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.metastore.service.reports import MetastoreReports
 from app.tenants.values import KeyScope
 

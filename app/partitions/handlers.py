@@ -11,8 +11,8 @@ from app.catalog.values import Dataset
 from app.changes.position_parameters import position_of
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
-from app.http.threads import Threads
 from app.partitions.schemas import (
     EndPartitions,
     PartitionEventPage,

@@ -15,10 +15,10 @@ from app.http.auth import needs
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.dependencies import Provided
 from app.http.json_body import decode_json
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse, encode_body
-from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.paging import Page
 from app.quarantine.schemas import CreateRedrive, QuarantinePage, ReadQuarantineOptions, quarantine_page

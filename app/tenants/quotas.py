@@ -59,7 +59,7 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     job_seconds: (
         Annotated[float, msgspec.Meta(gt=0, le=31536000, examples=[600])] | msgspec.UnsetType | None
     ) = msgspec.UNSET
-    """The time that a read or the computation of a view may run."""
+    """The time that an attempt at a write, a read or the computation of a view may run."""
 
     def limit(self, name: str) -> int | None:
         """The limit of this name; None if there is none."""

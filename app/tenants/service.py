@@ -39,7 +39,7 @@ class CredentialCache(Protocol):
         ...
 
     def drop(self, tenant_id: str) -> None:
-        """The keys or the state of a tenant have changed."""
+        """The keys, the state or names of datasets of a tenant have changed."""
         ...
 
     def drop_all(self) -> None:
@@ -61,7 +61,7 @@ class Notifications(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FollowCredentials:
-    """Reports changes of keys and tenants to the cache.
+    """Reports changes of keys, tenants and names of datasets to the cache.
 
     `listening` opens a connection. `moved` is called with each answer of the server.
     """

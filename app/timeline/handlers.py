@@ -8,7 +8,7 @@ from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.http.auth import needs
 from app.http.dependencies import Provided
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.tenants.values import KeyScope
 from app.timeline.instants import InstantFilter
 from app.timeline.schemas import InstantPage, ReadTimelineOptions, instant_response

@@ -17,12 +17,12 @@ from app.http.body_stream import JSON, read_body, refuse_encoding, require_media
 from app.http.dependencies import Provided
 from app.http.in_flight import InFlight
 from app.http.json_body import decode_json
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import Answer, documented
 from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.problems import JobCancelled, JobFailed, document, fault_document
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import transaction_path
 from app.jobs.values import JobState
@@ -92,8 +92,7 @@ async def create_transaction(
     missing = NotFound(f"there is no transaction {found.id!r}")
     await threads.run(granted.check_ids, [job.dataset_id for job in found.jobs], missing)
     if preference.wait_seconds is not None:
-        # All its jobs end at once, so the end of any is the end of all.
-        await waiter.until_final(found.jobs[0], preference.wait_seconds)
+        await waiter.until_all_final(found.jobs, preference.wait_seconds)
         found = await threads.run(transactions.get, principal.tenant_id, found.id)
     return _reply(found, accepted, preference)
 
@@ -131,8 +130,7 @@ async def get_transaction(
     """Returns a transaction as it stands, however it ended: a failed one is a response here, not an error."""
     found = await threads.run(transactions.get, principal.tenant_id, transaction)
     if seconds := wait or preference.wait_seconds or 0:
-        # All its jobs end at once, so the end of any is the end of all.
-        await waiter.until_final(found.jobs[0], seconds)
+        await waiter.until_all_final(found.jobs, seconds)
         found = await threads.run(transactions.get, principal.tenant_id, transaction)
     headers = {} if found.state.final else {"Retry-After": "1"}
     if not wait:

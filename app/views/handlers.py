@@ -11,9 +11,9 @@ from litestar.params import JSONBody, PathParameter
 from app.catalog.service import GrantedDatasets
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.response import Created, Tagged
-from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.tenants.values import KeyScope, Principal

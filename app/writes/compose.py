@@ -78,4 +78,5 @@ def run_writes(
         replans_max=platform.settings.replans_max,
         hand_over=hand_over,
         seconds_max=platform.job_seconds_max,
+        write_seconds_max=platform.write_seconds_max,
     )

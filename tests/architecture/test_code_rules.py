@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
+FOLDER_MODULES_MAX = 20
 
 # Each with its reason: an import inside a function hides a cycle or a cost.
 IMPORTS_INSIDE_FUNCTIONS: dict[str, str] = {
@@ -57,6 +59,14 @@ def test_files_are_short():
         name(path): lines for path in PYTHON if (lines := len(path.read_text().splitlines())) > FILE_LINES_MAX
     }
     assert not long, f"more than {FILE_LINES_MAX} lines"
+
+
+def test_folders_have_few_modules():
+    modules = Counter(name(path.parent) for path in CODE if path.name != "__init__.py")
+    # Generated, with a module for each tag of the OpenAPI document.
+    del modules["clients/python/headwater_client/models"]
+    many = {folder: count for folder, count in modules.items() if count > FOLDER_MODULES_MAX}
+    assert not many, f"more than {FOLDER_MODULES_MAX} modules: form packages by what they are about"
 
 
 def test_functions_are_short(trees):

@@ -31,7 +31,7 @@ from app.jobs.values import SERVICE_MADE
 from app.reads.service.rows import QueryType
 from app.settings import VARIABLES, Settings
 from app.sql.queries import parse_view
-from app.sql.queries.functions import FUNCTIONS
+from app.sql.queries.functions.functions import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

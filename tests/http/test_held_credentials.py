@@ -14,13 +14,13 @@ from litestar.connection import ASGIConnection
 from app.format.errors import Unavailable
 from app.http.credentials import Credentials
 from app.http.event_stream import HEARTBEAT, while_valid
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting import held_credential, shared_polls, standing
 from app.http.waiting.held_credential import CredentialEnded, HeldCredential
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
 from app.oidc.token import TokenRefused
-from app.tenants.values import KeyScope, Principal
+from app.tenants.values import Grant, KeyScope, Principal
 from tests.support.streams import waiting, when
 
 READERS = 200
@@ -37,9 +37,12 @@ class World:
     valid_seconds: float | None = None
     fault: Exception | None = None
     read_seconds: float = 0.001
+    grants: tuple[Grant, ...] | None = None
+    name: str = "orders"
+    name_reads: int = 0
 
     def __post_init__(self) -> None:
-        self.credentials = Credentials(self._authenticate)
+        self.credentials = Credentials(self._authenticate, self._name_of)
         self.credentials.confirm(float("inf"))
 
     async def _authenticate(self, credential: str) -> Principal | None:
@@ -52,8 +55,20 @@ class World:
             return None
         tenant = credential.split("-")[0]
         return Principal(
-            tenant_id=tenant, actor=credential, scopes=self.scopes, valid_seconds=self.valid_seconds
+            tenant_id=tenant,
+            actor=credential,
+            scopes=self.scopes,
+            valid_seconds=self.valid_seconds,
+            grants=self.grants,
         )
+
+    async def _name_of(self, _: str, __: str) -> str:
+        self.name_reads += 1
+        name = self.name
+        await asyncio.sleep(self.read_seconds)
+        if self.fault is not None:
+            raise self.fault
+        return name
 
     async def held(self, credential: str) -> HeldCredential:
         principal = await self.credentials.principal(credential)
@@ -115,6 +130,36 @@ def test_requests_with_one_credential_read_it_once_after_a_change_and_not_before
         assert {type(each) for each in ended} == {CredentialEnded}
         assert world.reads == 3
         assert not shared._open
+
+    run(main())
+
+
+def test_name_of_a_dataset_is_read_once_after_a_change_and_ends_requests_whose_grants_it_leaves() -> None:
+    world, shared = World(grants=(Grant(datasets="orders*"),)), polls()
+
+    async def main() -> None:
+        many = [await world.held(f"a-{number % 2}") for number in range(READERS)]
+        for each in many:
+            each.began_with([world.name])
+        waits = [asyncio.create_task(wait(shared, each)) for each in many]
+        await when(lambda: waiting(shared) == READERS)
+        assert (world.reads, world.name_reads) == (2, 1)
+        # Another key of the tenant has changed, then the name, within the grant.
+        for reads, name in ((2, "orders"), (3, "orders_2")):
+            world.name = name
+            world.credentials.drop("a")
+            await when(lambda expected=reads: world.name_reads == expected)  # type: ignore[misc]
+        await asyncio.sleep(0.05)
+        assert not any(each.done() for each in waits)
+        # A fault is not remembered.
+        world.fault = Unavailable("the database is away")
+        world.credentials.drop("a")
+        await when(lambda: world.reads > 6)
+        assert not any(each.done() for each in waits)
+        world.fault, world.name = None, "payments"
+        world.credentials.drop("a")
+        ended = await asyncio.gather(*waits, return_exceptions=True)
+        assert {type(each) for each in ended} == {CredentialEnded}
 
     run(main())
 

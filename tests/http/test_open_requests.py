@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text, update
 
 from app.format.identifiers import new_id
-from app.tenants.repository.administration import CREDENTIALS_CHANNEL
+from app.tenants.repository.credential_changes import CREDENTIALS_CHANNEL
 from app.tenants.tables import api_keys
 from app.tenants.values import Grant, KeyScope, MadeKey, TenantChange, TenantState
 from tests.support.http import ORDERS, problem, upsert
@@ -90,16 +90,29 @@ class Tenant:
 
     def opened(self, key: MadeKey) -> list[Open]:
         """One request of each kind that stays open; returns once all of them wait."""
+        events, longpoll = self.opened_feeds(key)
+        before = held(self._service)
+        client = self.client(key)
+        jobs = [Open(client, "GET", f"{self.job}/events"), Open(client, "GET", self.job, params={"wait": 60})]
+        until(lambda: held(self._service) == before + len(jobs), "requests that wait for the job")
+        return [events, jobs[0], longpoll, jobs[1]]
+
+    def opened_feeds(self, key: MadeKey) -> list[Open]:
+        """A stream and a long poll of the feed; returns once both wait."""
         before = held(self._service)
         client = self.client(key)
         found = [
             Open(client, "GET", f"{self.orders}/changes/events", params={"since": "now"}),
-            Open(client, "GET", f"{self.job}/events"),
             Open(client, "GET", f"{self.orders}/changes", params={"feed": "longpoll", "timeout": 60}),
-            Open(client, "GET", self.job, params={"wait": 60}),
         ]
-        until(lambda: held(self._service) == before + len(found), "requests that wait")
+        until(lambda: held(self._service) == before + len(found), "requests that wait for the feed")
         return found
+
+    def rename(self, old: str, new: str) -> None:
+        """Renames a dataset."""
+        tag = self.writer.get(f"/datasets/{old}").headers["etag"]
+        answer = self.writer.patch(f"/datasets/{old}", json={"name": new}, headers={"If-Match": tag})
+        assert answer.is_success, answer.text
 
     def change_key(self, key: MadeKey, **values: Any) -> None:
         """Keys of the service never change: an operator has changed one in the database."""
@@ -184,6 +197,38 @@ def test_open_requests_end_when_the_grants_or_scopes_of_their_key_change(
         assert not any(each.ended for each in still)
         one.change_key(kept, scopes=["write"])
         assert {each.last()["status"] for each in still} == {403}
+
+
+def test_open_requests_end_when_their_dataset_is_renamed_to_what_their_key_reaches_otherwise(
+    service: Service, tenant: Callable[[], Tenant]
+) -> None:
+    one = tenant()
+    masked = Grant(datasets="shown_*", mask=("note",))
+    named, both, every = (
+        one.opened(one.key(grants=grants))
+        for grants in (ORDERS_ONLY, (*ORDERS_ONLY, masked), (Grant(datasets="*"),))
+    )
+    by_name = Open(
+        one.client(one.key(grants=ORDERS_ONLY)),
+        "GET",
+        "/datasets/orders/changes/events",
+        params={"since": "now"},
+    )
+    until(lambda: held(service) == 13, "the stream by the name")
+
+    one.rename("orders", "shown_orders")
+    # Another dataset takes the name: it is not the one that the request is of.
+    assert one.writer.post("/datasets", json=ORDERS).is_success
+    assert [each.last()["status"] for each in (*named, by_name)] == [404] * 5
+    # Its feed is shown in part from now on. The job is of all of it.
+    assert [each.last()["status"] for each in both] == [403, 404, 403, 404]
+    assert not any(each.ended for each in every)
+
+    # One that comes into a grant which shows more.
+    part = one.opened_feeds(one.key(grants=(masked, *ORDERS_ONLY)))
+    one.rename("shown_orders", "orders_2")
+    assert [each.last()["status"] for each in part] == [403, 403]
+    assert not any(each.ended for each in every)
 
 
 def test_suspension_and_quotas_end_nothing_and_the_deletion_of_the_tenant_everything(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import threading
 from collections import Counter
 
 import pytest
 
-from app.http.threads import PARTY, FairSlots, Threads
+from app.http.limits.threads import PARTY, Threads
 
 
 def run(threads: Threads, party: str, call: object) -> asyncio.Task[object]:
@@ -62,51 +61,3 @@ async def test_error_and_cancellation_give_the_thread_back() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert await run(threads, "b", lambda: "ran") == "ran"
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("seed", range(20))
-async def test_no_slot_is_lost_or_doubled_whatever_is_cancelled(seed: int) -> None:
-    chance, slots, held, most = random.Random(seed), FairSlots(3), 0, 0
-
-    async def hold(party: str) -> None:
-        nonlocal held, most
-        await slots.acquire(party)
-        try:
-            held += 1
-            most = max(most, held)
-            await asyncio.sleep(0)
-        finally:
-            held -= 1
-            slots.release(party)
-
-    tasks = []
-    for _ in range(200):
-        tasks.append(asyncio.create_task(hold(chance.choice("abcd"))))
-        if chance.random() < 0.3:
-            chance.choice(tasks).cancel()
-        if chance.random() < 0.5:
-            await asyncio.sleep(0)
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert (held, most) == (0, 3)
-    # All of them are free again.
-    async with asyncio.timeout(1):
-        for _ in range(3):
-            await slots.acquire("z")
-
-
-@pytest.mark.anyio
-async def test_parties_that_wait_take_turns() -> None:
-    slots, order = FairSlots(1), list[str]()
-
-    async def hold(party: str) -> None:
-        await slots.acquire(party)
-        order.append(party)
-        slots.release(party)
-
-    await slots.acquire("first")
-    tasks = [asyncio.create_task(hold(party)) for party in "aaaabbbcc"]
-    await settled()
-    slots.release("first")
-    await asyncio.gather(*tasks)
-    assert "".join(order) == "abcabcaba"

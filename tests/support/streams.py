@@ -18,7 +18,7 @@ from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage
 from app.format.rows.changelog import Op
 from app.http.credentials import Credentials
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
@@ -48,6 +48,11 @@ def serving(stored: Stored, read: Callable[..., ChangePage] | None = None) -> An
     )
 
 
+async def no_name(_: str, __: str) -> None:
+    """The name of a dataset, of credentials that need none: they have no grants."""
+    return
+
+
 def held_credential() -> HeldCredential:
     """A credential that stays valid."""
     principal = Principal(tenant_id=DATASET.tenant_id, actor="reader", scopes=frozenset())
@@ -55,7 +60,7 @@ def held_credential() -> HeldCredential:
     async def authenticate(_: str) -> Principal:
         return principal
 
-    credentials = Credentials(authenticate)
+    credentials = Credentials(authenticate, no_name)
     credentials.confirm(float("inf"))
     return HeldCredential(credentials, "key", principal, ASGIConnection({"type": "http"}), ())  # type: ignore[typeddict-item]
 

@@ -94,6 +94,7 @@ class Writing:
     dataset: Dataset
     replans_max: int = 3
     seconds_max: float = 60
+    write_seconds_max: float = 60
     announced: list[bool] = field(default_factory=list)
     handed_over: list[tuple[str, str]] = field(default_factory=list)
 
@@ -132,6 +133,7 @@ class Writing:
             "replans_max": self.replans_max,
             "hand_over": lambda tenant_id, dataset_id: self.handed_over.append((tenant_id, dataset_id)),
             "seconds_max": lambda _: self.seconds_max,
+            "write_seconds_max": lambda _: self.write_seconds_max,
         }
         return RunWrites(**parts | settings)
 

@@ -16,11 +16,12 @@ from app.format.identifiers import new_id
 from app.http.credentials import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX, Credentials
 from app.runtime.loops import Loop
 from app.tenants.quotas import RateLimited
-from app.tenants.repository.administration import CREDENTIALS_CHANNEL
+from app.tenants.repository.credential_changes import CREDENTIALS_CHANNEL
 from app.tenants.service import FollowCredentials, RecordUses
 from app.tenants.values import KEYS_MAX, KeyScope, NewKey, Principal, TenantChange, TenantState, new_api_key
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
+from tests.support.streams import no_name
 
 
 class Process:
@@ -29,7 +30,7 @@ class Process:
     def __init__(self, stores: Stores) -> None:
         self.reads = 0
         self._stores = stores
-        self.credentials = Credentials(self._authenticate)
+        self.credentials = Credentials(self._authenticate, no_name)
 
     async def _authenticate(self, api_key: str) -> Principal | None:
         self.reads += 1
@@ -173,7 +174,7 @@ def test_key_that_is_revoked_while_it_is_read_is_not_cached(stores: Stores, tena
         credentials.drop(tenant_id)
         return principal
 
-    credentials = Credentials(revoked_after)
+    credentials = Credentials(revoked_after, no_name)
     credentials.confirm(time.monotonic())
     assert asyncio.run(credentials.principal(made.api_key)) is not None
     assert asyncio.run(credentials.principal(made.api_key)) is None
@@ -199,7 +200,7 @@ def test_unseen_keys_are_read_in_few_turns_of_each_address() -> None:
             await answering.wait()
             return None
 
-        credentials = Credentials(authenticate)
+        credentials = Credentials(authenticate, no_name)
 
         def send(address: str, api_key: str) -> asyncio.Task[Principal | None]:
             return asyncio.create_task(credentials.principal(api_key, address))
@@ -250,7 +251,7 @@ def test_credentials_of_a_tenant_displace_only_one_another() -> None:
         reads.append(credential)
         return Principal(tenant_id=credential.split("-")[0], actor=new_id(), scopes=frozenset())
 
-    credentials = Credentials(authenticate)
+    credentials = Credentials(authenticate, no_name)
 
     async def send(*sent: str) -> None:
         for credential in sent:

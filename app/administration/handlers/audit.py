@@ -8,8 +8,8 @@ from app.administration.schemas import AuditPage, ReadAuditOptions, audit_entry
 from app.administration.service import AuditReader
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
-from app.http.threads import Threads
 from app.tenants.values import KeyScope, Principal
 
 

@@ -8,7 +8,7 @@ from app.administration.schemas import IdentityResponse, identity_response
 from app.administration.service import Identities
 from app.http.auth import needs
 from app.http.dependencies import Provided
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.tenants.values import Principal
 
 

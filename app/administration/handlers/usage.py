@@ -17,8 +17,8 @@ from app.administration.schemas import (
 from app.administration.service import Administration, ReadUsage
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
-from app.http.threads import Threads
 from app.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["usage"]

@@ -15,6 +15,7 @@ from app.catalog.values import SchemaVersion
 from app.format.dataset import DatasetDefinition
 from app.format.errors import DatasetExists
 from app.format.schema.schema import Schema
+from app.tenants.repository.credential_changes import notify_change
 
 
 def store_evolved(connection: Connection, dataset_id: str, evolved: DatasetDefinition) -> None:
@@ -35,11 +36,14 @@ def _store_definition(connection: Connection, dataset_id: str, definition: Datas
 
 def _rename(connection: Connection, dataset_id: str, name: str) -> None:
     """Raises DatasetExists if another live dataset has the name."""
+    renamed = update(datasets).where(datasets.c.id == dataset_id).values(name=name)
     try:
         with connection.begin_nested():
-            connection.execute(update(datasets).where(datasets.c.id == dataset_id).values(name=name))
+            tenant_id = connection.execute(renamed.returning(datasets.c.tenant_id)).scalar_one()
     except IntegrityError:
         raise name_taken(name) from None
+    # Grants match names, and what is open with another grant ends.
+    notify_change(connection, tenant_id)
 
 
 def name_taken(name: str) -> DatasetExists:

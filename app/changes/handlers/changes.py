@@ -23,10 +23,10 @@ from app.changes.values import ChangePage
 from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
-from app.http.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.sql.conditions.row_access import RowAccess

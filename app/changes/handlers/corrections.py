@@ -15,8 +15,8 @@ from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_corrections import CorrectionQuery, ReadCorrections
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
-from app.http.threads import Threads
 from app.tenants.values import KeyScope
 
 LIMIT_MAX: Final = 10_000

@@ -32,9 +32,9 @@ from app.format.errors import (
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, STREAM_HEADERS, while_valid
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import TEXT, Answer, documented
 from app.http.parameters.query_parameters import natural
-from app.http.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.sql.conditions.row_access import RowAccess

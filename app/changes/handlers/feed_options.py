@@ -16,8 +16,8 @@ from app.changes.values import ChangePage
 from app.codecs.json.encode import encode_changes_json
 from app.format.errors import FieldError, InvalidRequest
 from app.format.identifiers import PATTERN_END
+from app.http.limits.threads import Threads
 from app.http.openapi.openapi_components import EXPECTED
-from app.http.threads import Threads
 from app.sql.conditions.row_access import RowAccess
 
 

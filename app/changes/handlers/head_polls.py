@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from app.catalog.values import Dataset
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
 

@@ -12,7 +12,7 @@ from app.catalog.values import Dataset
 from app.changes.positions import StartingPosition
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 
 _KEPT_BYTES: Final = 8 * 1024 * 1024
 _KEPT_SECONDS: Final = 2.0

@@ -36,10 +36,10 @@ from app.http.auth import needs, refuse_suspended
 from app.http.dependencies import Provided
 from app.http.in_flight import InFlight
 from app.http.json_body import require_member
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.parameters.headers import etag
 from app.http.response import ApiResponse, Tagged
-from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
 from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope, Principal

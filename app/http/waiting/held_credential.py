@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from app.format.errors import Forbidden, HeadwaterError, Unavailable
+from app.format.errors import Forbidden, HeadwaterError, NotFound, Unavailable
 from app.http.credentials import Credentials
 from app.http.waiting.standing import Standing, may_read_the_same
-from app.tenants.values import Principal
+from app.sql.conditions.row_access import RowAccess
+from app.tenants.values import KeyScope, Principal
 
 _RETRY_SECONDS: Final = 1.0
 _RETRIES_MAX: Final = 30
 
 Permit: TypeAlias = Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], Awaitable[None]]
 """A guard that decides by the principal of the connection. Raises HeadwaterError for one that it does not permit."""
+
+Reach: TypeAlias = tuple[frozenset[KeyScope], RowAccess]
+"""What a principal may do with a dataset, and what it sees of it."""
+
+
+def reach_of(principal: Principal, name: str) -> Reach:
+    """The reach that the grants of the principal give for the dataset of this name."""
+    return principal.scopes_on(name), principal.access(name)
 
 
 class CredentialEnded(Exception):
@@ -42,7 +51,16 @@ class HeldCredential:
     tenant's credentials, once for all requests that hold it.
     """
 
-    __slots__ = ("_approved", "_credential", "_credentials", "_permits", "_scope", "_standing")
+    __slots__ = (
+        "_approved",
+        "_credential",
+        "_credentials",
+        "_datasets",
+        "_permits",
+        "_reaches",
+        "_scope",
+        "_standing",
+    )
 
     def __init__(
         self,
@@ -60,6 +78,17 @@ class HeldCredential:
         self._scope: Any = {**connection.scope}
         self._permits = permits
         self._standing: Standing | None = None
+        self._datasets: tuple[str, ...] = ()
+        self._reaches: list[Reach] | None = None
+
+    def began_with(self, names: Iterable[str]) -> None:
+        """The names that the datasets of the request had when it was permitted."""
+        self._reaches = [reach_of(self._approved, name) for name in names]
+
+    def is_of(self, dataset_id: str) -> None:
+        """The request shows something of this dataset. Renamed to what is granted otherwise, it ends the request."""
+        if dataset_id not in self._datasets:
+            self._datasets = (*self._datasets, dataset_id)
 
     async def check(self) -> None:
         """Raises CredentialEnded if the request may not go on, Unavailable if that cannot be known."""
@@ -73,6 +102,8 @@ class HeldCredential:
             if not may_read_the_same(principal, self._approved):
                 raise self._ended(await self._refusal(principal))
             self._approved = principal
+        if self._approved.grants is not None:
+            await self._check_names(standing)
 
     async def check_if_possible(self) -> bool:
         """As `check`; false if the answer cannot be known at the moment."""
@@ -109,13 +140,27 @@ class HeldCredential:
         finally:
             waits.discard(wait)
 
+    async def _check_names(self, standing: Standing) -> None:
+        """Raises CredentialEnded if the grants give another reach for a dataset than when the request began."""
+        names = [await standing.name_of(dataset_id) for dataset_id in self._datasets]
+        reaches = [reach_of(self._approved, name or "") for name in names]
+        if self._reaches is None:
+            # The path names none: the datasets of the body were checked when it was accepted.
+            self._reaches = reaches
+        elif any(reach not in self._reaches for reach in reaches):
+            hidden = not all(self._approved.reaches(name or "") for name in names)
+            raise self._ended(await self._refusal(self._approved, hidden=hidden))
+
     def _held(self) -> Standing:
         if self._standing is None:
             self._standing = self._credentials.standing(self._credential, self._approved.tenant_id)
         return self._standing
 
-    async def _refusal(self, principal: Principal) -> HeadwaterError:
-        """The error of a new request with the principal. One that is permitted may see something else than this one."""
+    async def _refusal(self, principal: Principal, *, hidden: bool = False) -> HeadwaterError:
+        """The error of a new request with the principal. One that is permitted may see something else than this one.
+
+        `hidden`: a dataset of this request does not exist for the principal, though another may have its name.
+        """
         scope: Any = {**self._scope, "user": principal}
         connection: Any = ASGIConnection(scope)
         try:
@@ -123,6 +168,8 @@ class HeldCredential:
                 await permit(connection, connection.route_handler)
         except HeadwaterError as error:
             return error
+        if hidden:
+            return NotFound("the dataset has another name")
         return Forbidden("what the credential may do has changed since the request began: send it again")
 
     def _ended(self, error: HeadwaterError) -> CredentialEnded:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from app.format.errors import Unavailable
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 
@@ -48,6 +48,7 @@ class SharedPolls(Generic[_Wanted, _Found]):
         self, tenant_id: str, dataset_id: str, credential: HeldCredential
     ) -> Iterator[Waiter[_Wanted, _Found]]:
         """A waiter for this dataset, valid until the context ends. `credential`: that of the request."""
+        credential.is_of(dataset_id)
         key = (tenant_id, dataset_id)
         poll = self._open.get(key)
         if poll is None:

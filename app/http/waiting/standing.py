@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -20,7 +20,16 @@ _PAUSE_SECONDS: Final = 0.5
 _CHECKS_AT_ONCE: Final = 2
 _RETRY_SECONDS: Final = 1.0
 
+_NAMES_MAX: Final = 1_000
+
 _log = logging.getLogger(__name__)
+
+
+class _NameRead(NamedTuple):
+    """The name of a dataset as it is read. `after`: the number of changes before."""
+
+    after: int
+    reading: asyncio.Future[str | None]
 
 
 class KnownCredential(msgspec.Struct, frozen=True):
@@ -31,20 +40,30 @@ class KnownCredential(msgspec.Struct, frozen=True):
 
 
 class TenantChanges:
-    """The changes of a tenant's credentials and state. After each, what its requests hold open is checked.
+    """The changes of a tenant's credentials and state, and of the names of its datasets.
+
+    After each, what its requests hold open is checked.
 
     Belongs to the event loop on which it is made, except for `note`.
     """
 
     def __init__(
-        self, read: Callable[[str], Awaitable[KnownCredential | None]], heard: Callable[[], bool]
+        self,
+        read: Callable[[str], Awaitable[KnownCredential | None]],
+        name_of: Callable[[str], Awaitable[str | None]],
+        heard: Callable[[], bool],
     ) -> None:
-        """`read`: what is known of a credential. `heard`: whether all changes until now have been noted."""
+        """`read`: what is known of a credential. `name_of`: the name of a dataset by its id.
+
+        `heard`: whether all changes until now have been noted.
+        """
         self.read = read
+        self._name_of = name_of
         self.heard = heard
         self.count = 0
         self.checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
         self._held: WeakValueDictionary[bytes, Standing] = WeakValueDictionary()
+        self._names: dict[str, _NameRead] = {}
         self._loop = asyncio.get_running_loop()
         self._checked_at = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
@@ -58,8 +77,24 @@ class TenantChanges:
             found = self._held[digest] = Standing(self, credential)
         return found
 
+    async def name_of(self, dataset_id: str) -> str | None:
+        """The name of a dataset, read once after each change for all that need it. Raises Unavailable."""
+        known = self._names.get(dataset_id)
+        if known is None or known.after != self.count or (known.reading.done() and not self.heard()):
+            if len(self._names) >= _NAMES_MAX:
+                self._names.clear()
+            reading = asyncio.ensure_future(self._name_of(dataset_id))
+            known = self._names[dataset_id] = _NameRead(self.count, reading)
+        try:
+            # It is shared: a request that ends does not cancel it.
+            return await asyncio.shield(known.reading)
+        except Exception:
+            if self._names.get(dataset_id) is known:
+                del self._names[dataset_id]
+            raise
+
     def note(self) -> None:
-        """A credential or the state of the tenant has changed, or may have. Called on any thread."""
+        """Something that decides what its credentials may do has changed, or may have. Called on any thread."""
         self.count += 1
         # A loop that has ended holds no request open.
         with suppress(RuntimeError):
@@ -114,6 +149,10 @@ class Standing:
         changes = self._changes
         return self._seen == changes.count and time.monotonic() < self.valid_until and changes.heard()
 
+    async def name_of(self, dataset_id: str) -> str | None:
+        """The name of a dataset of the tenant. Raises Unavailable."""
+        return await self._changes.name_of(dataset_id)
+
     @property
     def waited_for(self) -> bool:
         """Whether a request waits, or is about to. Others check by themselves, before they send anything."""
@@ -147,7 +186,9 @@ class Standing:
             self.principal, self.valid_until, self._seen = known.principal, known.valid_until, seen
         elif self.refused is None:
             self.refused = Unauthorized("the API key was revoked or has expired")
-        if self.refused is not None or not may_read_the_same(before, self.principal):
+        granted = known is not None and known.principal.grants is not None
+        # Grants match names, which may be what has changed.
+        if self.refused is not None or granted or not may_read_the_same(before, self.principal):
             self._wake()
 
     def _wake(self) -> None:

@@ -13,11 +13,11 @@ from app.catalog.values import Dataset
 from app.format.errors import HeadwaterError
 from app.http.body_stream import JSON
 from app.http.in_flight import InFlight
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import Answer
 from app.http.parameters.headers import Preference
 from app.http.problems import JobCancelled, JobFailed, document, fault_document
 from app.http.response import ApiResponse
-from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import JobResponse, job_path, job_response
 from app.jobs.service.request_job import RequestIdentity

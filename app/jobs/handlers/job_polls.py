@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.values import Job

@@ -14,10 +14,10 @@ from app.catalog.service import GrantedDatasets
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, event_stream
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import TEXT, documented
 from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.response import ApiResponse, encode_json
-from app.http.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import JobId, JobPage, JobResponse, ListJobsOptions, job_response

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_polls import AwaitedJob, JobPolls
@@ -51,11 +51,18 @@ class JobWaiter:
         await self.credential.check()
         return await self._shown(ended)
 
+    async def until_all_final(self, jobs: Sequence[Job], seconds: float) -> None:
+        """Waits for jobs of several datasets that end at once. Raises as `until_final` does."""
+        for job in jobs:
+            self.credential.is_of(job.dataset_id)
+        await self.until_final(jobs[0], seconds)
+
     async def states(self, job: Job) -> AsyncGenerator[Job | None, None]:
         """The job whenever it has changed, until it has ended; None after 10 s without a change.
 
         Raises CredentialEnded.
         """
+        self.credential.is_of(job.dataset_id)
         yield await self._shown(job)
         waits = self.waits
         with waits.polls.join(job.tenant_id, job.dataset_id, self.credential) as waiter:

@@ -6,19 +6,28 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from app.format.errors import EngineStopped, TimeLimitExceeded
+
+ADVICE_OF_READING: Final = "read less at a time, or ask the operator for a higher HEADWATER_JOB_SECONDS_MAX"
+ADVICE_OF_WRITING: Final = (
+    "send the rows as several writes, or ask the operator for a higher HEADWATER_WRITE_SECONDS_MAX"
+)
 
 
 class TimeLimit(AbstractContextManager["TimeLimit"]):
     """Calls `cancel` after some seconds. If that ended the block, TimeLimitExceeded is raised.
 
     A block that ends by itself keeps its result, even if the limit has passed by then. `seconds`: None for no limit.
+    `advice`: what the user can do, and the setting of the limit.
     """
 
-    def __init__(self, seconds: float | None, cancel: Callable[[], None]) -> None:
+    def __init__(
+        self, seconds: float | None, cancel: Callable[[], None], *, advice: str = ADVICE_OF_READING
+    ) -> None:
         self._seconds = seconds
+        self._advice = advice
         self._cancel = cancel
         self._passed = threading.Event()
         self._timer = None if seconds is None else threading.Timer(seconds, self._pass)
@@ -38,8 +47,7 @@ class TimeLimit(AbstractContextManager["TimeLimit"]):
         self._timer.join()
         if self._passed.is_set() and isinstance(error, EngineStopped):
             raise TimeLimitExceeded(
-                f"the job was stopped after {self._seconds:g} seconds, the limit for one job: read less at a time, or "
-                "ask the operator for a higher HEADWATER_JOB_SECONDS_MAX",
+                f"the job was stopped after {self._seconds:g} seconds, the limit for one job: {self._advice}",
                 limit_seconds=self._seconds,
             ) from error
 

@@ -8,8 +8,8 @@ from litestar import get
 from app.catalog.values import Dataset
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
-from app.http.threads import Threads
 from app.overview.schemas import ListVersionOptions, PartitionPage, partition_response
 from app.overview.service import ListingRequest, Overview
 from app.partitions.service.partitions import Partitions

@@ -13,13 +13,13 @@ from app.format.file_format import FileFormat
 from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.parameters.headers import Preference
 from app.http.problems import JobCancelled
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
 from app.http.table_response import ARROW_STREAM
-from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import JobId
 from app.jobs.service.jobs import Jobs

@@ -12,10 +12,10 @@ from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
-from app.http.threads import Threads
 from app.reads.service.rows import ReadTable, RowQuery
 from app.reads.values import RowPage
 from app.sql.conditions.row_access import RowAccess

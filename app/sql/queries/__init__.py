@@ -1,10 +1,11 @@
 """The SQL of views: a query over datasets, bound to their schemas, and the SQL that the engine runs for it.
 
     language, call_parser, parse            words and signs of queries; text to syntax tree
-    kinds, functions, result_types          the functions, what they take and return
+    functions                               the functions, what they take and return
     coercion, relation_types, literals      types of values, and how one becomes another
     scope, clause, values, bound            which columns can be named where; what is known of a value and of a query
     calls, expressions, sources, queries    syntax tree and schemas to SQL for the engine, all types known
+    joins                                   which joins compare all pairs of rows
     bind, keys, plan                        parsed view and schemas to `ViewPlan`
 
 The engine never reads the text of a user: what it runs is written from the tree.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from app.format.schema.schema import Schema
 from app.sql.queries.clause import Clause
-from app.sql.queries.cross_joins import NO_JOINS, Joins
+from app.sql.queries.joins.cross_joins import NO_JOINS, Joins
 from app.sql.queries.scope import Scope, ScopeColumn
 from app.sql.queries.values import Value
 

@@ -10,7 +10,7 @@ from app.format.similar_names import similar_names
 from app.sql.names import listed, no_such
 from app.sql.queries.clause import Clause
 from app.sql.queries.coercion import Untyped, common_type, is_flat
-from app.sql.queries.functions import FUNCTIONS, REFUSED_FUNCTIONS, Function, Role
+from app.sql.queries.functions.functions import FUNCTIONS, REFUSED_FUNCTIONS, Function, Role
 from app.sql.queries.values import (
     NOTHING,
     Binding,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from app.codecs.faults import shown
 from app.format.errors import HeadwaterError
@@ -14,6 +15,14 @@ from app.sql.queries.coercion import SqlType, is_flat
 from app.sql.queries.relation_types import quoted
 from app.sql.queries.values import Binding, Value
 from app.sql.syntax import Name
+
+
+class Variety(IntEnum):
+    """How many different values a column has: one, perhaps few, or about as many as a column of a dataset."""
+
+    ONE = 0
+    FEW = 1
+    MANY = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,7 @@ class ScopeColumn:
     type: SqlType
     nullable: bool
     origin: tuple[str, str] | None = None
+    variety: Variety = Variety.MANY
 
     def value(self, at: int, binding: Binding) -> Value:
         """The value of the column, named at a position. Raises InvalidView."""
@@ -108,6 +118,11 @@ class Scope:
     def _columns(self) -> Iterator[ScopeColumn]:
         for relation in self.relations:
             yield from relation.columns
+
+    def all_columns(self) -> Iterator[ScopeColumn]:
+        """The columns of all relations, and those of USING."""
+        yield from self.merged
+        yield from self._columns()
 
     def names(self) -> list[str]:
         return [column.name for column in self._columns()]

@@ -10,8 +10,8 @@ from app.codecs.faults import shown
 from app.sql.queries.bound import BoundQuery, Environment, From, InputTable
 from app.sql.queries.clause import Clause, Subquery
 from app.sql.queries.coercion import common_type, is_flat
-from app.sql.queries.cross_joins import Joins
 from app.sql.queries.expressions import Binder
+from app.sql.queries.joins.cross_joins import Joins
 from app.sql.queries.relation_types import quoted, relation_type
 from app.sql.queries.scope import Relation, Scope, ScopeColumn
 from app.sql.queries.values import Binding, Value, converted
@@ -92,10 +92,11 @@ class SourceBinder:
         if node.using:
             pairs = [self._pair(node, name, left.scope, right.scope) for name in node.using]
             condition = " ON " + " AND ".join(f"({one.sql} = {other.sql})" for one, other in pairs)
-            merged = tuple(_merged(node.side, one, other) for one, other in pairs)
-            for column in merged:
+            for value, other_value in pairs:
+                column = _merged(node.side, value, other_value)
                 [one], [other] = left.scope.find(None, column.name), right.scope.find(None, column.name)
-                joins = joins.using(one.sql, other.sql, column.sql)
+                merged += (replace(column, variety=max(one.variety, other.variety)),)
+                joins = joins.using(one, other, column.sql)
         elif node.on is not None:
             clause = Clause(
                 "ON",

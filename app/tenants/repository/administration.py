@@ -5,9 +5,9 @@ Every change that may take a right away notifies the processes that cache princi
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select, text, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.db.acts import act_concerns
@@ -16,6 +16,7 @@ from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid, new_id
 from app.paging import Page, PageTokens
 from app.tenants.quotas import NO_QUOTAS, Quotas
+from app.tenants.repository.credential_changes import notify_change
 from app.tenants.repository.credentials import LIVE
 from app.tenants.repository.rows import (
     DELETION_COLUMNS,
@@ -45,10 +46,6 @@ from app.tenants.values import (
     key_digest,
     new_api_key,
 )
-
-CREDENTIALS_CHANNEL: Final = "headwater_credentials"
-"""The channel of notifications. The payload is the id of the tenant whose keys or state changed."""
-_NOTIFY: Final = text(f"SELECT pg_notify('{CREDENTIALS_CHANNEL}', :tenant)")
 
 
 class AdministrationStore:
@@ -105,7 +102,7 @@ class AdministrationStore:
                 values["suspended_reason"] = change.reason if suspended else None
                 values["suspended_at"] = func.clock_timestamp() if suspended else None
             connection.execute(update(tenants).where(this_tenant).values(values))
-            connection.execute(_NOTIFY, {"tenant": tenant_id})
+            notify_change(connection, tenant_id)
             return _tenant(connection, tenant_id)
 
     def begin_deletion(self, reference: str, *, confirmed: str, actor: Principal) -> Tenant:
@@ -137,7 +134,7 @@ class AdministrationStore:
             connection.execute(insert(tenant_deletions).values(new).on_conflict_do_nothing())
             live = api_keys.c.tenant_id == found.id, api_keys.c.revoked_at.is_(None)
             connection.execute(update(api_keys).where(*live).values(revoked_at=func.clock_timestamp()))
-            connection.execute(_NOTIFY, {"tenant": found.id})
+            notify_change(connection, found.id)
             return _tenant(connection, found.id)
 
     def deletion(self, tenant_id: str) -> TenantDeletion | None:
@@ -212,7 +209,7 @@ class AdministrationStore:
                 .where(*this_key, api_keys.c.revoked_at.is_(None))
                 .values(revoked_at=func.clock_timestamp())
             )
-            connection.execute(_NOTIFY, {"tenant": tenant_id})
+            notify_change(connection, tenant_id)
 
 
 def _add_tenant(connection: Connection, name: str, tenant_id: str, quotas: Quotas = NO_QUOTAS) -> str:

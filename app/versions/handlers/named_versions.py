@@ -13,9 +13,9 @@ from litestar.params import JSONBody, PathParameter
 from app.catalog.values import Dataset
 from app.http.auth import needs
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.parameters.page_options import PageOptions
-from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.jobs.tasks import SavepointTask, TagTask, VersionKind
 from app.tenants.values import KeyScope

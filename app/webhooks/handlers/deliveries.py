@@ -9,7 +9,7 @@ from litestar.params import PathParameter
 
 from app.http.auth import needs
 from app.http.dependencies import Provided
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.tenants.values import KeyScope, Principal
 from app.webhooks.schemas import (
     DeliveryPage,

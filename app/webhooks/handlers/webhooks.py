@@ -12,9 +12,9 @@ from app.catalog.service import GrantedDatasets
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.json_body import require_member
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.response import Created, Tagged
-from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
 from app.tenants.values import KeyScope, Principal
 from app.webhooks.schemas import (

@@ -11,9 +11,9 @@ from app.catalog.values import Dataset
 from app.http.auth import needs
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.request import ApiRequest
-from app.http.threads import Threads
 from app.tenants.values import KeyScope
 from app.writes.explanation import WriteExplanation
 from app.writes.schemas import CreateWrite, from_envelope

@@ -20,10 +20,10 @@ from app.http.body_stream import (
 )
 from app.http.dependencies import Provided
 from app.http.in_flight import InFlight
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, documented
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
 from app.tenants.values import KeyScope
 from app.writes.service.accept import AcceptWrite

@@ -25,10 +25,10 @@ from app.http.body_stream import (
     spool_body,
 )
 from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, documented
 from app.http.request import ApiRequest
 from app.http.table_response import ARROW_STREAM
-from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.tenants.values import KeyScope
 from app.writes.schemas import (

@@ -15,6 +15,7 @@ from app.format.errors import (
     HeadwaterError,
     NotFound,
     NotStorable,
+    TimeLimitExceeded,
     Unavailable,
     VersionExpired,
 )
@@ -22,7 +23,7 @@ from app.format.outages import awaited
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.give_back import give_back
 from app.jobs.service.lease import Lease
-from app.jobs.service.time_limit import TimeLimit
+from app.jobs.service.time_limit import ADVICE_OF_READING, ADVICE_OF_WRITING, TimeLimit
 from app.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress
 from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.publish import Publish
@@ -59,6 +60,7 @@ class RunWrites:
     `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
     `hand_over` is called for a dataset whose next write is not of `rules.kinds`.
     `seconds_max`: the time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`.
+    `write_seconds_max`: that of a group of other writes.
     """
 
     catalog: DatasetLookup
@@ -74,6 +76,7 @@ class RunWrites:
     replans_max: int
     hand_over: Callable[[str, str], None]
     seconds_max: Callable[[str], float]
+    write_seconds_max: Callable[[str], float]
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
         """Claims and runs one group of writes; False if there was none to claim."""
@@ -108,7 +111,7 @@ class RunWrites:
     def _end(self, group: WriteGroup, error: Exception) -> None:
         """Ends the writes that the error concerns. Raises an unexpected error."""
         match error:
-            case NotStorable():
+            case NotStorable() | TimeLimitExceeded():
                 self._fail_alone(group, error)
             case HeadwaterError():
                 self._fail_affected(group, error)
@@ -130,10 +133,14 @@ class RunWrites:
         )
 
     def _time_limit(self, group: WriteGroup) -> TimeLimit:
-        """A job whose kind is limited is a group of its own."""
-        limited = any(job.kind in TIME_LIMITED for job in group.jobs)
-        seconds = self.seconds_max(group.tenant_id) if limited else None
-        return TimeLimit(seconds, lambda: self.engine.cancel(group.tag))
+        """Stops what the engine runs for the group. What is merged by then is published: a commit is never stopped."""
+        derived = any(job.kind in TIME_LIMITED for job in group.jobs)
+        seconds_max = self.seconds_max if derived else self.write_seconds_max
+        return TimeLimit(
+            seconds_max(group.tenant_id),
+            lambda: self.engine.cancel(group.tag),
+            advice=ADVICE_OF_READING if derived else ADVICE_OF_WRITING,
+        )
 
     def _progress(self, group: WriteGroup) -> Progress:
         done, total = self.engine.progress(group.tag)
@@ -217,8 +224,11 @@ class RunWrites:
             self._fail(job, error)
         self.jobs.release(group.tenant_id, [job.claim for job in group.jobs if job not in affected])
 
-    def _fail_alone(self, group: WriteGroup, error: NotStorable) -> None:
-        """Fails a write that cannot be stored. Which of several it is becomes known once each has run by itself."""
+    def _fail_alone(self, group: WriteGroup, error: NotStorable | TimeLimitExceeded) -> None:
+        """Fails a write that cannot be stored, or takes too long.
+
+        Which of several it is becomes known once each has run by itself.
+        """
         if len(group.jobs) == 1 or group.together:
             self._fail_affected(group, error)
         else:

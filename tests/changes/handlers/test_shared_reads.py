@@ -12,7 +12,7 @@ from app.changes.handlers.events import _as_events
 from app.changes.handlers.shared_pages import SharedPages
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.format.errors import NotFound, OffsetAhead, Unavailable
-from app.http.threads import Threads
+from app.http.limits.threads import Threads
 from app.http.waiting import shared_polls
 from app.sql.conditions.row_access import RowAccess
 from tests.support.stored_feed import DATASET

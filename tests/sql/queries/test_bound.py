@@ -7,7 +7,7 @@ import re
 import pytest
 
 from app.sql.queries import parse_view, relation_type, to_spark_sql
-from app.sql.queries.functions import FUNCTIONS
+from app.sql.queries.functions.functions import FUNCTIONS
 from tests.support.view_inputs import DATASETS, planned
 
 

@@ -48,6 +48,21 @@ def bound(sql: str, *, allow_cross_join: bool = False) -> ViewPlan:
         LINES + "JOIN lines l ON (o.id > 0) = (l.order_id > 0)",
         LINES + "JOIN lines l ON CASE WHEN o.id > 0 THEN 1 END = CASE WHEN l.order_id > 0 THEN 1 END",
         LINES + ", (SELECT count(*) AS item FROM lines GROUP BY order_id) l",
+        LINES + "JOIN (SELECT item, 7 AS c FROM lines) l ON o.id = l.c",
+        LINES + "JOIN (SELECT item, c FROM (SELECT *, 7 AS c FROM lines) x) l ON o.id = l.c",
+        LINES + "JOIN (SELECT *, max(order_id) OVER () AS c FROM lines) l ON o.n % 2 = l.c",
+        LINES + "JOIN (SELECT *, (SELECT max(n) FROM orders) AS c FROM lines) l ON o.n = l.c",
+        LINES + "JOIN (SELECT 7 AS c, item FROM lines UNION ALL SELECT 8, item FROM lines) l ON o.n = l.c",
+        LINES + "JOIN (SELECT item, count % 1 AS c FROM lines) l ON o.id % 1 = l.c",
+        "WITH a AS (SELECT id, id % 1 AS c FROM orders), b AS (SELECT x.c AS d, x.id FROM a x) "
+        "SELECT a.id FROM a JOIN b ON a.c = b.d",
+        "WITH a AS (SELECT id, id > 0 AS c FROM orders) SELECT c FROM a JOIN a AS b USING (c)",
+        "WITH a (id, c) AS (SELECT id, 7 FROM orders) SELECT c FROM a JOIN a AS b USING (c)",
+        "WITH a AS (SELECT id, c FROM (SELECT id, n % 2 AS c FROM orders) x GROUP BY id, c) "
+        "SELECT a.id FROM a JOIN a AS b ON a.c = b.c",
+        "WITH a AS (SELECT DISTINCT id, n % 2 AS c FROM orders) SELECT a.id FROM a JOIN a AS b ON a.c = b.c",
+        "WITH a AS (SELECT id, row_number() OVER (PARTITION BY id ORDER BY n) AS c FROM orders) "
+        "SELECT a.id FROM a JOIN a AS b ON a.c = b.c",
     ],
 )
 def test_join_of_all_pairs_needs_a_permission(sql: str) -> None:
@@ -85,6 +100,24 @@ def test_join_of_all_pairs_needs_a_permission(sql: str) -> None:
         "WITH l AS (SELECT max(item) AS item FROM lines) SELECT o.id, l.item FROM orders o, l",
         "SELECT a.id FROM (SELECT max(n) AS n FROM orders) m, orders a, orders b WHERE a.n = m.n AND m.n = b.n",
         "SELECT id FROM orders",
+        LINES + "JOIN (SELECT *, lower(item) AS c FROM lines) l ON lower(o.customer) = l.c",
+        LINES + "JOIN (SELECT *, count % 16 AS c FROM lines) l ON o.n = l.c",
+        LINES + "JOIN (SELECT order_id AS c, min(item) AS item FROM lines GROUP BY order_id) l ON l.c = o.id",
+        LINES + "JOIN (SELECT min(order_id) AS c, item FROM lines GROUP BY item) l ON l.c % 2 = o.id",
+        LINES + "JOIN (SELECT count(*) AS c, item FROM lines GROUP BY item) l ON l.c = o.n",
+        # Rows of computed values that differ are few.
+        "WITH a AS (SELECT year(day) AS y, month(day) AS m, sum(n) AS n FROM orders GROUP BY y, m) "
+        "SELECT a.n FROM a JOIN a AS b ON a.y = b.y AND a.m = b.m",
+        "WITH a AS (SELECT DISTINCT n % 2 AS c FROM orders) SELECT a.c FROM a JOIN a AS b ON a.c = b.c",
+        "WITH a AS (SELECT n % 2 AS c FROM orders UNION SELECT count % 2 FROM lines) "
+        "SELECT c FROM a JOIN a AS b USING (c)",
+        # A table of constants in the text.
+        "SELECT o.id, d.name FROM orders o JOIN (SELECT 1 AS c, 'a' AS name UNION ALL SELECT 2, 'b') d ON o.n = d.c",
+        "SELECT o.id FROM orders o JOIN (SELECT 1 AS c) d ON o.n = d.c",
+        "WITH a AS (SELECT *, row_number() OVER (ORDER BY at) AS c FROM orders) "
+        "SELECT a.id FROM a JOIN a AS b ON a.c = b.c - 1",
+        "WITH a AS (SELECT id, lag(id) OVER (ORDER BY at) AS c FROM orders) "
+        "SELECT a.id FROM a JOIN a AS b ON a.c = b.c",
     ],
 )
 def test_join_with_an_equality_needs_no_permission(sql: str) -> None:

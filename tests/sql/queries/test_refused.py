@@ -8,7 +8,7 @@ import pytest
 
 from app.format.errors import InvalidView
 from app.sql.expression_parser import PATTERN_CHARACTERS_MAX
-from app.sql.queries.functions import FUNCTIONS, REFUSED_FUNCTIONS, Role
+from app.sql.queries.functions.functions import FUNCTIONS, REFUSED_FUNCTIONS, Role
 from tests.support.view_inputs import DATASETS, planned
 
 

@@ -86,7 +86,7 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     weight: float | None = None
     """The share of the workers, relative to those of other tenants; 1 by default."""
     job_seconds: float | None = None
-    """The time that a read or the computation of a view may run."""
+    """The time that an attempt at a write, a read or the computation of a view may run."""
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):

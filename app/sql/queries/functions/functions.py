@@ -23,7 +23,7 @@ from app.sql.queries.coercion import (
     TIMESTAMP,
     SqlType,
 )
-from app.sql.queries.kinds import (
+from app.sql.queries.functions.kinds import (
     ANY,
     BYTES,
     DAY,
@@ -45,7 +45,7 @@ from app.sql.queries.kinds import (
     integer_literal,
     one_of,
 )
-from app.sql.queries.result_types import (
+from app.sql.queries.functions.result_types import (
     list_of_first,
     list_of_keys,
     list_of_values,

@@ -3,39 +3,21 @@
 The columns of the relations in a FROM form groups. An equality that every row of the result must satisfy, in ON, USING
 or WHERE, joins the groups of its two sides. If several groups remain, a join of them compares all pairs of rows.
 
-At least one side of the equality must be as different as a column is: `a.x % 1 = b.x % 1` holds for all pairs.
+At least one side of the equality must be as different as a column of a dataset is: `a.x % 1 = b.x % 1` holds for all
+pairs. Columns of queries in FROM are as different as what they are computed from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
-from app.sql.queries.coercion import BOOLEAN
-from app.sql.queries.scope import Scope
-from app.sql.syntax import (
-    Binary,
-    Call,
-    Cast,
-    Connective,
-    Element,
-    Expression,
-    Join,
-    Member,
-    Name,
-    Node,
-    Select,
-    SetOperation,
-)
+from app.sql.queries.joins.variety import columns_in, variety_of
+from app.sql.queries.scope import Scope, ScopeColumn, Variety
+from app.sql.syntax import Binary, Connective, Expression, Join
 
 _EQUALITIES: Final = frozenset({"=", "<=>"})
-# Functions that have about as many values as their first argument, and as any of their arguments.
-_AS_FIRST: Final = frozenset(
-    "lower upper initcap trim ltrim rtrim reverse replace translate hex unhex base64 unbase64 md5 sha1 sha2 to_date "
-    "trunc coalesce ifnull nvl".split()
-)
-_AS_ANY: Final = frozenset({"concat", "concat_ws", "xxhash64", "date_trunc"})
 _Columns: TypeAlias = frozenset[str]
 
 
@@ -68,11 +50,14 @@ class Joins:
             return self
         return replace(self, equalities=(*self.equalities, *_equalities(condition, scope)))
 
-    def using(self, left: str, right: str, merged: str) -> Joins:
+    def using(self, left: ScopeColumn, right: ScopeColumn, merged: str) -> Joins:
         """The joins with a column of USING, which is read as `merged` from then on."""
-        one = frozenset({left})
-        equalities = (*self.equalities, (one, frozenset({right})), (one, frozenset({merged})))
-        return replace(self, groups=(*self.groups, frozenset({merged})), equalities=equalities)
+        one, other, both = frozenset({left.sql}), frozenset({right.sql}), frozenset({merged})
+        equalities = [*self.equalities, (one, both)]
+        varieties = left.variety, right.variety
+        if Variety.MANY in varieties and Variety.ONE not in varieties:
+            equalities.append((one, other))
+        return replace(self, groups=(*self.groups, both), equalities=tuple(equalities))
 
     def cross_join(self) -> Join | None:
         """The first join that compares all pairs of rows; None if there is none."""
@@ -121,44 +106,7 @@ def _equalities(condition: Expression, scope: Scope) -> Iterator[tuple[_Columns,
             for operand in condition.operands:
                 yield from _equalities(operand, scope)
         case Binary() if condition.operator in _EQUALITIES:
-            left, right = _columns(condition.left, scope), _columns(condition.right, scope)
-            if left and right and (_is_distinct(condition.left) or _is_distinct(condition.right)):
+            left, right = columns_in(condition.left, scope), columns_in(condition.right, scope)
+            varieties = variety_of(condition.left, scope), variety_of(condition.right, scope)
+            if left and right and Variety.MANY in varieties:
                 yield left, right
-
-
-def _is_distinct(part: Expression) -> bool:
-    """Whether an expression has about as many values as a column."""
-    match part:
-        case Name():
-            return True
-        case Cast():
-            return part.type != BOOLEAN and _is_distinct(part.operand)
-        case Member() | Element():
-            return _is_distinct(part.operand)
-        case Binary(operator="||"):
-            return _is_distinct(part.left) or _is_distinct(part.right)
-        case Call() if part.name in _AS_FIRST:
-            return any(map(_is_distinct, part.arguments[:1]))
-        case Call() if part.name in _AS_ANY:
-            return any(map(_is_distinct, part.arguments))
-        case _:
-            return False
-
-
-def _columns(part: Any, scope: Scope) -> _Columns:
-    """The columns of the scope that an expression needs, except in subqueries."""
-    if isinstance(part, Name):
-        return frozenset(_sql_of(part, scope))
-    if isinstance(part, Select | SetOperation):
-        return frozenset()
-    parts = part if isinstance(part, tuple) else ()
-    if isinstance(part, Node):
-        parts = tuple(getattr(part, each.name) for each in fields(part))
-    return frozenset().union(*(_columns(each, scope) for each in parts))
-
-
-def _sql_of(name: Name, scope: Scope) -> Iterator[str]:
-    if len(name.parts) > 1 and scope.has_table(name.parts[0]):
-        yield from (column.sql for column in scope.find(name.parts[0], name.parts[1]))
-    else:
-        yield from (column.sql for column in scope.find(None, name.parts[0]))

@@ -1,0 +1,1 @@
+"""The functions of views, the arguments that they accept, and the types of their results."""

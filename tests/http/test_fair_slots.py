@@ -1,0 +1,104 @@
+"""Slots that parties share: how many at a time, who is next, and that none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+import pytest
+
+from app.http.limits.fair_slots import FairSlots
+
+SLOTS = 16
+PARTY_MAX = 4
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("party_max", [None, 2])
+async def test_no_slot_is_lost_or_doubled_whatever_is_cancelled_or_waits_too_long(
+    seed: int, party_max: int | None
+) -> None:
+    chance, slots, held = random.Random(seed), FairSlots(3, party_max=party_max), Counter[str]()
+    most = most_of_one = 0
+
+    async def hold(party: str) -> None:
+        nonlocal most, most_of_one
+        async with slots.slot(party, chance.choice([None, 0, 0.001, 10])) as given:
+            if not given:
+                return
+            held[party] += 1
+            most, most_of_one = max(most, held.total()), max(most_of_one, held[party])
+            try:
+                await asyncio.sleep(0)
+            finally:
+                held[party] -= 1
+
+    tasks = []
+    for _ in range(200):
+        tasks.append(asyncio.create_task(hold(chance.choice("abcd"))))
+        if chance.random() < 0.3:
+            chance.choice(tasks).cancel()
+        if chance.random() < 0.5:
+            await asyncio.sleep(0)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert (held.total(), most) == (0, 3)
+    assert most_of_one <= (party_max or 3)
+    # All of them are free again.
+    for party in "xyz":
+        assert await slots.acquire(party, 0)
+
+
+@pytest.mark.anyio
+async def test_parties_that_wait_take_turns() -> None:
+    slots, order = FairSlots(1), list[str]()
+
+    async def hold(party: str) -> None:
+        await slots.acquire(party)
+        order.append(party)
+        slots.release(party)
+
+    await slots.acquire("first")
+    tasks = [asyncio.create_task(hold(party)) for party in "aaaabbbcc"]
+    await asyncio.sleep(0)
+    slots.release("first")
+    await asyncio.gather(*tasks)
+    assert "".join(order) == "abcabcaba"
+
+
+@pytest.mark.anyio
+async def test_party_waits_at_its_bound_in_a_bounded_queue_beside_free_slots() -> None:
+    slots = FairSlots(SLOTS, party_max=PARTY_MAX, waiting_max=30)
+    order, refused = list[str](), Counter[str]()
+
+    async def call(party: str) -> None:
+        async with slots.slot(party, 10) as given:
+            if given:
+                order.append(party)
+                await asyncio.sleep(0.001)
+            else:
+                refused[party] += 1
+
+    async with asyncio.TaskGroup() as group:
+        for party in "abcdef":
+            for _ in range(50):
+                group.create_task(call(party))
+        await asyncio.sleep(0)
+        group.create_task(call("quiet"))
+    assert order.index("quiet") <= 2 * SLOTS
+    assert refused == {party: 50 - 30 - (PARTY_MAX if party in "abcd" else 0) for party in "abcdef"}
+
+
+@pytest.mark.anyio
+async def test_who_waits_too_long_or_is_cancelled_leaves_its_place() -> None:
+    slots = FairSlots(SLOTS, party_max=PARTY_MAX)
+    for _ in range(PARTY_MAX):
+        assert await slots.acquire("t", 0)
+    assert not await slots.acquire("t", 0.01)
+    cancelled, following = (asyncio.create_task(slots.acquire("t", 10)) for _ in range(2))
+    await asyncio.sleep(0)
+    # It gets its slot, and ends before it could use it.
+    slots.release("t")
+    cancelled.cancel()
+    assert await following
