@@ -383,6 +383,15 @@ class AttemptsExhausted(HeadwaterError):
     title = "The job failed after its last attempt"
 
 
+class ProcessKilled(HeadwaterError):
+    """The process in which the job computed its rows was killed, again when it ran nothing else: most likely, they need
+    more memory than it has. It has changed nothing. Fact: `deaths`.
+    """
+
+    code = "process-killed"
+    title = "The job has killed its process"
+
+
 class TimeLimitExceeded(HeadwaterError):
     """The job ran for longer than one job may, and was stopped. It has changed nothing. Fact: `limit_seconds`."""
 

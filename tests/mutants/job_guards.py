@@ -108,7 +108,7 @@ JOB_GUARDS: Final = (
     Guard(
         name="a refresh is left to its own threads",
         module="app.jobs.repository.claim",
-        text=" or (rules.kinds is not None and JobKind(next_write.kind) not in rules.kinds):",
+        text=" or (rules.process is not None and _process(next_write) is not rules.process):",
         without=":",
         tests=(
             "tests.jobs.repository.test_claims::test_write_of_another_kind_is_not_claimed_and_not_overtaken",

@@ -16,7 +16,7 @@ from app.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, RUNNING, lock
 from app.jobs.repository.metering import may_run_another
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
-from app.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState
+from app.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState, WriteProcess, process_of
 from app.tenants.quotas import Quotas, quotas_of
 from app.tenants.repository.quotas import STORED_QUOTAS
 
@@ -51,7 +51,7 @@ def claim_group(
     if _waits(connection, wanted):
         return []
     next_write = _next_write(connection, dataset_id, _QUEUED)
-    if next_write is None or (rules.kinds is not None and JobKind(next_write.kind) not in rules.kinds):
+    if next_write is None or (rules.process is not None and _process(next_write) is not rules.process):
         return []
     if next_write.transaction_id is None:
         ids = _next_group(connection, dataset_id, rules.group_jobs_max)
@@ -66,10 +66,10 @@ def claim_group(
     return taken
 
 
-def next_kind(connection: Connection, dataset_id: str) -> JobKind | None:
-    """The kind of the dataset's oldest waiting write; None if none waits."""
+def next_process(connection: Connection, dataset_id: str) -> WriteProcess | None:
+    """Where the dataset's oldest waiting write runs; None if none waits."""
     found = _next_write(connection, dataset_id, _QUEUED)
-    return None if found is None else JobKind(found.kind)
+    return None if found is None else _process(found)
 
 
 def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
@@ -87,9 +87,14 @@ def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
 
 
 def _next_write(connection: Connection, dataset_id: str, waiting: ColumnElement[bool]) -> Any:
-    """The kind and the transaction of the oldest waiting job; None if none waits."""
-    query = select(jobs.c.kind, jobs.c.transaction_id).where(jobs.c.dataset_id == dataset_id, waiting)
+    """The kind, the deaths and the transaction of the oldest waiting job; None if none waits."""
+    columns = jobs.c.kind, jobs.c.deaths, jobs.c.transaction_id
+    query = select(*columns).where(jobs.c.dataset_id == dataset_id, waiting)
     return connection.execute(query.order_by(jobs.c.seq).limit(1)).one_or_none()
+
+
+def _process(next_write: Any) -> WriteProcess:
+    return process_of(JobKind(next_write.kind), next_write.deaths)
 
 
 def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
