@@ -57,7 +57,7 @@ class DeadWorkers:
 
     def died(self, worker_id: str, end: WorkerEnd = WorkerEnd.DIED) -> None:
         """Ends all claims of a process that is known to be dead. Raises Unavailable."""
-        _log.warning("the process %s has %s; its claims end", worker_id, end.value)
+        _log.warning("the process %s has ended (%s); its claims end", worker_id, end.value)
         self.jobs.end_claims(worker_id, end)
         self._end(worker_id)
 

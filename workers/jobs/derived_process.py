@@ -122,7 +122,7 @@ class DerivedProcess:
             self._rapid_deaths = 0
             return
         _log.warning(
-            "the process %s %s after %.1f s; what it ran is tried once more in a process of its own",
+            "the process %s %s after %.1f s",
             self._id,
             describe_exit(code),
             lived_seconds,

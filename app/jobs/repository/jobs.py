@@ -134,9 +134,9 @@ class JobStore:
         INFLIGHT.
 
         Empty if none waits, the oldest is not one of `rules.process`, or `dataset_writers_max` groups hold live leases.
-        A job whose attempt died before (its lease ran out) is claimed alone, so that it cannot take others down; one out
-        of attempts is failed with `attempts-exhausted` instead. Writes of a transaction are claimed together, once they
-        are next in all their datasets and nothing runs in any.
+        A job whose attempt died before (its lease ran out) is claimed alone, so that it cannot take others down; one
+        out of attempts is failed with `attempts-exhausted` instead. Writes of a transaction are claimed together, once
+        they are next in all their datasets and nothing runs in any.
         """
         for _ in range(_CLAIM_TRIES_MAX):
             with self._database.tenant(tenant_id) as connection:

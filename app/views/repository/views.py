@@ -172,7 +172,8 @@ class ViewStore:
         """Queues a refresh, unless one is queued already: then that one. `after_running`: also while one runs.
 
         One that runs may have read its inputs before. After a refresh that has killed its processes, the next one has
-        one try. `replayed`: an earlier request with the same idempotency key made the job. Raises NotFound, IdempotencyMismatch.
+        one try. `replayed`: an earlier request with the same idempotency key made the job. Raises NotFound,
+        IdempotencyMismatch.
         """
         unfinished = (JobState.QUEUED,) if after_running else (JobState.QUEUED, JobState.RUNNING)
         queued = select(jobs.c.id).where(
