@@ -22,11 +22,7 @@ import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.composition import stores_on
 from app.db.session import Database
 from app.format.errors import Unavailable
-from app.jobs.repository.outbox import OutboxStore
-from app.jobs.service.relay import Relay
 from app.jobs.values import WorkerEnd, WriteProcess
-from app.messaging.announcements import Announcements
-from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WRITE_TASK, WorkQueue
 from app.platform import Platform
 from app.runtime.loops import Loop, Loops
@@ -36,7 +32,7 @@ from app.tenants.service import QUOTA_SECONDS, KnownQuotas
 from workers.engine.scratch import scratch_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.jobs.runner import Runner
-from workers.process import SCRATCH_FOLDER, configured, spark_engine
+from workers.process import SCRATCH_FOLDER, configured, new_relay, spark_engine
 from workers.wiring import WorkerContext, run_writes
 
 _log = logging.getLogger(__name__)
@@ -85,9 +81,7 @@ def _serve(
 ) -> None:
     """Runs the datasets that standard input names."""
     stores, loops, queue = stores_on(database), Loops(), WorkQueue(settings.redis_url)
-    relay = Relay(
-        OutboxStore(database), OutboxSender(queue=queue, announcements=Announcements(settings.redis_url))
-    )
+    relay = new_relay(settings, database)
     quotas = KnownQuotas(QuotaStore(database).of_workers)
     platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
     isolated = process is WriteProcess.ISOLATED
@@ -126,7 +120,7 @@ def _serve(
         ends = time.monotonic() + _SHUTDOWN_SECONDS
         if not runner.stop(max(0.0, ends - time.monotonic())):
             _log.warning("some work did not end in time; another process takes it over")
-        # The relay tells the others of the jobs that are handed over.
+        # The relay announces the jobs that are handed over.
         with suppress(Unavailable):
             stores.jobs.end_claims(process_id, WorkerEnd.STOPPED)
         relay.wake()

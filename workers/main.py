@@ -20,15 +20,11 @@ from app.consumers.service.run_followers import Follow
 from app.db.rotation import Rotation
 from app.db.session import Database
 from app.jobs.repository.jobs import JobStore
-from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
-from app.jobs.service.relay import Relay
 from app.jobs.values import JobQueue, WorkerEnd, WriteProcess
 from app.maintenance.compose import maintenance_store
 from app.maintenance.service.run_maintenance import RunMaintenance
-from app.messaging.announcements import Announcements
-from app.messaging.outbox_sender import OutboxSender
-from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
+from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, celery_app
 from app.platform import Platform
 from app.retention.compose import end_tenants, reaper, retain, sample_usage
 from app.retention.service.usage import SAMPLE_SECONDS
@@ -40,10 +36,10 @@ from workers.engine.scratch import is_alive, remove_abandoned, scratch_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.jobs.celery_worker import register_tasks, serve
 from workers.jobs.dead_workers import DeadWorkers
-from workers.jobs.derived_process import DerivedProcess, worker_of
+from workers.jobs.derived_process import DerivedProcesses, worker_of
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
-from workers.process import SCRATCH_FOLDER, configured, spark_engine
+from workers.process import SCRATCH_FOLDER, configured, new_relay, spark_engine
 from workers.wiring import WorkerContext, follower_handlers, reconcilers, run_tasks, run_writes
 
 _log = logging.getLogger(__name__)
@@ -54,8 +50,6 @@ _POLLS_MISSED_MAX = 4
 _MAINTENANCE_THREADS = 4
 # This JVM only schedules tasks: no rows are in it, and no SQL of tenants.
 _HEAP_BYTES = 1024**3
-_CHILDREN_SECONDS = 0.5
-_Processes = dict[WriteProcess, DerivedProcess]
 
 
 def main() -> None:
@@ -91,15 +85,12 @@ def _serve(
 ) -> None:
     """Connects the use cases to Celery and to the loops, and serves until SIGTERM."""
     stores, workers, loops = stores_on(database), WorkerStore(database), Loops()
-    relay = Relay(
-        OutboxStore(database),
-        OutboxSender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
-    )
+    relay = new_relay(settings, database)
     quotas = KnownQuotas(QuotaStore(database).of_workers)
     platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
     worker = WorkerContext(platform=platform, engine=engine, id=worker_id)
     freed = threading.Event()
-    derived = _derived_processes(worker_id, freed.set, stopping)
+    derived = DerivedProcesses(worker_id, ended=freed.set, stopping=stopping)
     writes = _write_runner(worker, derived, quotas.weight, stopping)
     tasks = Runner(
         run_tasks(worker),
@@ -140,8 +131,8 @@ def _serve(
     loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
     end_claims = partial(_end_claims_of_others, dead, settings)
     loops.add(Loop("dead workers", end_claims, every_seconds=polling, woken=freed))
-    for each in derived.values():
-        loops.add(Loop(each.name, each.run, every_seconds=_CHILDREN_SECONDS, woken=each.woken))
+    for loop in derived.loops():
+        loops.add(loop)
     _add_housekeeping(loops, platform)
     if settings.table_services:
         loops.add(Loop("policies", policy_poller.run, every_seconds=settings.maintenance_poll_seconds))
@@ -152,39 +143,25 @@ def _serve(
         stopping.set()
         ends = time.monotonic() + _SHUTDOWN_SECONDS
         # All are notified before the first is waited for.
-        for each in derived.values():
-            each.stop_soon()
+        derived.stop_soon()
         ended = [runner.stop(max(0.0, ends - time.monotonic())) for runner in runners]
         if not all(ended):
             _log.warning("some work did not end in time; another worker takes it over")
-        for each in derived.values():
-            each.stop(max(0.0, ends - time.monotonic()), dead.stopped)
+        derived.stop(ends, dead.stopped)
         loops.stop(_LOOPS_SECONDS)
         dead.stopped(worker_id)
 
 
-def _derived_processes(worker_id: str, ended: Callable[[], None], stopping: threading.Event) -> _Processes:
-    """The processes beside this one, of which none is started yet."""
-    return {
-        process: DerivedProcess(process, worker_id, ended=ended, stopping=stopping)
-        for process in (WriteProcess.DERIVED, WriteProcess.ISOLATED)
-    }
-
-
 def _write_runner(
     worker: WorkerContext,
-    derived: _Processes,
+    derived: DerivedProcesses,
     weight: Callable[[str], float],
     stopping: threading.Event,
 ) -> Runner:
-    """The runner of writes whose rows were sent. It is notified of all writes, and tells the other processes."""
+    """The runner of writes whose rows were sent. It is notified of all writes, and passes the others on."""
     settings = worker.platform.settings
-
-    def hand_over(process: WriteProcess, tenant_id: str, dataset_id: str) -> None:
-        derived[process].wake(tenant_id, dataset_id)
-
     return Runner(
-        run_writes(worker, process=WriteProcess.WORKER, hand_over=hand_over),
+        run_writes(worker, process=WriteProcess.WORKER, hand_over=derived.wake),
         name="writes",
         threads=settings.worker_threads,
         per_dataset_max=settings.dataset_writers_max,

@@ -8,6 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from app.db.session import Database
+from app.jobs.repository.outbox import OutboxStore
+from app.jobs.service.relay import Relay
+from app.messaging.announcements import Announcements
+from app.messaging.outbox_sender import OutboxSender
+from app.messaging.work_queue import WorkQueue
 from app.platform import row_limits
 from app.settings import Settings, SettingsError
 from workers.engine.session import start_session
@@ -32,6 +38,14 @@ def configured(name: str) -> Settings:
         return Settings.from_environment()
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
+
+
+def new_relay(settings: Settings, database: Database) -> Relay:
+    """A relay from the outbox to Redis."""
+    sender = OutboxSender(
+        queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)
+    )
+    return Relay(OutboxStore(database), sender)
 
 
 def spark_engine(

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from app.jobs.values import WriteProcess
 from app.runtime.child import ChildSpec, describe_exit, has_ended, launch, reap, stop
+from app.runtime.loops import Loop
 from app.runtime.supervisor import RestartPolicy
 
 _log = logging.getLogger(__name__)
@@ -21,6 +22,7 @@ _POLICY: Final = RestartPolicy(delay_seconds_max=10.0)
 # Datasets that wait while the process starts. Postgres has the work of the others: a poll finds it.
 _DATASETS_MAX: Final = 10_000
 _OWNER_END: Final = "~"
+_ROUND_SECONDS: Final = 0.5
 
 
 def worker_of(process_id: str) -> str | None:
@@ -67,7 +69,7 @@ class DerivedProcess:
         self.woken.set()
 
     def run(self) -> None:
-        """One round: notices the end of the child, starts it if there is work, and tells it of the work."""
+        """One round: notices the end of the child, starts it if there is work, and passes the work on."""
         with self._changing:
             if not self._stopping.is_set():
                 self._run()
@@ -81,7 +83,7 @@ class DerivedProcess:
             if time.monotonic() < self._restart_at:
                 return
             self._start()
-        self._tell()
+        self._pass_on()
 
     def _start(self) -> None:
         self._id = f"{self._worker_id}{_OWNER_END}{os.urandom(3).hex()}"
@@ -98,7 +100,7 @@ class DerivedProcess:
             stop_seconds_max=stop_seconds_max,
         )
 
-    def _tell(self) -> None:
+    def _pass_on(self) -> None:
         """Writes a line for each dataset that waits. What the pipe has no room for is found by the next poll."""
         with self._lock:
             waiting, self._waiting = self._waiting, {}
@@ -110,7 +112,7 @@ class DerivedProcess:
                 # A line is shorter than what a pipe takes as a whole or not at all.
                 os.write(descriptor, f"{tenant_id} {dataset_id}\n".encode("ascii"))
         except (BlockingIOError, BrokenPipeError):
-            _log.debug("the process %s does not read; the next poll tells it again", self._id)
+            _log.debug("the process %s does not read; the next poll finds its work again", self._id)
 
     def _note_end(self, child: subprocess.Popen[bytes]) -> None:
         code = reap(child)
@@ -133,7 +135,7 @@ class DerivedProcess:
         self._ended()
 
     def stop_soon(self) -> None:
-        """Asks the child to end; `stop` waits for it."""
+        """Requests the child to end; `stop` waits for it."""
         with self._changing:
             child = self._child
         if child is not None and not has_ended(child):
@@ -150,3 +152,32 @@ class DerivedProcess:
             time.sleep(0.02)
         hand_over(self._id)
         stop(child, self._spec())
+
+
+class DerivedProcesses:
+    """The processes beside a worker, of which none is started yet. Parameters and threads: as of `DerivedProcess`."""
+
+    def __init__(self, worker_id: str, *, ended: Callable[[], None], stopping: threading.Event) -> None:
+        self._processes = {
+            process: DerivedProcess(process, worker_id, ended=ended, stopping=stopping)
+            for process in (WriteProcess.DERIVED, WriteProcess.ISOLATED)
+        }
+
+    def wake(self, process: WriteProcess, tenant_id: str, dataset_id: str) -> None:
+        """Notes that the dataset may have work for this process. Returns at once."""
+        self._processes[process].wake(tenant_id, dataset_id)
+
+    def loops(self) -> Iterator[Loop]:
+        """The loops that start and watch them."""
+        for each in self._processes.values():
+            yield Loop(each.name, each.run, every_seconds=_ROUND_SECONDS, woken=each.woken)
+
+    def stop_soon(self) -> None:
+        """Requests all to end; `stop` waits for them."""
+        for each in self._processes.values():
+            each.stop_soon()
+
+    def stop(self, ends: float, hand_over: Callable[[str], None]) -> None:
+        """Waits for all until `ends` (a monotonic time), and kills the others. `hand_over` frees what they hold."""
+        for each in self._processes.values():
+            each.stop(max(0.0, ends - time.monotonic()), hand_over)

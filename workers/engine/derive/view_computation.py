@@ -43,7 +43,7 @@ _CAUSES_MAX: Final = 20
 # Classes of SQL states: 21 to 2D and 42 are errors of values and SQL, P0 is raised by the SQL, 53200 and 54 are limits
 # of memory and sizes.
 _OF_SQL: Final = re.compile(r"2[1-9A-F]|42|P0|53200|54")
-# What functions of SQL throw for values or sizes. A fault of a disk or a server is none of them.
+# What functions of SQL throw for values or sizes. Faults of a disk or a server have other classes.
 _OF_ROWS: Final = {
     "java.lang.ArithmeticException",
     "java.lang.ArrayIndexOutOfBoundsException",
