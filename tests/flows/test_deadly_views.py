@@ -37,7 +37,7 @@ def test_view_that_exhausts_its_memory_fails_after_two_deaths_beside_writes(
         view: dict[str, Any] = notes.client.get(path).json()
         return view["error"]
 
-    error = until(failed, "the view to fail", seconds_max=120)
+    error = until(failed, "the view to fail", seconds_max=240)
     assert error["type"] == "/problems/process-killed"
     refreshes = deployment.query(
         "SELECT state, deaths FROM jobs WHERE dataset_id = %s", path.rpartition("/")[2]

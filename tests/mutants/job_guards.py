@@ -115,6 +115,16 @@ JOB_GUARDS: Final = (
         ),
     ),
     Guard(
+        name="a job kills two processes at most",
+        module="app.jobs.repository.held_jobs",
+        text=" if row.deaths >= DEATHS_MAX]",
+        without=" if False]",
+        tests=(
+            "tests.jobs.repository.test_dead_workers"
+            "::test_job_whose_process_is_killed_runs_again_isolated_and_fails_at_the_second_death",
+        ),
+    ),
+    Guard(
         name="a job that goes alone is not joined to others",
         module="app.jobs.repository.claim",
         text="""\
