@@ -17,6 +17,7 @@ from app.runtime.loops import Loop
 from app.runtime.supervisor import RestartPolicy
 
 _log = logging.getLogger(__name__)
+_PROGRAM: Final = (sys.executable, "-P", "-m", "workers.derived")
 _STANDARD_OUTPUT: Final = 1
 _POLICY: Final = RestartPolicy(delay_seconds_max=10.0)
 # Datasets that wait while the process starts. Postgres has the work of the others: a poll finds it.
@@ -45,13 +46,15 @@ class DerivedProcess:
         *,
         ended: Callable[[], None],
         stopping: threading.Event,
+        program: tuple[str, ...] = _PROGRAM,
     ) -> None:
-        """Once `stopping` is set, the child is not started."""
+        """Once `stopping` is set, the child is not started. `program` gets two arguments: an id, and the process."""
         self.name = process.value
         self.woken = threading.Event()
         self._worker_id = worker_id
         self._ended = ended
         self._stopping = stopping
+        self._program = program
         self._lock = threading.Lock()
         # Held while the child is started or stopped.
         self._changing = threading.Lock()
@@ -93,11 +96,12 @@ class DerivedProcess:
             os.set_blocking(self._child.stdin.fileno(), False)
         _log.info("started the process %s", self._id)
 
-    def _spec(self, stop_seconds_max: float = 0.0) -> ChildSpec:
+    def _spec(self) -> ChildSpec:
         return ChildSpec(
             name=self.name,
-            command=(sys.executable, "-P", "-m", "workers.derived", self._id, self.name),
-            stop_seconds_max=stop_seconds_max,
+            command=(*self._program, self._id, self.name),
+            # `stop` has waited already.
+            stop_seconds_max=0.0,
         )
 
     def _pass_on(self) -> None:
@@ -117,8 +121,7 @@ class DerivedProcess:
     def _note_end(self, child: subprocess.Popen[bytes]) -> None:
         code = reap(child)
         self._child = None
-        if child.stdin is not None:
-            child.stdin.close()
+        _close_input(child)
         lived_seconds = time.monotonic() - self._started_at
         if code == 0:
             self._rapid_deaths = 0
@@ -152,6 +155,12 @@ class DerivedProcess:
             time.sleep(0.02)
         hand_over(self._id)
         stop(child, self._spec())
+        _close_input(child)
+
+
+def _close_input(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin is not None:
+        child.stdin.close()
 
 
 class DerivedProcesses:
