@@ -346,7 +346,7 @@ def without_path(error: HeadwaterError) -> HeadwaterError:
 class DerivationFailed(HeadwaterError):
     """A view's SQL failed on the rows of its inputs, or returned values that do not fit the view's schema.
 
-    Fact: `condition`, Spark's name of the error.
+    Fact: `condition`, Spark's name of the error, or the class of a Java exception.
     """
 
     code = "derivation-failed"
