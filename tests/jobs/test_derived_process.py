@@ -17,18 +17,18 @@ from workers.jobs.derived_process import DerivedProcess, worker_of
 
 PROGRAM = """
 import os, sys
-with open(sys.argv[1], "a") as told:
-    print(os.getpid(), *sys.argv[2:], file=told, flush=True)
+with open(sys.argv[1], "a") as given:
+    print(os.getpid(), *sys.argv[2:], file=given, flush=True)
     for line in sys.stdin:
-        print(line, end="", file=told, flush=True)
+        print(line, end="", file=given, flush=True)
 """
 
 
 class Child:
     """A process whose program writes down what it is given."""
 
-    def __init__(self, told: Path) -> None:
-        self.told = told
+    def __init__(self, given: Path) -> None:
+        self.given = given
         self.ended: list[bool] = []
         self.handed_over: list[str] = []
         self.stopping = threading.Event()
@@ -37,7 +37,7 @@ class Child:
             "worker",
             ended=lambda: self.ended.append(True),
             stopping=self.stopping,
-            program=(sys.executable, "-c", PROGRAM, str(told)),
+            program=(sys.executable, "-c", PROGRAM, str(given)),
         )
 
     def lines(self, count: int) -> list[list[str]]:
@@ -45,7 +45,7 @@ class Child:
 
         def found() -> list[list[str]] | None:
             self.process.run()
-            lines = self.told.read_text().splitlines() if self.told.exists() else []
+            lines = self.given.read_text().splitlines() if self.given.exists() else []
             return [line.split() for line in lines] if len(lines) >= count else None
 
         return until(found, f"{count} lines")
@@ -58,14 +58,14 @@ class Child:
 
 @pytest.fixture
 def child(tmp_path: Path) -> Iterator[Child]:
-    child = Child(tmp_path / "told")
+    child = Child(tmp_path / "given")
     yield child
     child.stop()
 
 
-def test_process_starts_with_the_first_work_and_is_told_of_all(child: Child) -> None:
+def test_process_starts_with_the_first_work_and_receives_all(child: Child) -> None:
     child.process.run()
-    assert not child.told.exists()
+    assert not child.given.exists()
     child.process.wake("tenant", "one")
     child.process.wake("tenant", "one")
     child.process.wake("tenant", "two")
