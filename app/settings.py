@@ -168,6 +168,11 @@ class Settings:
     )
     """The root of all tables' files; by default the folder ``storage`` in the data directory."""
     spark_master: str = field(default="local[*]", metadata=_env("HEADWATER_SPARK_MASTER", _spark_master))
+    derived_spark_master: str = field(
+        default="", metadata=_env("HEADWATER_DERIVED_SPARK_MASTER", _spark_master)
+    )
+    """Where refreshes and restores run; by default as writes do, but on the worker's machine instead of a standalone
+    cluster, since an application there takes all free cores."""
     host: str = field(default="127.0.0.1", metadata=_env("HEADWATER_HOST", _text))
     port: int = field(default=8080, metadata=_env("HEADWATER_PORT", _whole_number(1, 65535)))
     tls_certificate: Path | None = field(default=None, metadata=_env("HEADWATER_TLS_CERTIFICATE", _path))
@@ -206,7 +211,16 @@ class Settings:
     worker_threads: int = field(default=16, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
     """The number of groups of writes that one worker process runs at a time."""
     derived_threads: int = field(default=2, metadata=_env("HEADWATER_DERIVED_THREADS", _whole_number(1, 64)))
-    """The number of refreshes of views and restores that one worker process runs at a time, beside writes."""
+    """The number of refreshes of views and restores that one worker runs at a time, in a process of their own."""
+    derived_heap_bytes: int = field(
+        default=1 * GIBIBYTE,
+        metadata=_env("HEADWATER_DERIVED_HEAP_BYTES", _whole_number(512 * MEBIBYTE)),
+    )
+    """The heap of the JVM of that process."""
+    derived_idle_seconds: float = field(
+        default=600.0, metadata=_env("HEADWATER_DERIVED_IDLE_SECONDS", _seconds)
+    )
+    """The time without work after which that process ends."""
     dataset_writers_max: int = field(
         default=1, metadata=_env("HEADWATER_DATASET_WRITERS_MAX", _whole_number(1))
     )
@@ -346,9 +360,12 @@ class Settings:
     """The largest number of rows of a write."""
 
     def __post_init__(self) -> None:
-        # Two defaults follow from other fields; a frozen dataclass allows this assignment only here.
+        # Some defaults follow from other fields; a frozen dataclass allows this assignment only here.
         if not self.migration_database_url:
             object.__setattr__(self, "migration_database_url", self.database_url)
+        if not self.derived_spark_master:
+            standalone = self.spark_master.startswith("spark:")
+            object.__setattr__(self, "derived_spark_master", "local[*]" if standalone else self.spark_master)
         if not self.storage_uri:
             object.__setattr__(self, "storage_uri", (self.data_dir / "storage").as_uri())
         if (self.tls_certificate is None) != (self.tls_key is None):

@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,30 +20,26 @@ from app.consumers.service.run_followers import Follow
 from app.db.rotation import Rotation
 from app.db.session import Database
 from app.jobs.repository.jobs import JobStore
-from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
-from app.jobs.service.relay import Relay
-from app.jobs.values import DERIVED_WRITES, PLAIN_WRITES, JobQueue
+from app.jobs.values import JobQueue, WorkerEnd, WriteProcess
 from app.maintenance.compose import maintenance_store
 from app.maintenance.service.run_maintenance import RunMaintenance
-from app.messaging.announcements import Announcements
-from app.messaging.outbox_sender import OutboxSender
-from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
-from app.platform import Platform, row_limits
+from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, celery_app
+from app.platform import Platform
 from app.retention.compose import end_tenants, reaper, retain, sample_usage
 from app.retention.service.usage import SAMPLE_SECONDS
 from app.runtime.loops import Loop, Loops
-from app.settings import Settings, SettingsError
+from app.settings import Settings
 from app.tenants.repository.quotas import QuotaStore
 from app.tenants.service import QUOTA_SECONDS, KnownQuotas
-from workers.engine.scratch import remove_abandoned, scratch_folder
-from workers.engine.session import start_session
+from workers.engine.scratch import is_alive, remove_abandoned, scratch_folder
 from workers.engine.spark_engine import SparkEngine
-from workers.engine.task_setup import TaskSetup
 from workers.jobs.celery_worker import register_tasks, serve
 from workers.jobs.dead_workers import DeadWorkers
+from workers.jobs.derived_process import DerivedProcesses, worker_of
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
+from workers.process import SCRATCH_FOLDER, configured, new_relay, spark_engine
 from workers.wiring import WorkerContext, follower_handlers, reconcilers, run_tasks, run_writes
 
 _log = logging.getLogger(__name__)
@@ -52,20 +47,17 @@ _log = logging.getLogger(__name__)
 _SHUTDOWN_SECONDS = 15.0
 _LOOPS_SECONDS = 2.0
 _POLLS_MISSED_MAX = 4
-_SCRATCH = "spark"
 _MAINTENANCE_THREADS = 4
 _SETTLED_POLLS = 5
+# This JVM only schedules tasks: no rows are in it, and no SQL of tenants.
+_HEAP_BYTES = 1024**3
 
 
 def main() -> None:
     """Runs a worker until it is stopped."""
-    _configure_logging()
-    try:
-        settings = Settings.from_environment()
-    except SettingsError as error:
-        sys.exit(f"headwater: {error}")
+    settings = configured("")
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
-    with scratch_folder(settings.data_dir / _SCRATCH, worker_id) as scratch:
+    with scratch_folder(settings.data_dir / SCRATCH_FOLDER, worker_id) as scratch:
         _work(settings, worker_id, scratch)
 
 
@@ -73,17 +65,11 @@ def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
     """Starts Spark and serves until SIGTERM."""
     database = Database(settings.database_url, application_name="headwater worker")
     stopping = threading.Event()
-    engine = SparkEngine(
-        partial(start_session, settings.spark_master, scratch, driver_memory="1g"),
-        TaskSetup(
-            storage_uri=settings.storage_uri,
-            memory_bytes=settings.task_memory_bytes,
-            scratch=str(scratch),
-            hot_folder=str(settings.data_dir / "hot"),
-            hot_bytes_max=settings.hot_bytes_max,
-            decompressed_bytes_max=settings.decompressed_bytes_max,
-            limits=row_limits(settings),
-        ),
+    engine = spark_engine(
+        settings,
+        scratch,
+        master=settings.spark_master,
+        heap_bytes=_HEAP_BYTES,
         died=partial(_end_this_process, stopping),
     )
     try:
@@ -100,14 +86,13 @@ def _serve(
 ) -> None:
     """Connects the use cases to Celery and to the loops, and serves until SIGTERM."""
     stores, workers, loops = stores_on(database), WorkerStore(database), Loops()
-    relay = Relay(
-        OutboxStore(database),
-        OutboxSender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
-    )
+    relay = new_relay(settings, database)
     quotas = KnownQuotas(QuotaStore(database).of_workers)
     platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
     worker = WorkerContext(platform=platform, engine=engine, id=worker_id)
-    writes, derived = _write_runners(worker, quotas.weight, stopping)
+    freed = threading.Event()
+    derived = DerivedProcesses(worker_id, ended=freed.set, stopping=stopping)
+    writes = _write_runner(worker, derived, quotas.weight, stopping)
     tasks = Runner(
         run_tasks(worker),
         name="tasks",
@@ -130,7 +115,7 @@ def _serve(
         stopping=stopping,
     )
     policy_runner, policy_poller = _maintenance(worker, quotas.weight, stopping)
-    runners = (writes, derived, tasks, follow, policy_runner)
+    runners = (writes, tasks, follow, policy_runner)
     poller = Poller(
         [
             PollSource(find=partial(_waiting, stores.jobs, JobQueue.WRITES, Rotation()), runner=writes),
@@ -145,7 +130,10 @@ def _serve(
     loops.add(Loop("poller", poller.run, every_seconds=polling))
     loops.add(Loop("relay", relay.run, every_seconds=polling, woken=relay.woken))
     loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
-    loops.add(Loop("dead workers", partial(_end_claims_of_others, dead, settings), every_seconds=polling))
+    end_claims = partial(_end_claims_of_others, dead, settings)
+    loops.add(Loop("dead workers", end_claims, every_seconds=polling, woken=freed))
+    for loop in derived.loops():
+        loops.add(loop)
     _add_housekeeping(loops, platform)
     if settings.table_services:
         loops.add(Loop("policies", policy_poller.run, every_seconds=settings.maintenance_poll_seconds))
@@ -156,42 +144,31 @@ def _serve(
         stopping.set()
         ends = time.monotonic() + _SHUTDOWN_SECONDS
         # All are notified before the first is waited for.
+        derived.stop_soon()
         ended = [runner.stop(max(0.0, ends - time.monotonic())) for runner in runners]
         if not all(ended):
             _log.warning("some work did not end in time; another worker takes it over")
+        derived.stop(ends, dead.stopped)
         loops.stop(_LOOPS_SECONDS)
         dead.stopped(worker_id)
 
 
-def _write_runners(
-    worker: WorkerContext, weight: Callable[[str], float], stopping: threading.Event
-) -> tuple[Runner, Runner]:
-    """The runners of writes whose rows were sent, and of those whose rows are made by long Spark jobs.
-
-    All are notified to the first. Each hands a dataset over to the other when a write of the other is next in it.
-    """
+def _write_runner(
+    worker: WorkerContext,
+    derived: DerivedProcesses,
+    weight: Callable[[str], float],
+    stopping: threading.Event,
+) -> Runner:
+    """The runner of writes whose rows were sent. It is notified of all writes, and passes the others on."""
     settings = worker.platform.settings
-
-    def wake_plain(tenant_id: str, dataset_id: str) -> None:
-        plain.wake(tenant_id, dataset_id)
-
-    derived = Runner(
-        run_writes(worker, kinds=DERIVED_WRITES, hand_over=wake_plain),
-        name="derived",
-        threads=settings.derived_threads,
-        per_dataset_max=settings.dataset_writers_max,
-        weight=weight,
-        stopping=stopping,
-    )
-    plain = Runner(
-        run_writes(worker, kinds=PLAIN_WRITES, hand_over=derived.wake),
+    return Runner(
+        run_writes(worker, process=WriteProcess.WORKER, hand_over=derived.wake),
         name="writes",
         threads=settings.worker_threads,
         per_dataset_max=settings.dataset_writers_max,
         weight=weight,
         stopping=stopping,
     )
-    return plain, derived
 
 
 def _maintenance(
@@ -230,21 +207,22 @@ def _add_housekeeping(loops: Loops, platform: Platform) -> None:
 
 
 def _end_claims_of_others(dead: DeadWorkers, settings: Settings) -> None:
-    """One round: workers of this machine whose process has ended, and others that do not poll any more."""
-    remove_abandoned(settings.data_dir / _SCRATCH, dead.died)
+    """One round: processes of this machine that have ended, and workers that do not poll any more."""
+    folder = settings.data_dir / SCRATCH_FOLDER
+
+    def died(process_id: str) -> None:
+        worker_id = worker_of(process_id)
+        # A process that its worker survives was killed by what it ran.
+        killed = worker_id is not None and is_alive(folder, worker_id)
+        dead.died(process_id, WorkerEnd.KILLED if killed else WorkerEnd.DIED)
+
+    remove_abandoned(folder, died)
     # A worker polls three times in this time at least.
     dead.end_silent(max(settings.lease_seconds, _POLLS_MISSED_MAX * settings.poll_seconds))
 
 
 def _waiting(jobs: JobStore, queue: JobQueue, rotation: Rotation, limit: int) -> list[tuple[str, str]]:
     return [(each.tenant_id, each.dataset_id) for each in jobs.runnable(limit, queue, rotation)]
-
-
-def _configure_logging() -> None:
-    """Logs one line per event; a line per notification would add nothing."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    for name in ("celery", "kombu", "py4j"):
-        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _end_this_process(stopping: threading.Event) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from app.consumers.followers import ConsumerKind, Follower
 from app.exports import compose as exports
 from app.jobs.service.run_tasks import RunTasks, TaskHandler
-from app.jobs.values import JobKind
+from app.jobs.values import JobKind, WriteProcess
 from app.maintenance import compose as maintenance
 from app.maintenance.values import Reconciler
 from app.metastore import compose as metastore
@@ -38,26 +38,26 @@ class WorkerContext:
     id: str
 
 
-def _keep(_tenant_id: str, _dataset_id: str) -> None:
-    """Hands nothing over: a use case that runs writes of every kind has no other to leave one to."""
+def _keep(_process: WriteProcess, _tenant_id: str, _dataset_id: str) -> None:
+    """Hands nothing over: a use case that runs all writes has no other to leave one to."""
 
 
 def run_writes(
     worker: WorkerContext,
     *,
-    kinds: frozenset[JobKind] | None = None,
-    hand_over: Callable[[str, str], None] = _keep,
+    process: WriteProcess | None = None,
+    hand_over: Callable[[WriteProcess, str, str], None] = _keep,
 ) -> RunWrites:
-    """The queue of writes, as far as they are of these kinds (None: all).
+    """The queue of writes, as far as they run in this process (None: all).
 
-    `hand_over` is called with a tenant and a dataset whose next write is of another kind.
+    `hand_over` is called with a tenant and a dataset whose next write runs in another one, which is named first.
     """
     platform, engine = worker.platform, worker.engine
     stagers: dict[JobKind, InputStager] = {
         **views.stagers(platform, engine),
         **versions.stagers(platform, engine),
     }
-    return writes.run_writes(platform, engine, worker.id, stagers, kinds=kinds, hand_over=hand_over)
+    return writes.run_writes(platform, engine, worker.id, stagers, process=process, hand_over=hand_over)
 
 
 def run_tasks(worker: WorkerContext) -> RunTasks:

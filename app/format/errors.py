@@ -346,7 +346,7 @@ def without_path(error: HeadwaterError) -> HeadwaterError:
 class DerivationFailed(HeadwaterError):
     """A view's SQL failed on the rows of its inputs, or returned values that do not fit the view's schema.
 
-    Fact: `condition`, Spark's name of the error.
+    Fact: `condition`, Spark's name of the error, or the class of a Java exception.
     """
 
     code = "derivation-failed"
@@ -381,6 +381,15 @@ class AttemptsExhausted(HeadwaterError):
 
     code = "attempts-exhausted"
     title = "The job failed after its last attempt"
+
+
+class ProcessKilled(HeadwaterError):
+    """The process in which the job computed its rows was killed, again when it ran nothing else: most likely, they need
+    more memory than it has. It has changed nothing. Fact: `deaths`.
+    """
+
+    code = "process-killed"
+    title = "The job has killed its process"
 
 
 class TimeLimitExceeded(HeadwaterError):

@@ -98,6 +98,7 @@ STATUS: Final[Mapping[str, int]] = {
     "too-many-keys": 409,
     "too-many-rows": 422,
     "time-limit-exceeded": 422,
+    "process-killed": 422,
     "transaction-failed": 409,
     "unauthorized": 401,
     "unavailable": 503,

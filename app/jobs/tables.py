@@ -75,8 +75,10 @@ jobs: Final = Table(
     json_column("request", WriteRequest, nullable=True),
     integer_column("epoch", default=0),
     integer_column("attempts", default=0),
-    # Attempts that ended because the storage or the database was away. They do not count.
+    # Attempts that do not count: the storage or the database was away, or the process ended for another reason.
     integer_column("outages", default=0),
+    # How often the process was killed in which the job ran, by this job or by one beside it.
+    integer_column("deaths", default=0),
     # Set while a job waits after such an attempt: when it may be claimed.
     timestamp_column("not_before", nullable=True),
     # Set while a job waits whose last run ended with a fault or with its worker: the next run is made alone.

@@ -60,8 +60,40 @@ class JobKind(str, Enum):
 
 DERIVED_WRITES: Final = frozenset({JobKind.REFRESH, JobKind.RESTORE, JobKind.ROLLBACK})
 """Writes whose rows are made when they run, by Spark jobs that may take long. Each has a commit of its own."""
-PLAIN_WRITES: Final = frozenset({JobKind.WRITE})
-"""Writes whose rows were sent."""
+
+
+class WriteProcess(str, Enum):
+    """The process of a worker in which a write runs. The last two have a JVM of their own."""
+
+    WORKER = "worker"
+    """Writes whose rows were sent."""
+    DERIVED = "derived"
+    """`DERIVED_WRITES`."""
+    ISOLATED = "isolated"
+    """Of these, one that ran when its process was killed: it runs with no other."""
+
+
+DEATHS_MAX: Final = 2
+"""The number of processes that a job may have killed before it fails."""
+
+
+def process_of(kind: JobKind, deaths: int) -> WriteProcess:
+    """Where a write runs. `deaths`: how often its process was killed while it ran."""
+    if kind not in DERIVED_WRITES:
+        return WriteProcess.WORKER
+    return WriteProcess.ISOLATED if deaths else WriteProcess.DERIVED
+
+
+class WorkerEnd(str, Enum):
+    """How the process ended that held some jobs."""
+
+    STOPPED = "stopped"
+    """In order: the attempts do not count."""
+    DIED = "died"
+    """With its machine, or for reasons that say nothing about its jobs: the attempts count."""
+    KILLED = "killed"
+    """By one of its jobs, it seems: the death counts, the attempts do not."""
+
 
 TIME_LIMITED: Final = frozenset(
     {
@@ -279,12 +311,16 @@ class RequestKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewJob(RequestKey, frozen=True, kw_only=True):
-    """A job to accept. It has an instant if `instant_action` names what that does."""
+    """A job to accept. It has an instant if `instant_action` names what that does.
+
+    `deaths`: 1 for one that does again what has killed its process before.
+    """
 
     id: str
     dataset_id: str
     request: JobRequest
     instant_id: str | None = None
+    deaths: int = 0
 
     @property
     def write(self) -> WriteRequest:
@@ -311,14 +347,14 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a claim; times in seconds.
 
-    `kinds`: the writes that may be claimed; None for all. Those of other kinds keep their places in the queue.
+    `process`: the one whose writes may be claimed; None for all. The others keep their places in the queue.
     """
 
     lease_seconds: float
     group_jobs_max: int
     dataset_writers_max: int
     attempts_max: int
-    kinds: frozenset[JobKind] | None = None
+    process: WriteProcess | None = None
 
 
 class RunnableDataset(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,7 +46,9 @@ class ChildSpec:
             raise ValueError("a child needs a name and a command")
 
 
-def launch(spec: ChildSpec, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
+def launch(
+    spec: ChildSpec, output: IO[bytes] | int, input_: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
     """Starts the child as leader of its own process group, bound to the life of the calling thread.
 
     A process group of its own protects it from a terminal's Ctrl-C: only the supervisor determines the order of the
@@ -59,7 +61,7 @@ def launch(spec: ChildSpec, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
         tether += ["--uid", str(spec.account.uid), "--gid", str(spec.account.gid), f"--groups={groups}"]
     return subprocess.Popen(
         [*tether, "--", *spec.command],
-        stdin=subprocess.DEVNULL,
+        stdin=input_,
         stdout=output,
         stderr=subprocess.STDOUT,
         env={**os.environ, **spec.environment},

@@ -10,7 +10,7 @@ import msgspec
 
 from app.catalog.values import Dataset
 from app.format.dataset import DatasetDefinition
-from app.format.errors import Fault
+from app.format.errors import Fault, ProcessKilled
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
 from app.jobs.values import NewJob, WriteRequest
@@ -73,8 +73,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """A view, its inputs by their names, and the result of its last refresh.
 
     `paused`: it is refreshed on request only; `revision` counts the changes of that. `error`: why the last refresh
-    failed. `failures`: the number of failed refreshes in a row, the last of which began at `attempted_at`,
-    `attempted_ago_seconds` before the view was read. `refreshed_at`: when the last successful one was committed.
+    failed. `failures`: the number of failed refreshes in a row, the last of which began at `attempted_at` (None if the
+    view was resumed since), `attempted_ago_seconds` before the view was read. `refreshed_at`: when the last successful
+    one was committed.
     """
 
     dataset: Dataset
@@ -110,6 +111,11 @@ class CheckedView(msgspec.Struct, frozen=True, kw_only=True):
     definition: ViewDefinition
     inputs: Mapping[str, str]
     refresh: NewJob
+
+
+def is_deadly(error: Fault | None) -> bool:
+    """Whether the last refresh of a view failed because it killed its processes: no change of an input repairs that."""
+    return error is not None and error.code == ProcessKilled.code
 
 
 def follower_name(view_id: str) -> str:

@@ -10,7 +10,7 @@ from app.files.lookups.key_search import KeySearch
 from app.files.quarantine_file import QuarantineFileStore
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.staged_file import StagedFileStore
-from app.jobs.values import JobKind
+from app.jobs.values import JobKind, WriteProcess
 from app.platform import Platform, row_limits
 from app.tenants.repository.quotas import QuotaStore
 from app.writes.engine import WriteEngine
@@ -60,10 +60,10 @@ def run_writes(
     owner: str,
     stagers: Mapping[JobKind, InputStager],
     *,
-    kinds: frozenset[JobKind] | None,
-    hand_over: Callable[[str, str], None],
+    process: WriteProcess | None,
+    hand_over: Callable[[WriteProcess, str, str], None],
 ) -> RunWrites:
-    """Runs writes of these kinds (None: all) in a worker, which `owner` names."""
+    """Runs the writes of this process (None: all), which `owner` names."""
     return RunWrites(
         catalog=platform.stores.catalog,
         jobs=platform.stores.jobs,
@@ -73,7 +73,7 @@ def run_writes(
         kept=platform.leases,
         announce=platform.wake,
         owner=owner,
-        rules=msgspec.structs.replace(platform.claim_rules, kinds=kinds),
+        rules=msgspec.structs.replace(platform.claim_rules, process=process),
         heartbeat_seconds=platform.settings.heartbeat_seconds,
         replans_max=platform.settings.replans_max,
         hand_over=hand_over,

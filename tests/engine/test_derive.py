@@ -260,6 +260,11 @@ def test_environment_variables_are_not_substituted_in_sql(
             "USER_RAISED_EXCEPTION",
             'several rows of the view have the same key (shop), such as {"shop":',
         ),
+        (
+            "SELECT id, date_trunc('year', timestamp_micros(n - 9223372036854775807)) AS x FROM t",
+            "ArithmeticException",
+            "long overflow",
+        ),
     ],
 )
 def test_value_that_cannot_be_computed_is_named(

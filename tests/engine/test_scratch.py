@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workers.engine.scratch import remove_abandoned, scratch_folder
+from workers.engine.scratch import is_alive, remove_abandoned, scratch_folder
 
 _WORKER = """
 import sys
@@ -71,3 +71,12 @@ def test_death_of_a_worker_is_reported_until_its_claims_have_ended(tmp_path: Pat
         remove_abandoned(tmp_path, ended.append)
     assert ended == ["killed", "killed"]
     assert names(tmp_path) == set()
+
+
+def test_process_is_alive_as_long_as_it_has_its_lock(tmp_path: Path) -> None:
+    with worker(tmp_path, "lives") as living:
+        assert is_alive(tmp_path, "lives")
+        living.kill()
+        living.wait(30)
+        assert not is_alive(tmp_path, "lives")
+    assert not is_alive(tmp_path, "never lived")

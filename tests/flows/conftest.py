@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,3 +61,29 @@ def new_table(deployment: Deployment, client: httpx.Client) -> Callable[..., Tab
 def table(new_table: Callable[..., Table]) -> Table:
     """Columns id and note, key id, two buckets."""
     return new_table()
+
+
+def tables_of_a_new_tenant(deployment: Deployment, stack: ExitStack, name: str, count: int) -> list[Table]:
+    with deployment.client() as operator:
+        answer = operator.post("/tenants", json={"name": name})
+        assert answer.status_code == 201, answer.text
+        key = answer.json()["api_key"]
+    client = stack.enter_context(
+        httpx.Client(
+            base_url=deployment.url, headers={"Authorization": f"Bearer {key}"}, timeout=90, trust_env=False
+        )
+    )
+    made = []
+    for number in range(count):
+        definition = {"name": f"t{number}", "schema": {"fields": FIELDS}, "record_key": ["id"]}
+        answer = client.post("/datasets", json=definition)
+        assert answer.status_code == 201, answer.text
+        made.append(Table(deployment=deployment, client=client, id=answer.json()["id"], key=("id",)))
+    return made
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Closes the clients of the test."""
+    with ExitStack() as stack:
+        yield stack

@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 
-import httpx
 import pytest
 
-from tests.flows.conftest import FIELDS
+from tests.flows.conftest import tables_of_a_new_tenant
 from tests.support.deployment import Deployment
-from tests.support.table import Table
 
 pytestmark = pytest.mark.stack
 
 DATASETS = 4
 WRITES_EACH = 10
-
-
-def tables_of_a_new_tenant(deployment: Deployment, stack: ExitStack, name: str, count: int) -> list[Table]:
-    with deployment.client() as operator:
-        answer = operator.post("/tenants", json={"name": name})
-        assert answer.status_code == 201, answer.text
-        key = answer.json()["api_key"]
-    client = stack.enter_context(
-        httpx.Client(
-            base_url=deployment.url, headers={"Authorization": f"Bearer {key}"}, timeout=90, trust_env=False
-        )
-    )
-    made = []
-    for number in range(count):
-        definition = {"name": f"t{number}", "schema": {"fields": FIELDS}, "record_key": ["id"]}
-        answer = client.post("/datasets", json=definition)
-        assert answer.status_code == 201, answer.text
-        made.append(Table(deployment=deployment, client=client, id=answer.json()["id"], key=("id",)))
-    return made
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """Closes the clients of the test."""
-    with ExitStack() as stack:
-        yield stack
 
 
 def test_write_is_committed_before_the_queue_of_another_tenant_has_ended(

@@ -104,3 +104,17 @@ def test_stopped_runner_starts_no_more_work() -> None:
     assert runner.stop(10)
     runner.wake("tenant", "0")
     assert len(use_case.ran) == 1
+
+
+def test_runner_without_spare_threads_runs_one_piece_at_a_time() -> None:
+    use_case = Groups({("one", "a"): 2, ("two", "b"): 2})
+    runner = Runner(use_case, name="test", threads=1, spare_threads=0, per_dataset_max=1)
+    for key in (("one", "a"), ("two", "b")):
+        runner.wake(*key)
+    assert use_case.began.acquire(timeout=10)
+    assert runner.idle_seconds() == 0
+    use_case.go.release(4)
+    assert use_case.ended.wait(10)
+    assert (use_case.most, use_case.ran) == (1, ["one", "two", "one", "two"])
+    assert runner.stop(10)
+    assert runner.idle_seconds() > 0

@@ -108,10 +108,20 @@ JOB_GUARDS: Final = (
     Guard(
         name="a refresh is left to its own threads",
         module="app.jobs.repository.claim",
-        text=" or (rules.kinds is not None and JobKind(next_write.kind) not in rules.kinds):",
+        text=" or (rules.process is not None and _process(next_write) is not rules.process):",
         without=":",
         tests=(
             "tests.jobs.repository.test_claims::test_write_of_another_kind_is_not_claimed_and_not_overtaken",
+        ),
+    ),
+    Guard(
+        name="a job kills two processes at most",
+        module="app.jobs.repository.held_jobs",
+        text=" if row.deaths >= DEATHS_MAX]",
+        without=" if False]",
+        tests=(
+            "tests.jobs.repository.test_dead_workers"
+            "::test_job_whose_process_is_killed_runs_again_isolated_and_fails_at_the_second_death",
         ),
     ),
     Guard(

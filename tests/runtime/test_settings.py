@@ -15,6 +15,16 @@ def test_defaults_derive_from_other_settings(tmp_path):
     assert settings.dataset_writers_max == 1
 
 
+@pytest.mark.parametrize(
+    ("master", "derived"), [("local[3]", "local[3]"), ("yarn", "yarn"), ("spark://h:7077", "local[*]")]
+)
+def test_refreshes_run_where_writes_do_unless_these_take_all_cores(master, derived):
+    settings = Settings.from_environment({**LEAST, "HEADWATER_SPARK_MASTER": master})
+    assert settings.derived_spark_master == derived
+    own = {**LEAST, "HEADWATER_SPARK_MASTER": master, "HEADWATER_DERIVED_SPARK_MASTER": "local[7]"}
+    assert Settings.from_environment(own).derived_spark_master == "local[7]"
+
+
 @pytest.mark.parametrize("spelling", ["postgres", "postgresql", "postgresql+psycopg"])
 def test_postgres_url_spellings_are_normalised(spelling):
     settings = Settings.from_environment({**LEAST, "HEADWATER_DATABASE_URL": f"{spelling}://u@h/d"})

@@ -94,16 +94,22 @@ class Process:
 
 def spark_tasks(pid: int) -> list[psutil.Process]:
     """The processes that run the Spark tasks of a driver: what their daemon has forked."""
-    running = [
-        process
-        for process in psutil.Process(pid).children(recursive=True)
-        if process.status() != psutil.STATUS_ZOMBIE
-    ]
+    running = [process for process in _started_by(pid) if process.status() != psutil.STATUS_ZOMBIE]
     daemons = {process.pid for process in running if "pyspark.daemon" in process.cmdline()}
     return [process for process in running if process.ppid() in daemons]
 
 
 def java_of(pid: int) -> psutil.Process:
     """The JVM that a driver has started."""
-    [java] = [child for child in psutil.Process(pid).children(recursive=True) if child.name() == "java"]
+    [java] = [child for child in _started_by(pid) if child.name() == "java"]
     return java
+
+
+def _started_by(pid: int) -> list[psutil.Process]:
+    """What a driver has started, without the processes beside it, which are drivers themselves."""
+    found: list[psutil.Process] = []
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            if "workers.derived" not in child.cmdline():
+                found += [child, *_started_by(child.pid)]
+    return found

@@ -34,7 +34,7 @@ from app.format.paths import body_path, dataset_prefix, staged_path
 from app.format.rows.formats import Format
 from app.format.rows.meta_columns import META_NAMES
 from app.format.rows.staged import RawInput, StagedFile
-from app.jobs.values import Job, JobKind, RestoreTarget, WriteRequest
+from app.jobs.values import Job, JobKind, RestoreTarget, WriteProcess, WriteRequest
 from app.timeline.repository.read_leases import ReadLeaseStore
 from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.version_pins import VersionPins
@@ -96,7 +96,7 @@ class Writing:
     seconds_max: float = 60
     write_seconds_max: float = 60
     announced: list[bool] = field(default_factory=list)
-    handed_over: list[tuple[str, str]] = field(default_factory=list)
+    handed_over: list[tuple[WriteProcess, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.engine = Engine(self.storage)
@@ -131,7 +131,7 @@ class Writing:
             "rules": _RULES,
             "heartbeat_seconds": 60,
             "replans_max": self.replans_max,
-            "hand_over": lambda tenant_id, dataset_id: self.handed_over.append((tenant_id, dataset_id)),
+            "hand_over": lambda *next_write: self.handed_over.append(next_write),
             "seconds_max": lambda _: self.seconds_max,
             "write_seconds_max": lambda _: self.write_seconds_max,
         }

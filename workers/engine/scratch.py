@@ -35,6 +35,15 @@ def scratch_folder(parent: Path, name: str) -> Iterator[Path]:
             lock.unlink(missing_ok=True)
 
 
+def is_alive(parent: Path, name: str) -> bool:
+    """Whether the process of the folder `name` below `parent` lives."""
+    try:
+        with (parent / f"{name}{_LOCK}").open("rb") as file:
+            return _is_locked(file)
+    except FileNotFoundError:
+        return False
+
+
 def remove_abandoned(parent: Path, ended: Callable[[str], None]) -> None:
     """Removes the folders of killed processes. `ended` gets the name of each before; if it raises, the folder stays,
     and the next call tries again.

@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-_SMALL_COMMIT_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
+# A JVM that was out of memory once is not to be relied on.
+_SMALL_COMMIT_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m -XX:+ExitOnOutOfMemoryError"
 
 
 def start_session(master: str, scratch: Path, *, driver_memory: str, name: str = "headwater") -> SparkSession:

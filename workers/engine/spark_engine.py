@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from app.changelog.verification import FoldTask, FoldVerdict
@@ -44,6 +46,7 @@ _SMALL_ROWS_MAX = 100_000
 _ROUND_TASKS_MAX = 32
 # While one ends and its results are committed, the next one runs.
 _ROUNDS = 2
+_EXIT_SECONDS_MAX = 5.0
 
 
 class SparkEngine:
@@ -226,7 +229,7 @@ class SparkEngine:
         except Exception as error:
             if tag in self._cancelled:
                 raise EngineStopped(tag) from error
-            if not self._alive():
+            if not self.alive(error):
                 self._died()
             raise
         else:
@@ -239,10 +242,17 @@ class SparkEngine:
         work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._setup))
         return list(work.collect())
 
-    def _alive(self) -> bool:
+    def alive(self, error: Exception | None = None) -> bool:
+        """Whether the session's JVM lives. `error`: what a call to it has raised."""
         gateway = self._spark().sparkContext._gateway
         process = getattr(gateway, "proc", None)
-        return process is None or process.poll() is None
+        if process is None:
+            return True
+        if isinstance(error, ConnectionError | Py4JError) and not isinstance(error, Py4JJavaError):
+            # The connection breaks shortly before the process has ended.
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_EXIT_SECONDS_MAX)
+        return process.poll() is None
 
     def progress(self, tag: str) -> tuple[int, int]:
         """The numbers of finished tasks and of all tasks in the Spark jobs that run under the tag."""

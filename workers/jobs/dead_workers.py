@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.format.errors import Unavailable
+from app.jobs.values import WorkerEnd
 
 _log = logging.getLogger(__name__)
 
@@ -15,8 +16,8 @@ _log = logging.getLogger(__name__)
 class JobClaims(Protocol):
     """Claims of jobs, which a heartbeat extends."""
 
-    def end_claims(self, owner: str, *, died: bool) -> None:
-        """Frees the jobs that a worker holds. `died`: the attempts count."""
+    def end_claims(self, owner: str, end: WorkerEnd) -> None:
+        """Frees the jobs that a process holds."""
         ...
 
 
@@ -54,16 +55,16 @@ class DeadWorkers:
     workers: Workers
     announce: Callable[[], None]
 
-    def died(self, worker_id: str) -> None:
-        """Ends all claims of a worker that is known to be dead. Raises Unavailable."""
-        _log.warning("the worker %s has died; its claims end", worker_id)
-        self.jobs.end_claims(worker_id, died=True)
+    def died(self, worker_id: str, end: WorkerEnd = WorkerEnd.DIED) -> None:
+        """Ends all claims of a process that is known to be dead. Raises Unavailable."""
+        _log.warning("the process %s has ended (%s); its claims end", worker_id, end.value)
+        self.jobs.end_claims(worker_id, end)
         self._end(worker_id)
 
     def stopped(self, worker_id: str) -> None:
         """Hands over all claims of a worker that stops in order. If the database is away, its leases run out."""
         try:
-            self.jobs.end_claims(worker_id, died=False)
+            self.jobs.end_claims(worker_id, WorkerEnd.STOPPED)
             self._end(worker_id)
         except Unavailable:
             _log.warning("could not hand over the claims of this worker: the database is out of reach")

@@ -41,19 +41,21 @@ class Runner:
         name: str,
         threads: int,
         per_dataset_max: int,
+        spare_threads: int = 1,
         weight: Callable[[str], float] = equal_weight,
         stopping: threading.Event | None = None,
     ) -> None:
-        """One tenant has at most `threads`; there is one more, so that long work of a tenant never holds all of them.
+        """One tenant has at most `threads`; there are more, so that long work of a tenant never holds all of them.
 
         At most `per_dataset_max` threads work on one dataset. `weight`: the share of a tenant, above zero. Once
         `stopping` is set, no work is started.
         """
         self._use_case = use_case
-        self._threads = threads + 1
+        self._threads = threads + spare_threads
         self._queue = FairQueue(weight=weight, per_dataset_max=per_dataset_max, per_tenant_max=threads)
         self._lock = threading.RLock()
         self._working = 0
+        self._idle_since = time.monotonic()
         self._idle = threading.Condition(self._lock)
         self._stopping = stopping or threading.Event()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=name)
@@ -102,7 +104,13 @@ class Runner:
 
     def _leave(self) -> None:
         self._working -= 1
+        self._idle_since = time.monotonic()
         self._idle.notify_all()
+
+    def idle_seconds(self) -> float:
+        """For how long no work has run."""
+        with self._lock:
+            return 0.0 if self._working else time.monotonic() - self._idle_since
 
     def stop(self, timeout_seconds: float) -> bool:
         """Finishes running work and starts no more. False if some work still runs after the timeout."""

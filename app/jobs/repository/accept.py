@@ -173,4 +173,5 @@ def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
         "alone": is_exclusive(request) or transaction_id is not None,
         "transaction_id": transaction_id,
         "actor": new.actor,
+        "deaths": new.deaths,
     }

@@ -18,7 +18,7 @@ from app.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, RUNNING, lock
 from app.jobs.repository.metering import may_run_another
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
-from app.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState
+from app.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState, WriteProcess, process_of
 from app.tenants.quotas import quotas_of
 from app.tenants.repository.quotas import STORED_QUOTAS
 
@@ -53,7 +53,9 @@ _SITUATION: Final = select(
     .label("slot_requested"),
     STORED_QUOTAS.label("quotas"),
 )
-_NEXT: Final = select(jobs.c.kind, jobs.c.transaction_id).where(_OWN).order_by(jobs.c.seq).limit(1)
+_NEXT: Final = (
+    select(jobs.c.kind, jobs.c.deaths, jobs.c.transaction_id).where(_OWN).order_by(jobs.c.seq).limit(1)
+)
 _NEXT_QUEUED: Final = _NEXT.where(_QUEUED)
 _NEXT_UNHELD: Final = _NEXT.where(or_(_QUEUED, _LAPSED))
 
@@ -90,7 +92,7 @@ def claim_group(
         # None overtakes a write that was postponed.
         return []
     next_write = _next_write(connection, dataset_id, _NEXT_QUEUED)
-    if next_write is None or (rules.kinds is not None and JobKind(next_write.kind) not in rules.kinds):
+    if next_write is None or (rules.process is not None and _process(next_write) is not rules.process):
         return []
     if next_write.transaction_id is None:
         ids = _next_group(connection, dataset_id, rules.group_jobs_max)
@@ -105,10 +107,10 @@ def claim_group(
     return taken
 
 
-def next_kind(connection: Connection, dataset_id: str) -> JobKind | None:
-    """The kind of the dataset's oldest waiting write; None if none waits."""
+def next_process(connection: Connection, dataset_id: str) -> WriteProcess | None:
+    """Where the dataset's oldest waiting write runs; None if none waits."""
     found = _next_write(connection, dataset_id, _NEXT_QUEUED)
-    return None if found is None else JobKind(found.kind)
+    return None if found is None else _process(found)
 
 
 def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
@@ -126,8 +128,12 @@ def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
 
 
 def _next_write(connection: Connection, dataset_id: str, query: Select[Any]) -> Any:
-    """The kind and the transaction of the oldest job that the query finds; None if there is none."""
+    """The kind, the deaths and the transaction of the oldest job that the query finds; None if there is none."""
     return connection.execute(query, {"dataset_id": dataset_id}).one_or_none()
+
+
+def _process(next_write: Any) -> WriteProcess:
+    return process_of(JobKind(next_write.kind), next_write.deaths)
 
 
 def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:

@@ -9,11 +9,11 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from app.db.times import lease_end
-from app.format.errors import AttemptsExhausted, Fault
+from app.format.errors import AttemptsExhausted, Fault, ProcessKilled
 from app.jobs.repository.job_locks import NO_LEASE
 from app.jobs.repository.job_row import CLAIM_COLUMNS, claimed_job
 from app.jobs.tables import jobs
-from app.jobs.values import Job, JobState, Progress
+from app.jobs.values import DEATHS_MAX, Job, JobState, Progress
 
 # The pause after a fault of the environment. It doubles with each of them.
 _PAUSE_SECONDS: Final = 1.0
@@ -80,6 +80,20 @@ def postpone(connection: Connection, held: Sequence[str], waiting_for: str) -> N
     )
 
 
+def kill(connection: Connection, held: Sequence[str]) -> list[str]:
+    """Puts jobs back that the caller has locked: their process was killed, by one of them or by one beside them.
+
+    The death counts, the attempt does not. Returns those that have no further attempt.
+    """
+    if not held:
+        return []
+    counted = {"deaths": jobs.c.deaths + 1, "outages": jobs.c.outages + 1, "abandoned": True, **_IN_QUEUE}
+    killed = connection.execute(
+        update(jobs).where(jobs.c.id.in_(held)).values(counted).returning(jobs.c.id, jobs.c.deaths)
+    )
+    return [row.id for row in killed if row.deaths >= DEATHS_MAX]
+
+
 def end_leases(connection: Connection, held: Sequence[str]) -> None:
     """Ends the leases of jobs that the caller has locked, as if they had run out: their worker has died."""
     connection.execute(
@@ -99,6 +113,19 @@ def hand_over(connection: Connection, held: Sequence[str]) -> None:
 def out_of_attempts(attempts_max: int | ColumnElement[int]) -> ColumnElement[bool]:
     """Whether a job has had its attempts. Those that a fault of the environment ended do not count."""
     return jobs.c.attempts - jobs.c.outages >= attempts_max
+
+
+def deadly() -> Fault:
+    """The fault of a job that has killed its processes."""
+    return Fault(
+        code=ProcessKilled.code,
+        title=ProcessKilled.title,
+        detail=(
+            "the process that computed the rows was killed twice, the second time while it ran nothing else: the "
+            "rows need more memory than it has"
+        ),
+        facts={"deaths": DEATHS_MAX},
+    )
 
 
 def exhausted(attempts_max: int) -> Fault:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from app.db.any_of import any_of
 from app.db.rotation import Rotation
@@ -14,10 +14,10 @@ from app.db.times import lease_end
 from app.format.errors import Fault, HeadwaterError, JobNotCancellable
 from app.format.identifiers import is_uuid
 from app.jobs.repository.accept import accept_jobs
-from app.jobs.repository.claim import claim_group, next_kind
+from app.jobs.repository.claim import claim_group, next_process
 from app.jobs.repository.claim_task import claim_task
-from app.jobs.repository.held_jobs import end_leases, hand_over, postpone, void
-from app.jobs.repository.job_ends import cancel_locked, fail_jobs, succeed_task
+from app.jobs.repository.held_jobs import deadly, end_leases, hand_over, kill, postpone, void
+from app.jobs.repository.job_ends import cancel_locked, fail_jobs, fail_locked, succeed_task
 from app.jobs.repository.job_lists import list_jobs
 from app.jobs.repository.job_locks import (
     RUNNING,
@@ -45,6 +45,8 @@ from app.jobs.values import (
     NewJob,
     Progress,
     RunnableDataset,
+    WorkerEnd,
+    WriteProcess,
 )
 from app.paging import Page
 
@@ -131,10 +133,10 @@ class JobStore:
         """Takes the dataset's waiting writes, oldest first, as one group: epoch + 1, lease, instants
         INFLIGHT.
 
-        Empty if none waits, the oldest is not of `rules.kinds`, or `dataset_writers_max` groups hold live leases. A
-        job whose attempt died before (its lease ran out) is claimed alone, so that it cannot take others down; one out
-        of attempts is failed with `attempts-exhausted` instead. Writes of a transaction are claimed together, once they
-        are next in all their datasets and nothing runs in any.
+        Empty if none waits, the oldest is not one of `rules.process`, or `dataset_writers_max` groups hold live leases.
+        A job whose attempt died before (its lease ran out) is claimed alone, so that it cannot take others down; one
+        out of attempts is failed with `attempts-exhausted` instead. Writes of a transaction are claimed together, once
+        they are next in all their datasets and nothing runs in any.
         """
         for _ in range(_CLAIM_TRIES_MAX):
             with self._database.tenant(tenant_id) as connection:
@@ -143,10 +145,10 @@ class JobStore:
                 return claimed
         return []
 
-    def next_write(self, tenant_id: str, dataset_id: str) -> JobKind | None:
-        """The kind of the dataset's oldest waiting write; None if none waits."""
+    def next_write(self, tenant_id: str, dataset_id: str) -> WriteProcess | None:
+        """Where the dataset's oldest waiting write runs; None if none waits."""
         with self._database.tenant(tenant_id) as connection:
-            return next_kind(connection, dataset_id)
+            return next_process(connection, dataset_id)
 
     def claim_task(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> Job | None:
         """Takes the dataset's oldest waiting task; None if there is none. Tasks run beside writes, each by itself."""
@@ -192,10 +194,10 @@ class JobStore:
         with self._database.tenant(tenant_id) as connection:
             postpone(connection, lock_jobs(connection, held_by(claims)), waiting_for)
 
-    def end_claims(self, owner: str, *, died: bool) -> None:
-        """Frees the jobs of every tenant that a worker holds, and wakes the others for them.
+    def end_claims(self, owner: str, end: WorkerEnd) -> None:
+        """Frees the jobs of every tenant that a process holds, and wakes the workers for them.
 
-        `died`: the attempts count, and each job runs alone next. Otherwise the worker has stopped in order.
+        Unless it has stopped in order, each runs alone next. After `DEATHS_MAX` deaths a job fails.
         """
         held = RUNNING, jobs.c.owner == owner
         with self._database.relay() as connection:
@@ -203,10 +205,19 @@ class JobStore:
         for tenant_id in tenants:
             with self._database.tenant(tenant_id) as connection:
                 ids = lock_jobs(connection, *held)
-                (end_leases if died else hand_over)(connection, ids)
+                self._free(connection, ids, end)
                 freed = select(jobs.c.lane, jobs.c.dataset_id).where(jobs.c.id.in_(ids)).distinct()
                 for queue, dataset_id in connection.execute(freed).all():
                     post(connection, "work" if queue == JobQueue.WRITES.value else "tasks", dataset_id)
+
+    def _free(self, connection: Connection, ids: Sequence[str], end: WorkerEnd) -> None:
+        match end:
+            case WorkerEnd.STOPPED:
+                hand_over(connection, ids)
+            case WorkerEnd.DIED:
+                end_leases(connection, ids)
+            case WorkerEnd.KILLED:
+                fail_locked(connection, kill(connection, ids), deadly(), self._participants)
 
     def count_queued(self, tenant_id: str) -> int:
         """The jobs that count against the quota `queued_jobs`."""

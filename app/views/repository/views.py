@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
+import msgspec
 from sqlalchemy import Connection, Row, Select, and_, func, select, update
 
 from app.catalog.repository.live_datasets import LiveDatasets, share_datasets
@@ -28,7 +29,7 @@ from app.tenants.repository.quotas import check_count
 from app.timeline.tables import commits
 from app.views.repository.participant import ViewParticipant
 from app.views.tables import view_inputs, views
-from app.views.values import CheckedView, View, ViewInputStatus, follower_name
+from app.views.values import CheckedView, View, ViewInputStatus, follower_name, is_deadly
 
 _DATASETS: Final = LiveDatasets(ViewParticipant())
 _COUNT: Final[Select[int]] = select(func.count()).select_from(views)
@@ -157,7 +158,11 @@ class ViewStore:
                 raise _not_found(reference)
             if now != revision:
                 raise PreconditionFailed(f"The view is at revision {now}, not {revision}", revision=now)
-            connection.execute(update(views).where(this_view).values(paused=paused, revision=revision + 1))
+            changed: dict[str, Any] = {"paused": paused, "revision": revision + 1}
+            if not paused:
+                # Without the time of its last failure, a view is tried at once.
+                changed["attempted_at"] = None
+            connection.execute(update(views).where(this_view).values(changed))
             view = _find(connection, view_id)
             for source in view.inputs:
                 wake_follower(connection, source.dataset.id, follower_name(view_id), None)
@@ -166,8 +171,9 @@ class ViewStore:
     def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
         """Queues a refresh, unless one is queued already: then that one. `after_running`: also while one runs.
 
-        One that runs may have read its inputs before. `replayed`: an earlier request with the same idempotency key made
-        the job. Raises NotFound, IdempotencyMismatch.
+        One that runs may have read its inputs before. After a refresh that has killed its processes, the next one has
+        one try. `replayed`: an earlier request with the same idempotency key made the job. Raises NotFound,
+        IdempotencyMismatch.
         """
         unfinished = (JobState.QUEUED,) if after_running else (JobState.QUEUED, JobState.RUNNING)
         queued = select(jobs.c.id).where(
@@ -175,11 +181,12 @@ class ViewStore:
             jobs.c.kind == JobKind.REFRESH.value,
             any_of(jobs.c.state, [state.value for state in unfinished]),
         )
-        this_view = select(views.c.dataset_id).where(views.c.dataset_id == new.dataset_id).with_for_update()
+        this_view = select(views.c.error).where(views.c.dataset_id == new.dataset_id).with_for_update()
         with self._database.tenant(tenant_id) as connection:
             share_datasets(connection, [new.dataset_id])
             # The lock serializes requests that queue refreshes.
-            if connection.execute(this_view).one_or_none() is None:
+            view = connection.execute(this_view).one_or_none()
+            if view is None:
                 raise _not_found(new.dataset_id)
             replayed = _replayed(connection, new)
             if replayed is not None:
@@ -188,7 +195,9 @@ class ViewStore:
             if waiting is not None:
                 keep_key(connection, new, waiting)
                 return Accepted(job=get_job(connection, waiting), replayed=False)
-            (outcome,) = accept_jobs(connection, [new])
+            (outcome,) = accept_jobs(
+                connection, [msgspec.structs.replace(new, deaths=1) if is_deadly(view.error) else new]
+            )
             if isinstance(outcome, HeadwaterError):
                 raise outcome
             return outcome

@@ -23,7 +23,7 @@ from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInp
 from app.views.engine import Derivation
 from app.views.refresh_plan import changes_sql, check_inputs, rows_sql
 from app.views.repository.views import ViewStore
-from app.views.values import View, ViewInputStatus, ViewMode, follower_name, new_refresh, view_of
+from app.views.values import View, ViewInputStatus, ViewMode, follower_name, is_deadly, new_refresh, view_of
 from app.writes.ports import StagedInput
 
 # A commit wakes the followers of its dataset, and the end of a refresh the view; the poll covers lost wake-ups.
@@ -50,6 +50,8 @@ class FollowInputs:
             if not view.behind:
                 return None
             pause = _pause_seconds(view)
+            if pause == math.inf:
+                return pause
             if pause > 0:
                 return min(pause, _RETRY_POLL_SECONDS)
             self.views.refresh(tenant_id, new_refresh(view.dataset.id), after_running=False)
@@ -60,10 +62,15 @@ class FollowInputs:
 
 
 def _pause_seconds(view: View) -> float:
-    """The pause before the retry of a failed view in seconds. It grows, unless an input has changed since."""
+    """The pause before the retry of a failed view in seconds. It grows, unless an input has changed since.
+
+    A view that has killed its processes is refreshed on request, or once it is resumed.
+    """
     attempted_at = view.attempted_at
     if attempted_at is None:
         return 0.0
+    if is_deadly(view.error):
+        return math.inf
     if any(
         each.dataset.committed_at is not None and each.dataset.committed_at > attempted_at
         for each in view.inputs

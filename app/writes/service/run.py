@@ -24,7 +24,7 @@ from app.jobs.repository.jobs import JobStore
 from app.jobs.service.give_back import give_back
 from app.jobs.service.lease import Lease
 from app.jobs.service.time_limit import ADVICE_OF_READING, ADVICE_OF_WRITING, TimeLimit
-from app.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress
+from app.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress, WriteProcess
 from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.publish import Publish
 from app.timeline.service.version_pins import KeptVersions, expired_if_missing
@@ -58,7 +58,7 @@ class RunWrites:
     """The worker's use case. `owner` names this worker process; `announce` is called when jobs have ended.
 
     `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
-    `hand_over` is called for a dataset whose next write is not of `rules.kinds`.
+    `hand_over` is called for a dataset whose next write is not one of `rules.process`, with where it runs.
     `seconds_max`: the time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`.
     `write_seconds_max`: that of a group of other writes.
     """
@@ -74,7 +74,7 @@ class RunWrites:
     rules: ClaimRules
     heartbeat_seconds: float
     replans_max: int
-    hand_over: Callable[[str, str], None]
+    hand_over: Callable[[WriteProcess, str, str], None]
     seconds_max: Callable[[str], float]
     write_seconds_max: Callable[[str], float]
 
@@ -101,12 +101,12 @@ class RunWrites:
         return True
 
     def _pass_on(self, tenant_id: str, dataset_id: str) -> None:
-        """Leaves the dataset to the threads of other writes, if one of these is next."""
-        if self.rules.kinds is None:
+        """Leaves the dataset to another process, if a write of that is next."""
+        if self.rules.process is None:
             return
-        kind = self.jobs.next_write(tenant_id, dataset_id)
-        if kind is not None and kind not in self.rules.kinds:
-            self.hand_over(tenant_id, dataset_id)
+        process = self.jobs.next_write(tenant_id, dataset_id)
+        if process is not None and process is not self.rules.process:
+            self.hand_over(process, tenant_id, dataset_id)
 
     def _end(self, group: WriteGroup, error: Exception) -> None:
         """Ends the writes that the error concerns. Raises an unexpected error."""

@@ -19,15 +19,13 @@ from app.format.operation import Operation
 from app.format.rows.staged import StagedFile
 from app.jobs.tables import jobs
 from app.jobs.values import (
-    DERIVED_WRITES,
-    PLAIN_WRITES,
     Claim,
     Job,
-    JobKind,
     JobState,
     Progress,
     RestoreTarget,
     RunnableDataset,
+    WriteProcess,
     WriteRequest,
 )
 from tests.support.lakehouse import RULES, claim_of, commit_of, definition, message, new_job
@@ -305,18 +303,14 @@ def test_runnable_omits_leased_datasets_and_lists_busy_ones_last(
 def test_write_of_another_kind_is_not_claimed_and_not_overtaken(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs
 ) -> None:
-    plain = msgspec.structs.replace(RULES, kinds=PLAIN_WRITES)
-    derived = msgspec.structs.replace(RULES, kinds=DERIVED_WRITES)
+    plain = msgspec.structs.replace(RULES, process=WriteProcess.WORKER)
+    derived = msgspec.structs.replace(RULES, process=WriteProcess.DERIVED)
     before = accept()
     restore = WriteRequest(operation=Operation.SNAPSHOT, restores=RestoreTarget(version=0))
     restored = stores.jobs.accept(tenant_id, new_job(dataset.id, request=restore)).job
     after = accept()
-    for kind, own, other, job in [
-        (JobKind.WRITE, plain, derived, before),
-        (JobKind.RESTORE, derived, plain, restored),
-        (JobKind.WRITE, plain, derived, after),
-    ]:
-        assert stores.jobs.next_write(tenant_id, dataset.id) is kind
+    for own, other, job in [(plain, derived, before), (derived, plain, restored), (plain, derived, after)]:
+        assert stores.jobs.next_write(tenant_id, dataset.id) is own.process
         assert claim(other) == []
         [held] = claim(own)
         assert held.id == job.id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from sqlalchemy import text
 
@@ -9,8 +10,9 @@ from app.catalog.values import Dataset
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import FollowerStore, add_follower
 from app.format.identifiers import new_id
+from app.format.operation import Operation
 from app.jobs.repository.workers import WorkerStore
-from app.jobs.values import Job, JobState
+from app.jobs.values import Job, JobState, RestoreTarget, WorkerEnd, WriteProcess, WriteRequest
 from app.maintenance.repository.maintenance import MaintenanceStore
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
@@ -107,3 +109,49 @@ def test_silent_worker_keeps_its_jobs_for_their_leases_and_loses_the_rest(
         )
     dead.end_silent(60)
     assert hold(stores, dataset, "successor") == (0, True, True)
+
+
+def restore_of(stores: Stores, tenant_id: str, name: str) -> Job:
+    dataset = stores.catalog.create(tenant_id, new_id(), definition(name))
+    restore = WriteRequest(operation=Operation.SNAPSHOT, restores=RestoreTarget(version=0))
+    return stores.jobs.accept(tenant_id, new_job(dataset.id, request=restore)).job
+
+
+def runs_in(process: WriteProcess, stores: Stores, job: Job, owner: str, *, attempts_max: int = 1) -> bool:
+    """Whether the job is claimed by `owner`, which is such a process."""
+    # A single attempt, unless told otherwise: those that a killed process ends must not count.
+    rules = msgspec.structs.replace(RULES, process=process, attempts_max=attempts_max)
+    return [each.id for each in stores.jobs.claim(job.tenant_id, job.dataset_id, owner, rules)] == [job.id]
+
+
+def test_job_whose_process_is_killed_runs_again_isolated_and_fails_at_the_second_death(
+    stores: Stores, dead: DeadWorkers, tenant_id: str
+) -> None:
+    deadly, beside = (restore_of(stores, tenant_id, name) for name in ("deadly", "beside"))
+    for job in (deadly, beside):
+        assert runs_in(WriteProcess.DERIVED, stores, job, "derived")
+    # Two others notice the death.
+    dead.died("derived", WorkerEnd.KILLED)
+    dead.died("derived", WorkerEnd.KILLED)
+    for job in (deadly, beside):
+        assert stores.jobs.next_write(tenant_id, job.dataset_id) is WriteProcess.ISOLATED
+        assert not runs_in(WriteProcess.DERIVED, stores, job, "derived again")
+    assert runs_in(WriteProcess.ISOLATED, stores, deadly, "isolated")
+    dead.died("isolated", WorkerEnd.KILLED)
+    ended = stores.jobs.get(tenant_id, deadly.id)
+    assert ended.state is JobState.FAILED
+    assert ended.error is not None
+    assert (ended.error.code, ended.error.facts) == ("process-killed", {"deaths": 2})
+    assert runs_in(WriteProcess.ISOLATED, stores, beside, "isolated again")
+    assert stores.jobs.get(tenant_id, beside.id).state is JobState.RUNNING
+
+
+def test_death_of_a_whole_worker_is_not_counted_against_its_jobs(
+    stores: Stores, dead: DeadWorkers, tenant_id: str
+) -> None:
+    job = restore_of(stores, tenant_id, "lost")
+    for number in range(2):
+        [claimed] = stores.jobs.claim(tenant_id, job.dataset_id, f"derived-{number}", RULES)
+        assert claimed.id == job.id
+        dead.died(f"derived-{number}")
+    assert runs_in(WriteProcess.DERIVED, stores, job, "next", attempts_max=3)

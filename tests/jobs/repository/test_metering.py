@@ -19,7 +19,7 @@ from app.jobs.repository.job_locks import UNFINISHED
 from app.jobs.repository.metering import RUNNING_JOBS
 from app.jobs.tables import jobs
 from app.jobs.tasks import CompactionTask
-from app.jobs.values import Job, NewJob
+from app.jobs.values import Job, NewJob, WorkerEnd
 from app.tenants.repository.usage import UsageStore
 from app.tenants.tables import usage_days
 from app.tenants.usage import KeyUsage, Usage, UsageFilter, UsageOf
@@ -136,7 +136,7 @@ def test_only_the_attempt_that_ended_a_job_counts(stores: Stores, tenant_id: str
             stores.jobs.postpone(tenant_id, [first], "storage")
             change("not_before = now()")
         case _:
-            stores.jobs.end_claims(tenant_id, died=False)
+            stores.jobs.end_claims(tenant_id, WorkerEnd.STOPPED)
     if end == "cancel in queue" and way != "lost":
         stores.jobs.cancel(tenant_id, first.job_id)
         [metered] = usage(stores, tenant_id, UsageOf.DATASET)

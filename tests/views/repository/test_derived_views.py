@@ -15,7 +15,7 @@ from app.consumers.repository.followers import FollowerStore
 from app.format.errors import DatasetExists, DatasetInUse, Fault, NotFound
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
-from app.jobs.values import Job, JobKind, JobState, NewJob, WriteRequest
+from app.jobs.values import Job, JobKind, JobState, NewJob, WorkerEnd, WriteProcess, WriteRequest
 from app.sql.queries import bind_view, parse_view
 from app.timeline.values import Advance, Overtaken
 from app.views.repository.views import ViewStore
@@ -257,6 +257,23 @@ def test_failure_is_reported_until_a_refresh_succeeds(
     stores.timeline.publish_one(tenant_id, commit)
     healed = views.get(tenant_id, view.dataset.id)
     assert (healed.freshness, healed.error, healed.failures) == (ViewFreshness.CURRENT, None, 0)
+
+
+def test_view_that_has_killed_its_processes_has_one_try_per_request(
+    stores: Stores, views: ViewStore, tenant_id: str, view: View, running: Callable[[View], Job]
+) -> None:
+    deadly = msgspec.structs.replace(FAULT, code="process-killed")
+    assert stores.jobs.fail(tenant_id, running(view).claim, deadly)
+    views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+    isolated = msgspec.structs.replace(RULES, process=WriteProcess.ISOLATED)
+    [job] = stores.jobs.claim(tenant_id, view.dataset.id, "isolated", isolated)
+    stores.jobs.end_claims("isolated", WorkerEnd.KILLED)
+    assert stores.jobs.get(tenant_id, job.id).state is JobState.FAILED
+    before = views.get(tenant_id, view.dataset.id)
+    assert before.error is not None
+    assert before.error.code == "process-killed"
+    resumed = views.pause(tenant_id, view.dataset.id, paused=False, revision=before.revision)
+    assert (resumed.attempted_at, resumed.error) == (None, before.error)
 
 
 def test_cancelled_refresh_is_no_failure(

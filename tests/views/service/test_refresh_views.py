@@ -181,6 +181,15 @@ def test_failed_view_is_retried_once_an_input_has_changed() -> None:
     assert follow(replace(view, inputs=(replace(source, dataset=later),))) == (60.0, 1)
 
 
+def test_view_that_has_killed_its_processes_is_not_refreshed_until_it_is_resumed() -> None:
+    deadly = Fault(code="process-killed", title="", detail="")
+    [source] = view_of_orders().inputs
+    later = replace(source.dataset, committed_at=NOW + timedelta(hours=2))
+    view = replace(failed(1, 10_000.0, inputs=(replace(source, dataset=later),)), error=deadly)
+    assert follow(view) == (math.inf, 0)
+    assert follow(replace(view, attempted_at=None)) == (60.0, 1)
+
+
 @dataclass
 class Recorder:
     """An engine, a timeline, a feed and leases that note what they are asked for."""

@@ -27,7 +27,7 @@ from app.format.errors import CorruptFile, EngineStopped, StorageUnavailable, To
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
 from app.jobs.tables import jobs
-from app.jobs.values import DERIVED_WRITES, PLAIN_WRITES, Job, JobKind, JobState, WriteRequest
+from app.jobs.values import Job, JobKind, JobState, WriteProcess, WriteRequest
 from app.timeline.values import Advance
 from app.transactions.values import NewTransaction
 from app.writes.ports import StagedInput
@@ -407,10 +407,15 @@ def test_restore_that_loses_to_another_write_compares_the_table_again(writing: W
     assert writing.timeline.planned_at[-2:] == [2, 3]
 
 
-def test_writes_and_restores_are_run_by_their_own_threads_in_order_of_acceptance(writing: Writing) -> None:
-    plain = {"rules": msgspec.structs.replace(writing.worker().rules, kinds=PLAIN_WRITES)}
-    derived = {"rules": msgspec.structs.replace(writing.worker().rules, kinds=DERIVED_WRITES)}
+def test_writes_and_restores_are_run_by_their_own_processes_in_order_of_acceptance(writing: Writing) -> None:
+    plain = {"rules": msgspec.structs.replace(writing.worker().rules, process=WriteProcess.WORKER)}
+    derived = {"rules": msgspec.structs.replace(writing.worker().rules, process=WriteProcess.DERIVED)}
     here = (writing.tenant_id, writing.dataset.id)
+    handed_over = [
+        (WriteProcess.WORKER, *here),
+        (WriteProcess.DERIVED, *here),
+        (WriteProcess.WORKER, *here),
+    ]
     writing.write([row(1)])
     writing.send([row(2)])
     writing.send_restore(1)
@@ -422,11 +427,11 @@ def test_writes_and_restores_are_run_by_their_own_threads_in_order_of_acceptance
     assert writing.run(**derived)
     assert writing.rows() == [row(1)]
     assert not writing.run(**derived)
-    assert writing.handed_over == [here] * 3
+    assert writing.handed_over == handed_over
     assert writing.run(**plain)
     assert writing.rows() == [row(1), row(3)]
     assert not writing.run(**plain)
-    assert writing.handed_over == [here] * 3, "nothing waits"
+    assert writing.handed_over == handed_over, "nothing waits"
 
 
 def test_restore_whose_head_expires_before_it_is_merged_starts_over(writing: Writing) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
@@ -38,6 +39,24 @@ from workers.engine.task_setup import Refusal, TaskSetup, accepted, refused, res
 _ADVICE: Final = re.compile(r"(?<=[.:]) (?:Use|If necessary|To tolerate|Please|Consider)\b.*", re.DOTALL)
 _FRAME: Final = re.compile(r"^\[[A-Z0-9_.]+\] |\s*SQLSTATE: \w{5}.*", re.DOTALL)
 _DETAIL_CHARACTERS_MAX: Final = 500
+_CAUSES_MAX: Final = 20
+# Classes of SQL states: 21 to 2D and 42 are errors of values and SQL, P0 is raised by the SQL, 53200 and 54 are limits
+# of memory and sizes.
+_OF_SQL: Final = re.compile(r"2[1-9A-F]|42|P0|53200|54")
+# What functions of SQL throw for values or sizes. Faults of a disk or a server have other classes.
+_OF_ROWS: Final = {
+    "java.lang.ArithmeticException",
+    "java.lang.ArrayIndexOutOfBoundsException",
+    "java.lang.IllegalArgumentException",
+    "java.lang.NegativeArraySizeException",
+    "java.lang.NumberFormatException",
+    "java.lang.StackOverflowError",
+    "java.lang.UnsupportedOperationException",
+    "java.time.DateTimeException",
+    "org.apache.arrow.memory.OutOfMemoryException",
+    "org.apache.arrow.vector.util.OversizedAllocationException",
+    "org.apache.spark.memory.SparkOutOfMemoryError",
+}
 _READ: Final = msgspec.msgpack.Decoder(ViewReadTask)
 _STAGE: Final = msgspec.msgpack.Decoder(StageTask)
 _ANSWER: Final = msgspec.msgpack.Decoder(DecodedRows | Refusal)
@@ -117,6 +136,12 @@ def _explained(token: str) -> Iterator[None]:
                 _raise_task_error(token, str(cause))
             elif (fault := _fault(cause)) is not None:
                 raise fault from error
+        if (fault := _fault_of_rows(getattr(error, "_origin", None))) is not None:
+            raise fault from error
+        raise
+    except Py4JJavaError as error:
+        if (fault := _fault_of_rows(error.java_exception)) is not None:
+            raise fault from error
         raise
 
 
@@ -133,11 +158,26 @@ def _raise_task_error(token: str, text: str) -> None:
         accepted(_ANSWER.decode(base64.b64decode(encoded[1])))
 
 
+def _fault_of_rows(thrown: Any) -> DerivationFailed | None:
+    """The error for a Java exception that a function has thrown, or that was caused by one; None for any other.
+
+    Functions that Spark takes from Java's library do not throw Spark's exceptions.
+    """
+    for _ in range(_CAUSES_MAX):
+        if thrown is None:
+            return None
+        name = str(thrown.getClass().getName())
+        if name in _OF_ROWS:
+            detail = str(thrown.getMessage() or name).partition("\n")[0]
+            return DerivationFailed(detail[:_DETAIL_CHARACTERS_MAX], condition=name.rpartition(".")[2])
+        thrown = thrown.getCause()
+    return None
+
+
 def _fault(error: PySparkException) -> DerivationFailed | None:
     """The error of the SQL or of a value; None for any other exception."""
     condition, state = error.getCondition(), error.getSqlState()
-    # Classes of SQL states: 21 to 2D and 42 are errors of values and SQL, P0 is raised by the SQL.
-    if condition is None or state is None or not re.match(r"2[1-9A-F]|42|P0", state):
+    if condition is None or state is None or not _OF_SQL.match(state):
         return None
     parameters = error.getMessageParameters() or {}
     detail = parameters.get("errorMessage") or _FRAME.sub("", _ADVICE.sub("", error.getMessage()))

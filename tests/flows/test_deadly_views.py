@@ -1,0 +1,49 @@
+"""A view whose SQL uses up the memory of its process, beside the writes of another tenant."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.flows.conftest import tables_of_a_new_tenant
+from tests.support.deployment import WORKERS, Deployment
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.stack
+
+NOTE = "x" * 1_000
+# 1.6 GB of one note: more than the heap, less than what a value may have.
+TRIPLED = 13
+
+
+def test_view_that_exhausts_its_memory_fails_after_two_deaths_beside_writes(
+    deployment: Deployment, stack: ExitStack
+) -> None:
+    [notes] = tables_of_a_new_tenant(deployment, stack, "greedy", 1)
+    [other] = tables_of_a_new_tenant(deployment, stack, "modest", 1)
+    notes.write("upsert", [{"id": 1, "note": NOTE}])
+    sql = "SELECT id, note FROM t0"
+    for level in range(TRIPLED):
+        sql = f"SELECT id, concat(note, note, note) AS note FROM ({sql}) AS l{level}"
+    workers = {name: deployment.processes[name].pid for name in WORKERS}
+    answer = notes.client.post("/views", json={"name": "deadly", "sql": sql})
+    assert answer.status_code == 201, answer.text
+    path = answer.json()["links"]["self"]
+
+    def failed() -> dict[str, Any] | None:
+        other.write("upsert", [{"id": 1, "note": "modest"}])
+        view: dict[str, Any] = notes.client.get(path).json()
+        return view["error"]
+
+    error = until(failed, "the view to fail", seconds_max=240)
+    assert error["type"] == "/problems/process-killed"
+    refreshes = deployment.query(
+        "SELECT state, deaths FROM jobs WHERE dataset_id = %s", path.rpartition("/")[2]
+    )
+    assert refreshes == [("failed", 2)]
+    written = deployment.query("SELECT DISTINCT state, attempts FROM jobs WHERE dataset_id = %s", other.id)
+    assert written == [("succeeded", 1)]
+    assert all(deployment.processes[name].alive for name in WORKERS)
+    assert workers == {name: deployment.processes[name].pid for name in WORKERS}

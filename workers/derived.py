@@ -1,0 +1,146 @@
+"""A process of a worker that runs refreshes of views and restores: `python -m workers.derived ID PROCESS`.
+
+The SQL of a view can use up the memory of the JVM that runs it. This JVM runs no writes, so it may end. The process
+then kills itself: the worker that has started it counts the death against the jobs that it held.
+
+Its standard input has a line `TENANT DATASET` for each dataset that may have work, and ends with the worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, NoReturn
+
+import app.arrow  # noqa: F401  (before all that makes arrays)
+from app.composition import stores_on
+from app.db.session import Database
+from app.format.errors import Unavailable
+from app.jobs.values import WorkerEnd, WriteProcess
+from app.messaging.work_queue import WRITE_TASK, WorkQueue
+from app.platform import Platform
+from app.runtime.loops import Loop, Loops
+from app.settings import Settings
+from app.tenants.repository.quotas import QuotaStore
+from app.tenants.service import QUOTA_SECONDS, KnownQuotas
+from workers.engine.scratch import scratch_folder
+from workers.engine.spark_engine import SparkEngine
+from workers.jobs.runner import Runner
+from workers.process import SCRATCH_FOLDER, configured, new_relay, spark_engine
+from workers.wiring import WorkerContext, run_writes
+
+_log = logging.getLogger(__name__)
+_WATCH_SECONDS = 1.0
+# Together less than the worker waits for this process.
+_SHUTDOWN_SECONDS = 10.0
+_LOOPS_SECONDS = 1.0
+# Where memory runs out, the kernel ends this process rather than those of writes and Postgres.
+_OOM_SCORE = Path("/proc/self/oom_score_adj")
+_FIRST_TO_END = "500"
+
+
+def main() -> None:
+    """Runs until the worker has ended, or there was no work for `derived_idle_seconds`."""
+    process_id, process = sys.argv[1], WriteProcess(sys.argv[2])
+    settings = configured(f"{process.value} ")
+    with suppress(OSError):
+        _OOM_SCORE.write_text(_FIRST_TO_END)
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    with scratch_folder(settings.data_dir / SCRATCH_FOLDER, process_id) as scratch:
+        database = Database(settings.database_url, application_name=f"headwater {process.value}")
+        engine = spark_engine(
+            settings,
+            scratch,
+            master=settings.derived_spark_master,
+            heap_bytes=settings.derived_heap_bytes,
+            died=_die,
+        )
+        try:
+            engine.warm_up()
+            _serve(settings, database, engine, process_id, process, stopping)
+        finally:
+            engine.stop()
+            database.close()
+
+
+def _serve(
+    settings: Settings,
+    database: Database,
+    engine: SparkEngine,
+    process_id: str,
+    process: WriteProcess,
+    stopping: threading.Event,
+) -> None:
+    """Runs the datasets that standard input names."""
+    stores, loops, queue = stores_on(database), Loops(), WorkQueue(settings.redis_url)
+    relay = new_relay(settings, database)
+    quotas = KnownQuotas(QuotaStore(database).of_workers)
+    platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
+    isolated = process is WriteProcess.ISOLATED
+
+    def give_back(_other: WriteProcess, tenant_id: str, dataset_id: str) -> None:
+        # The threads of writes of some worker look where it runs. Without Redis their poll finds it.
+        with suppress(Exception):
+            queue.send(WRITE_TASK, tenant_id, dataset_id)
+
+    runner = Runner(
+        run_writes(
+            WorkerContext(platform=platform, engine=engine, id=process_id),
+            process=process,
+            hand_over=give_back,
+        ),
+        name=process.value,
+        threads=1 if isolated else settings.derived_threads,
+        spare_threads=0 if isolated else 1,
+        per_dataset_max=settings.dataset_writers_max,
+        weight=quotas.weight,
+        stopping=stopping,
+    )
+    loops.add(Loop("relay", relay.run, every_seconds=settings.poll_seconds, woken=relay.woken))
+    loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
+    loops.start()
+    # A daemon: a read cannot be interrupted.
+    threading.Thread(
+        target=_listen, args=(sys.stdin.buffer, runner, stopping), name="listen", daemon=True
+    ).start()
+    try:
+        while not stopping.wait(_WATCH_SECONDS) and runner.idle_seconds() < settings.derived_idle_seconds:
+            if not engine.alive():
+                _die()
+    finally:
+        stopping.set()
+        ends = time.monotonic() + _SHUTDOWN_SECONDS
+        if not runner.stop(max(0.0, ends - time.monotonic())):
+            _log.warning("some work did not end in time; another process takes it over")
+        # The relay announces the jobs that are handed over.
+        with suppress(Unavailable):
+            stores.jobs.end_claims(process_id, WorkerEnd.STOPPED)
+        relay.wake()
+        loops.stop(_LOOPS_SECONDS)
+
+
+def _listen(lines: IO[bytes], runner: Runner, stopping: threading.Event) -> None:
+    """Wakes the runner for each dataset, until the worker ends."""
+    for line in lines:
+        tenant_id, dataset_id = line.decode("ascii").split()
+        runner.wake(tenant_id, dataset_id)
+    stopping.set()
+
+
+def _die() -> NoReturn:
+    """Ends at once, as the JVM has: what is left to end in order needs it."""
+    _log.critical("Spark's JVM has exited; this process ends with it")
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise SystemExit
+
+
+if __name__ == "__main__":
+    main()

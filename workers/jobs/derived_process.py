@@ -1,0 +1,192 @@
+"""A process of its own for work that may use up its memory: started when there is some, restarted when it has died."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from app.jobs.values import WriteProcess
+from app.runtime.child import ChildSpec, describe_exit, has_ended, launch, reap, stop
+from app.runtime.loops import Loop
+from app.runtime.supervisor import RestartPolicy
+
+_log = logging.getLogger(__name__)
+_PROGRAM: Final = (sys.executable, "-P", "-m", "workers.derived")
+_STANDARD_OUTPUT: Final = 1
+_POLICY: Final = RestartPolicy(delay_seconds_max=10.0)
+# Datasets that wait while the process starts. Postgres has the work of the others: a poll finds it.
+_DATASETS_MAX: Final = 10_000
+_OWNER_END: Final = "~"
+_ROUND_SECONDS: Final = 0.5
+
+
+def worker_of(process_id: str) -> str | None:
+    """The id of the worker that has started a process; None for a worker itself."""
+    worker_id, separator, _ = process_id.rpartition(_OWNER_END)
+    return worker_id if separator else None
+
+
+class DerivedProcess:
+    """`workers.derived` as a child of this worker.
+
+    The thread that calls `run` must live as long as the child may: the kernel ends the child with it. All other methods
+    may be called from any thread. `ended` is called when the child has died.
+    """
+
+    def __init__(
+        self,
+        process: WriteProcess,
+        worker_id: str,
+        *,
+        ended: Callable[[], None],
+        stopping: threading.Event,
+        program: tuple[str, ...] = _PROGRAM,
+    ) -> None:
+        """Once `stopping` is set, the child is not started. `program` gets two arguments: an id, and the process."""
+        self.name = process.value
+        self.woken = threading.Event()
+        self._worker_id = worker_id
+        self._ended = ended
+        self._stopping = stopping
+        self._program = program
+        self._lock = threading.Lock()
+        # Held while the child is started or stopped.
+        self._changing = threading.Lock()
+        self._waiting: dict[tuple[str, str], None] = {}
+        self._child: subprocess.Popen[bytes] | None = None
+        self._id = ""
+        self._started_at = self._restart_at = 0.0
+        self._rapid_deaths = 0
+
+    def wake(self, tenant_id: str, dataset_id: str) -> None:
+        """Notes that the dataset may have work. Returns at once."""
+        with self._lock:
+            if len(self._waiting) < _DATASETS_MAX:
+                self._waiting[tenant_id, dataset_id] = None
+        self.woken.set()
+
+    def run(self) -> None:
+        """One round: notices the end of the child, starts it if there is work, and passes the work on."""
+        with self._changing:
+            if not self._stopping.is_set():
+                self._run()
+
+    def _run(self) -> None:
+        if self._child is not None and has_ended(self._child):
+            self._note_end(self._child)
+        if not self._waiting:
+            return
+        if self._child is None:
+            if time.monotonic() < self._restart_at:
+                return
+            self._start()
+        self._pass_on()
+
+    def _start(self) -> None:
+        self._id = f"{self._worker_id}{_OWNER_END}{os.urandom(3).hex()}"
+        self._child = launch(self._spec(), _STANDARD_OUTPUT, subprocess.PIPE)
+        self._started_at = time.monotonic()
+        if self._child.stdin is not None:
+            os.set_blocking(self._child.stdin.fileno(), False)
+        _log.info("started the process %s", self._id)
+
+    def _spec(self) -> ChildSpec:
+        return ChildSpec(
+            name=self.name,
+            command=(*self._program, self._id, self.name),
+            # `stop` has waited already.
+            stop_seconds_max=0.0,
+        )
+
+    def _pass_on(self) -> None:
+        """Writes a line for each dataset that waits. What the pipe has no room for is found by the next poll."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        if self._child is None or self._child.stdin is None:
+            return
+        descriptor = self._child.stdin.fileno()
+        try:
+            for tenant_id, dataset_id in waiting:
+                # A line is shorter than what a pipe takes as a whole or not at all.
+                os.write(descriptor, f"{tenant_id} {dataset_id}\n".encode("ascii"))
+        except (BlockingIOError, BrokenPipeError):
+            _log.debug("the process %s does not read; the next poll finds its work again", self._id)
+
+    def _note_end(self, child: subprocess.Popen[bytes]) -> None:
+        code = reap(child)
+        self._child = None
+        _close_input(child)
+        lived_seconds = time.monotonic() - self._started_at
+        if code == 0:
+            self._rapid_deaths = 0
+            return
+        _log.warning(
+            "the process %s %s after %.1f s",
+            self._id,
+            describe_exit(code),
+            lived_seconds,
+        )
+        rapid = lived_seconds < _POLICY.steady_seconds
+        self._rapid_deaths = self._rapid_deaths + 1 if rapid else 1
+        self._restart_at = time.monotonic() + _POLICY.delay_seconds(self._rapid_deaths)
+        self._ended()
+
+    def stop_soon(self) -> None:
+        """Requests the child to end; `stop` waits for it."""
+        with self._changing:
+            child = self._child
+        if child is not None and not has_ended(child):
+            child.terminate()
+
+    def stop(self, timeout_seconds: float, hand_over: Callable[[str], None]) -> None:
+        """Waits for the child, and kills it after the timeout. Before that, `hand_over` frees what it holds."""
+        with self._changing:
+            child, self._child = self._child, None
+        if child is None:
+            return
+        ends = time.monotonic() + timeout_seconds
+        while not has_ended(child) and time.monotonic() < ends:
+            time.sleep(0.02)
+        hand_over(self._id)
+        stop(child, self._spec())
+        _close_input(child)
+
+
+def _close_input(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin is not None:
+        child.stdin.close()
+
+
+class DerivedProcesses:
+    """The processes beside a worker, of which none is started yet. Parameters and threads: as of `DerivedProcess`."""
+
+    def __init__(self, worker_id: str, *, ended: Callable[[], None], stopping: threading.Event) -> None:
+        self._processes = {
+            process: DerivedProcess(process, worker_id, ended=ended, stopping=stopping)
+            for process in (WriteProcess.DERIVED, WriteProcess.ISOLATED)
+        }
+
+    def wake(self, process: WriteProcess, tenant_id: str, dataset_id: str) -> None:
+        """Notes that the dataset may have work for this process. Returns at once."""
+        self._processes[process].wake(tenant_id, dataset_id)
+
+    def loops(self) -> Iterator[Loop]:
+        """The loops that start and watch them."""
+        for each in self._processes.values():
+            yield Loop(each.name, each.run, every_seconds=_ROUND_SECONDS, woken=each.woken)
+
+    def stop_soon(self) -> None:
+        """Requests all to end; `stop` waits for them."""
+        for each in self._processes.values():
+            each.stop_soon()
+
+    def stop(self, ends: float, hand_over: Callable[[str], None]) -> None:
+        """Waits for all until `ends` (a monotonic time), and kills the others. `hand_over` frees what they hold."""
+        for each in self._processes.values():
+            each.stop(max(0.0, ends - time.monotonic()), hand_over)

@@ -1,0 +1,67 @@
+"""What the processes of a worker have in common: their log, their folder, and Spark."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from app.db.session import Database
+from app.jobs.repository.outbox import OutboxStore
+from app.jobs.service.relay import Relay
+from app.messaging.announcements import Announcements
+from app.messaging.outbox_sender import OutboxSender
+from app.messaging.work_queue import WorkQueue
+from app.platform import row_limits
+from app.settings import Settings, SettingsError
+from workers.engine.session import start_session
+from workers.engine.spark_engine import SparkEngine
+from workers.engine.task_setup import TaskSetup
+
+SCRATCH_FOLDER = "spark"
+"""The folder in the data directory with a folder for each process."""
+_MEBIBYTE = 1024 * 1024
+
+
+def configured(name: str) -> Settings:
+    """The settings, once the log is configured: one line per event, with the name of the process.
+
+    Ends the process if a setting is wrong.
+    """
+    logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)s {name}%(name)s %(message)s")
+    for logger in ("celery", "kombu", "py4j"):
+        # A line per notification would add nothing.
+        logging.getLogger(logger).setLevel(logging.WARNING)
+    try:
+        return Settings.from_environment()
+    except SettingsError as error:
+        sys.exit(f"headwater: {error}")
+
+
+def new_relay(settings: Settings, database: Database) -> Relay:
+    """A relay from the outbox to Redis."""
+    sender = OutboxSender(
+        queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)
+    )
+    return Relay(OutboxStore(database), sender)
+
+
+def spark_engine(
+    settings: Settings, scratch: Path, *, master: str, heap_bytes: int, died: Callable[[], None]
+) -> SparkEngine:
+    """An engine that is not started yet. `died` is called when its JVM has exited."""
+    return SparkEngine(
+        partial(start_session, master, scratch, driver_memory=f"{heap_bytes // _MEBIBYTE}m"),
+        TaskSetup(
+            storage_uri=settings.storage_uri,
+            memory_bytes=settings.task_memory_bytes,
+            scratch=str(scratch),
+            hot_folder=str(settings.data_dir / "hot"),
+            hot_bytes_max=settings.hot_bytes_max,
+            decompressed_bytes_max=settings.decompressed_bytes_max,
+            limits=row_limits(settings),
+        ),
+        died=died,
+    )
