@@ -89,7 +89,7 @@ def _serve(
     def give_back(_other: WriteProcess, tenant_id: str, dataset_id: str) -> None:
         # The threads of writes of some worker look where it runs. Without Redis their poll finds it.
         with suppress(Exception):
-            queue.send(WRITE_TASK, tenant_id, dataset_id)
+            queue.send(WRITE_TASK, [(tenant_id, dataset_id)])
 
     runner = Runner(
         run_writes(
