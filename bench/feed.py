@@ -64,13 +64,13 @@ def read_filtered(api: psutil.Process, table: Table, *, selects: str, limit: int
     cpu_before, began = processor_seconds([api]), time.perf_counter()
     pages = list(table.pages(FORMS["Arrow"], limit=limit, where=FILTERS[selects]))
     seconds, cpu_seconds = time.perf_counter() - began, processor_seconds([api]) - cpu_before
-    looked = int(pages[-1].headers["headwater-next-since"])
+    scanned = int(pages[-1].headers["headwater-next-since"])
     return {
         "filter": selects,
-        "looked at": looked,
+        "looked at": scanned,
         "selected": sum(ipc.open_stream(page.content).read_all().num_rows for page in pages),
         "pages": len(pages),
-        "looked at/s": round(looked / seconds),
+        "looked at/s": round(scanned / seconds),
         "s": round(seconds, 2),
         "api cpu s": round(cpu_seconds, 2),
     }

@@ -194,8 +194,8 @@ def upserts(hot: KeyLookup, buckets: list[Bucket], rows: int) -> dict[str, Any]:
 
     def work() -> int:
         found = 0
-        for bucket, asked_for in zip(buckets, keys, strict=True):
-            for part in hot.find_rows([bucket.record], asked_for, KEY, SCHEMA):
+        for bucket, requested in zip(buckets, keys, strict=True):
+            for part in hot.find_rows([bucket.record], requested, KEY, SCHEMA):
                 found += part.rows.num_rows
         return found
 

@@ -151,7 +151,7 @@ def _staged(slot: Slot) -> StagedFile:
 def _message(slot: Slot, old: DataFile) -> CommitMessage:
     """The message of a task that has rewritten the file."""
     new = msgspec.structs.replace(old, path=f"data/{new_id()}", written_version=None, first_offset=None)
-    told = ChangelogFile(
+    changelog = ChangelogFile(
         path=f"changes/{new_id()}",
         size_bytes=1,
         checksum="",
@@ -163,7 +163,7 @@ def _message(slot: Slot, old: DataFile) -> CommitMessage:
         file_group=bucket_file_group(slot),
         removed=(old.path,),
         added=(new,),
-        changelog=(told,),
+        changelog=(changelog,),
         counts={0: RowCounts(inserted=1)},
     )
 

@@ -1,4 +1,4 @@
-"""House rules that a reader would otherwise have to ask for in a review."""
+"""House rules that a reader would otherwise request in a review."""
 
 import ast
 import re
@@ -181,7 +181,7 @@ def test_files_refer_to_no_folder_outside_the_repository():
 
 
 def test_every_new_job_names_its_actor(trees):
-    """`actor` has a default for tests; in the service nobody may forget it."""
+    """`actor` has a default for tests; in the service it is always specified."""
     made = [
         (name(path), call)
         for path in CODE

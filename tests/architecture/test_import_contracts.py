@@ -99,7 +99,7 @@ def forbidden() -> Iterator[str]:
 
 
 def exceptions() -> Iterator[tuple[str, str]]:
-    """The imports that contracts do not look at: each has to be there."""
+    """The imports that contracts do not check: each has to be there."""
     for contract in CONTRACTS:
         for line in contract.get("ignore_imports", ()):
             importer, imported = line.split(" -> ")
@@ -122,7 +122,7 @@ def small_tree(tmp_path: Path) -> Path:
 
 
 def broken(output: str) -> dict[str, str]:
-    """What is said of each broken contract, by its name."""
+    """What is reported of each broken contract, by its name."""
     _, _, report = output.partition("Broken contracts")
     parts = re.split(r"\n([^\n]+)\n-{4,}\n", report)
     return {name: re.sub(r"\s+", " ", text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}

@@ -50,7 +50,7 @@ WORDS = {
 }
 # Where a word is the field's own.
 ALLOWED = {
-    "lane": {"app/format/index/key_hash.py"},  # XXH64 hashes in four lanes
+    "lane": {"app/format/index/key_hash.py"},  # XXH64 hashes in four `lanes`
     "lanes": {"app/format/index/key_hash.py"},
     "tell": {"app/reads/content.py", "app/format/rows/formats.py"},  # the method of a file object
     "looks": {"app/format/dataset.py"},  # to look a key up is the word for it
@@ -59,16 +59,11 @@ PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
 def names(path: Path) -> Iterator[tuple[int, str]]:
-    """Every name that a module gives to something, with its line; of tests and benches, names of functions and
-    classes.
-    """
-    service = path.relative_to(ROOT).parts[0] not in {"tests", "bench"}
+    """Every name that a module gives to something, with its line."""
     for node in ast.walk(tree_of(path)):
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield node.lineno, node.name
-            case _ if not service:
-                continue
             case ast.arg():
                 yield node.lineno, node.arg
             case ast.Name(ctx=ast.Store()):

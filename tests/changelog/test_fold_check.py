@@ -1,4 +1,4 @@
-"""The strict fold: every kind of difference is found, and the first of them is told."""
+"""The strict fold: every kind of difference is found, and the first of them is reported."""
 
 from __future__ import annotations
 

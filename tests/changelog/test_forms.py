@@ -40,7 +40,7 @@ def steps(changes: list[Change]) -> Iterator[tuple[Change | None, Change]]:
 
 
 def expected(history: History, form: ChangeForm) -> list[Change]:
-    """What the form is to tell, one step after another."""
+    """What the form is to deliver, one step after another."""
     emitted: list[Change] = []
     for old, new in steps(history.changes):
         system = {"system_time": committed_at(new["version"]), "event_time": new["row"]["at"]}
@@ -145,7 +145,7 @@ def test_reader_that_resumes_after_any_event_skips_nothing_and_splits_no_pair(
     for seen, position in enumerate(events.resume_at.to_pylist(), 1):
         rest = in_form(changes.slice(position), form, "t").table.to_pylist()
         opened = form in ONE_TO_ONE and changes.column("op")[seen - 1].as_py() == Op.CORRECT_FROM
-        # Behind the first half of a pair the pair is told again, as a whole.
+        # Behind the first half of a pair the pair is delivered again, as a whole.
         assert rest == whole[seen - 1 if opened else seen :]
         assert position == 0 or changes.column("op")[position - 1].as_py() != Op.CORRECT_FROM
 

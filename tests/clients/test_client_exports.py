@@ -60,7 +60,7 @@ def test_download_is_fetched_in_parts_and_verified(headwater, orders, service, t
     (path,) = headwater.download_export(run, tmp_path)
     content = path.read_bytes()
     assert len(content) == run.files[0].size_bytes
-    # What is there is left as it is, what is not right is fetched anew.
+    # What is there is left as it is, what is not right is fetched again.
     before = path.stat().st_mtime_ns
     headwater.download_export(run, tmp_path)
     assert path.stat().st_mtime_ns == before

@@ -1,4 +1,4 @@
-"""The client says which partitions are done, and follows what becomes of them."""
+"""The client says which partitions are done, and follows what happens to them."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_demo_replays_follows_and_checks_a_day(service, headwater, screen):
         "rows/s",
         "changes/s",
         "-C",
-        # Writes that meet are committed together: how many versions there are depends on the machine.
+        # Writes that wait together are committed together: how many versions there are depends on the machine.
         f"version {headwater.get_dataset(dataset).version}",
         ".venv/bin/headwater up --port 8080 --data data &",
         "until [ -e data/headwater.json ]",

@@ -1,4 +1,4 @@
-"""Setting bad records aside: what is kept is what fits alone, what is set aside is the rest, as it was sent."""
+"""Quarantining bad records: what is kept is what fits alone, what is quarantined is the rest, as it was sent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCHEMA = schema_of({"id": "int32!", "name": "string", "at": "timestamp", "tags":
 
 
 def read(decode: Callable[[BadRecords], pa.Table]) -> tuple[pa.Table, list[BadRecord]]:
-    """What a decoder gives and what it sets aside."""
+    """What a decoder gives and what it quarantines."""
     kept: list[BadRecord] = []
     bad_records = BadRecords(write=kept.extend)
     table = decode(bad_records)
@@ -207,7 +207,7 @@ def alone(decode: Callable[..., pa.Table], data: bytes) -> pa.Table | None:
 def check(
     outcome: tuple[pa.Table, list[BadRecord]], sent: list[bytes], one_by_one: list[pa.Table | None]
 ) -> None:
-    """Exactly the rows that fit alone are in the table, in order, and the others were set aside."""
+    """Exactly the rows that fit alone are in the table, in order, and the others were quarantined."""
     table, bad = outcome
     good = [row for row in one_by_one if row is not None]
     assert table == pa.concat_tables([SCHEMA.to_arrow().empty_table(), *good])

@@ -1,4 +1,4 @@
-"""Changes as input: every form tells the same operations, in order, as strictly as rows are read."""
+"""Changes as input: every form has the same operations, in order, as strictly as rows are read."""
 
 from __future__ import annotations
 

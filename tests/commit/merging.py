@@ -81,7 +81,7 @@ _GROUPS = [
 
 @st.composite
 def datasets(draw: st.DrawFn, *, ordered: bool | None = None) -> DatasetDefinition:
-    """Of every merge mode, with and without an ordering field (unless told), sequence groups and aggregates."""
+    """Of every merge mode, with and without an ordering field (unless specified), sequence groups and aggregates."""
     mode = draw(
         st.sampled_from([each for each in MergeMode if each is not MergeMode.EVENT_TIME or ordered is None])
     )

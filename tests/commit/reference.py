@@ -75,7 +75,7 @@ class Table:
         return self.apply_write(self.plain(operation, rows))
 
     def refuses(self, write: Write) -> bool:
-        """Whether the write fails: an insert that would meet a live key, or a sum out of range."""
+        """Whether the write fails: an insert that would find a live key, or a sum out of range."""
         forgiving = write.drop or write.quarantine
         strict = write.operation.refuses_live_keys and not forgiving
         if strict and any(self.key(row) in self.live for _, row in write.rows):

@@ -46,7 +46,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 6), VALUES), max_size=12)
 
 
 def shown(row: Row) -> str:
-    """The row as a text that tells every value from others, 0.0 from -0.0 too."""
+    """The row as a text in which every value differs from others, 0.0 from -0.0 too."""
     return repr(sorted(row.items()))
 
 

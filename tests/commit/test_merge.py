@@ -38,7 +38,7 @@ def test_group_of_writes_merges_like_single_writes_in_order(
     start = Table(dataset=dataset)
     start.apply(Operation.UPSERT, before)
     end = copy(start)
-    # Writes that would meet a live key fail, so what remains must merge without a conflict.
+    # Writes that would find a live key fail, so what remains must merge without a conflict.
     accepted, counts = [], []
     for write in group:
         if not end.refuses(write):

@@ -1,4 +1,4 @@
-"""What of a table is different from what it was, and what becomes of writes that nobody has seen."""
+"""What of a table is different from what it was, and what happens to writes that no reader has seen."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def run_on_spark(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def fault_of(
     run_on_spark: Run, root: Path, storage: LocalStorage
 ) -> Callable[[Combination], Exception | None]:
-    """What went wrong with a combination. They run in batches, each when the first of its combinations is asked for."""
+    """What went wrong with a combination. They run in batches, each when the first of its combinations is requested."""
     numbers = batches(combinations())
     found: dict[Combination, Exception | None] = {}
     ran: set[int] = set()

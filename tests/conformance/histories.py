@@ -57,7 +57,7 @@ class Combination:
 
 @cache
 def is_tried(kind: Kind, way: Way) -> bool:
-    """Whether the combination is legal, and tells something."""
+    """Whether the combination is legal, and has an effect."""
     definition = defined(kind)
     assert isinstance(definition, DatasetDefinition)
     if way is MOVES:
@@ -92,7 +92,7 @@ def share() -> Iterator[Combination]:
         for number, way in enumerate(TRIED):
             for key, (merge_index, merge) in product(AXES["record_key"], enumerate(MERGES)):
                 wanted = (key, table_type, merge, bucket)
-                # So many ways share a pick, and with it the first writes. A test holds that all turns are taken.
+                # Many ways share a pick, and with it the first writes. A test holds that all turns are taken.
                 first = 3 * merge_index + merge_index // 4 + number // _WAYS_OF_ONE_PICK + place
                 few = key == "no record key" or way is MOVES
                 starts = range(len(PRODUCERS)) if few else [first]

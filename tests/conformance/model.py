@@ -1,7 +1,7 @@
-"""What a table must hold, and what its feed must tell, after each step of a history: the pure model with a memory.
+"""What a table must hold, and what its feed must deliver, after each step of a history: the pure model with a memory.
 
-The rows are those of the reference merge. Beside them the model keeps what is told when: writes that wait for a bucket,
-changes that wait for compaction, and for every live row the version and the change that gave it its values.
+The rows are those of the reference merge. Beside them the model keeps what is delivered when: writes that wait for a
+bucket, changes that wait for compaction, and for every live row the version and the change that gave it its values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TAKES_BACK = (Op.RETRACT, Op.CORRECT_FROM)
 
 @dataclass(kw_only=True)
 class Expected:
-    """What one step is to do. `told`: changes with what they take back; `given`: rows as they came."""
+    """What one step is to do. `told`: changes with what they take back; `given`: rows in order of arrival."""
 
     counts: list[RowCounts] | None = None
     fails: bool = False
@@ -65,7 +65,7 @@ class KeyedModel:
         return self.dataset.bucket.mode is BucketMode.POSTPONE and not self.dataset.bucket.fixed_now
 
     def expect(self, writes: Sequence[Write], removes: Predicate | None = None) -> Expected:
-        """Plays a group of writes, or a compaction; `removes` tells which rows a write with a scope takes out."""
+        """Plays a group of writes, or a compaction; `removes`: which rows a write with a scope takes out."""
         expected = Expected()
         if writes[0].operation is None:
             self._settle(expected, None, scoped=False)
@@ -156,7 +156,7 @@ class KeyedModel:
             expected.emitted += changes
 
     def observe(self, table: LakeTable, before: int, expected: Expected) -> None:
-        """Holds what the feed tells behind version `before` to what it was to tell."""
+        """Holds what the feed has behind version `before` to what it was to have."""
         changes = table.changes(after=before)
         shown = [(change.op, change.row) for change in changes]
         assert self._by_key(shown) == self._by_key(expected.emitted + expected.passed_on)
@@ -168,7 +168,7 @@ class KeyedModel:
         for change in changes:
             self._observe(change, passed_on=not expected.emitted)
         if expected.passed_on:
-            # A row that was given is told without a place in the feed that later changes could take back.
+            # A row that was given is delivered without a place in the feed that later changes could take back.
             for key in expected.touched:
                 self.emitted_at.pop(key, None)
 
@@ -204,7 +204,7 @@ class KeyedModel:
         assert {key: past for key, (_, past) in found.items()} == self.known
 
     def check_fold(self, table: LakeTable) -> None:
-        """Folding the feed gives the table, wherever the feed tells all."""
+        """Folding the feed gives the table, wherever the feed has all changes."""
         if self.producer in (ChangelogProducer.FULL, ChangelogProducer.DEFERRED) and not self.unemitted:
             folded = fold([(change.op, change.row) for change in table.changes()], self.dataset.record_key)
             assert Counter(map(exact, folded)) == Counter(map(exact, self.table.live.values()))
@@ -304,6 +304,6 @@ def check_step(model: Model, table: LakeTable, before: int, expected: Expected, 
 
 
 def _as_log(write: PlainWrite) -> RowCounts:
-    """Where nobody looked whether keys are there: rows that are put, and rows that delete."""
+    """Where it was not checked whether keys are there: rows that are put, and rows that delete."""
     gone = sum(op in _TAKES_BACK for op, _ in write.rows)
     return RowCounts(updated=len(write.rows) - gone, deleted=gone)

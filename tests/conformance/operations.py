@@ -187,7 +187,7 @@ WAYS: Final = (
 )
 
 LIVE_KEYS: Final = Way(name="insert of live keys", operation=Operation.INSERT, keyed=[*FRESH, BASE[5]])
-"""Fails as the table stands, which no registration can tell."""
+"""Fails as the table stands, which no registration can know."""
 
 BEGIN: Final = {
     True: Way(name="base", operation=Operation.UPSERT, keyed=BASE),

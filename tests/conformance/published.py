@@ -71,7 +71,7 @@ def refused_ways() -> Mapping[tuple[str, Value], tuple[Reason, ...]]:
 
 @cache
 def _kinds_for_ways() -> tuple[Kind, ...]:
-    """No write asks how keys are found."""
+    """No write depends on how keys are found."""
     return tuple(kind for kind in legal_kinds() if kind.on("index.type") == "(default)")
 
 

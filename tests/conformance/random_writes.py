@@ -27,7 +27,7 @@ _GROUPED: Final = (
 
 
 def kinds(count: int) -> list[Kind]:
-    """So many of all kinds, those that differ least far apart."""
+    """As many of all kinds, those that differ least far apart."""
     found = distinct_kinds()
     random.Random(7).shuffle(found)
     return [found[number % len(found)] for number in range(count)]
@@ -95,7 +95,7 @@ class Dice:
 
     @property
     def _mixes(self) -> bool:
-        """Whether an insert beside other writes makes no difference to what is told of those."""
+        """Whether an insert beside other writes makes no difference to what is delivered of those."""
         producer = self._dataset.changelog.producer
         return self._dataset.looks_up and producer in (ChangelogProducer.FULL, ChangelogProducer.NONE)
 

@@ -40,7 +40,7 @@ _ROUNDS: Final = 3
 
 
 def _kinds() -> list[Kind]:
-    """By turns of those that mark old rows, keep logs, and write files anew."""
+    """By turns of those that mark old rows, keep logs, and write files again."""
     by_way: dict[tuple[bool, bool], list[Kind]] = {}
     for kind in kinds(1_000):
         dataset = defined(kind)
@@ -56,7 +56,7 @@ def resources(tmp_path_factory: pytest.TempPathFactory) -> TaskResources:
 
 @pytest.fixture(scope="module")
 def rebased() -> Iterator[Counter[str]]:
-    """What became of services, over all histories: each way must have been taken."""
+    """What happened to services, over all histories: each way must have been taken."""
     seen: Counter[str] = Counter()
     yield seen
     if sum(seen.values()) > 100:
@@ -109,7 +109,7 @@ class _Both:
 
     @property
     def feeds_agree(self) -> bool:
-        """Postponed writes are told as given, or as what a write with a scope has made of them, whoever comes first."""
+        """Postponed writes are delivered as given, or as what a write with a scope has made of them, in any order."""
         return not (self._postpones and self.served.dataset.changelog.producer is ChangelogProducer.INPUT)
 
     def write(self) -> None:
@@ -150,7 +150,7 @@ class _Both:
         return ClusteringTask(columns=tuple(columns), order=random.choice(list(ClusterOrder)))
 
     def _writers(self, groups: int) -> Callable[[], None]:
-        """Writes so many groups when it is called first, and none after that."""
+        """Writes this number of groups when it is called first, and none after that."""
         left = [None] * groups
 
         def write() -> None:

@@ -1,4 +1,4 @@
-"""A bucket that is larger than the memory of its process still merges: rows are spilled, and met part by part."""
+"""A bucket that is larger than the memory of its process still merges: rows are spilled, and merged part by part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents tell a reader to type works, and gives what they say."""
+"""The commands in the documents work, and have the documented results."""
 
 import re
 import shutil

@@ -115,7 +115,7 @@ def test_partitions_and_statistics_equal_those_of_the_dataset(
     metastore: HiveMetastore, stored: Any, root: Path
 ) -> None:
     orders = table("orders", ID, AMOUNT, partition_by=(COUNTRY, DAY))
-    # The metastore would count what lies in a folder; it is told what counts of it.
+    # The metastore would count what lies in a folder; the report says what counts of it.
     folder = root / orders.folder / "country=a%2Fb" / "at_day=1"
     folder.mkdir(parents=True)
     (folder / "1.parquet").write_bytes(b"of another version")
@@ -140,7 +140,7 @@ def test_partitions_and_statistics_equal_those_of_the_dataset(
     for _ in range(2):
         assert metastore.report(second, seconds_max=60) == 3
     assert rows_by_partition(stored, "orders") == {"a/b/1": "6", "FR/2": "1"}
-    # A complete report takes away what is neither told of nor was before.
+    # A complete report takes away what is neither reported nor was before.
     for retained, left in (((("a/b", "1"),), {"a/b/1": "6", "FR/2": "1"}), ((), {"FR/2": "1"})):
         third = report(orders, 3, partition("FR", "2", 1), complete=True, retained=retained)
         assert metastore.report(third, seconds_max=60) == 1
@@ -156,7 +156,7 @@ def test_columns_follow_the_schema(metastore: HiveMetastore, stored: Any) -> Non
     assert metastore.report(report(wider, 2), seconds_max=60) == 0
     for place in (stored.getTable("default", "visits"), stored.getPartition("default", "visits", ["1"])):
         assert [each.getName() for each in place.getSd().getCols()] == ["id", "amount"]
-    # A column less: the metastore cannot alter that, so the table is made anew, and told of in full.
+    # A column less: the metastore cannot alter that, so the table is made again, and reported in full.
     other = table("visits", AMOUNT, partition_by=(DAY,))
     assert metastore.report(report(other, 3), seconds_max=60) is None
     assert metastore.reported(other) == 0
@@ -203,7 +203,7 @@ def test_unavailable_metastore_raises_metastore_refused(root: Path, engine: Spar
 
 @dataclass
 class Files:
-    """What the catalogue says of a dataset with two partitions, of which nobody knows any more what changed."""
+    """What the catalogue has of a dataset with two partitions, of which it is not known any more what changed."""
 
     def partitions(self, *_: Any, **__: Any) -> list[PartitionRecord]:
         return [

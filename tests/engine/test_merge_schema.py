@@ -1,4 +1,4 @@
-"""Inputs that bring their schema, on Spark: looked at first, then decoded under it."""
+"""Inputs that bring their schema, on Spark: read first, then decoded under it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad records of inputs that Spark decodes: set aside in tasks, numbered across splits, sent again."""
+"""Bad records of inputs that Spark decodes: quarantined in tasks, numbered across splits, sent again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_bad_records_of_a_large_body_are_quarantined_with_their_positions(
         for file in decoded.staged
     ]
     pairs = sorted((row[ROW_COLUMN], row["id"]) for part in rows for row in part.to_pylist())
-    # The rows that were taken are numbered as they came, across splits.
+    # The rows that were taken are numbered in order of arrival, across splits.
     assert pairs == list(enumerate(good))
 
 

@@ -241,7 +241,7 @@ def test_large_body_is_decoded_in_splits(engine: SparkEngine, storage: LocalStor
             strict=True,
         )
     ]
-    # Positions number the rows as they came, across splits.
+    # Positions number the rows in order of arrival, across splits.
     assert sorted(pairs) == [(number, number) for number in range(count)]
 
 

@@ -105,7 +105,7 @@ def table(written: tuple[Path, LakeTable], tmp_path: Path) -> LakeTable:
 
 
 def rewrite(table: LakeTable, file: StoredFile, edit: Edit) -> StoredFile:
-    """Damages a file so that neither its checksum nor its row count tells."""
+    """Damages a file so that neither its checksum nor its row count shows it."""
     rows = edit(pq.read_table(table.storage.open(file.path)))
     out = BytesIO()
     pq.write_table(rows, out, compression="zstd")

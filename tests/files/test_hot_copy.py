@@ -96,7 +96,7 @@ def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, ROWS - 1), max_size=20))
 def test_rows_are_read_in_the_requested_order(lake: Lake, positions: list[int]) -> None:
-    """Also twice, if they were asked for twice."""
+    """Also twice, if they were requested twice."""
     assert lake.taken(positions) == TABLE.take(pa.array(positions, pa.int64())).to_pylist()
 
 

@@ -79,7 +79,7 @@ def test_least_recently_used_files_are_evicted(tmp_path: Path) -> None:
     assert content(HotFolder(tmp_path, 300), "a") is not None
     put(folder, "d", b"d" * 101)
     assert [content(folder, name) for name in "abcd"] == [b"a" * 100, None, None, b"d" * 101]
-    # Whoever has a file mapped goes on reading it.
+    # Who has a file mapped goes on reading it.
     assert mapped is not None
     assert mapped.read() == b"b" * 100
 
@@ -178,7 +178,7 @@ for step in range(int(sys.argv[3])):
 
 
 def test_folder_stays_within_its_bound_when_a_process_is_killed(tmp_path: Path) -> None:
-    """Whoever opens a file sees all of it, whoever else writes, replaces or removes it at the time."""
+    """Who opens a file sees all of it, whatever writes, replaces or removes it at the time."""
 
     def start(name: str, steps: int) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", _CHURN, str(tmp_path), name, str(steps)]

@@ -95,7 +95,7 @@ class Searched:
 
 
 def places(found: list[FoundRows]) -> list[tuple[int, int, int]]:
-    """(number of the key asked for, number of the file, position), sorted."""
+    """(number of the key requested, number of the file, position), sorted."""
     return sorted(
         (int(incoming), part.file, int(position))
         for part in found
@@ -105,7 +105,7 @@ def places(found: list[FoundRows]) -> list[tuple[int, int, int]]:
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[list[tuple[list[int], list[int], IndexKind | None]], list[int]]:
-    """Files as (keys, deleted positions, index), with at most one live row of a key; and keys to look for."""
+    """Files as (keys, deleted positions, index), with at most one live row of a key; and keys to search."""
     files = []
     live: set[int] = set()
     for _ in range(draw(st.integers(0, 3))):

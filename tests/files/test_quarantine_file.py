@@ -1,4 +1,4 @@
-"""Quarantine files: what is set aside is read back as it was sent, by ranges, and sent again."""
+"""Quarantine files: what is quarantined is read back as it was sent, by ranges, and sent again."""
 
 from __future__ import annotations
 

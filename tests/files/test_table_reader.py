@@ -1,4 +1,4 @@
-"""Rows of file groups by number: whatever stretch is asked for, in whatever order, with however little memory."""
+"""Rows of file groups by number: whatever range is requested, in whatever order, with however little memory."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def client(deployment: Deployment) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def new_table(deployment: Deployment, client: httpx.Client) -> Callable[..., Table]:
-    """Registers datasets of columns id and note with key id, unless told otherwise."""
+    """Registers datasets of columns id and note with key id, by default."""
 
     def register(**settings: Any) -> Table:
         definition = {

@@ -25,7 +25,7 @@ def rows(**columns: pa.Array) -> pa.Table:
 
 
 def one_bad_line(media_type: str, bad: str) -> bytes:
-    """Text that is too large for the API to look at, with the bad line last but one."""
+    """Text that is too large for the API to read, with the bad line last but one."""
     good = [f'{{"id": {n}, "note": "{n:0100d}"}}' for n in range(LINES)]
     head: list[str] = []
     if media_type == CSV:

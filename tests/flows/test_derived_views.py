@@ -77,7 +77,7 @@ def led(place: int, match_id: int, player: str, score: int) -> Row:
 
 
 def test_ranking_view_emits_overtakings(scores: Table) -> None:
-    """By place, what stands there is corrected; without a key, what is gone is retracted before what is new is told."""
+    """By place, what stands there is corrected; without a key, what is gone is retracted before new rows come."""
     placed = new_view(scores, LEADERS, record_key=["place"], bucket={"count": 1})
     loose = new_view(scores, LEADERS, record_key=[])
     assert view_of(placed)["mode"] == view_of(loose)["mode"] == "recompute"
@@ -85,7 +85,7 @@ def test_ranking_view_emits_overtakings(scores: Table) -> None:
     scores.write("upsert", [score(1, "ann", 20), score(2, "bob", 15), score(2, "eve", 3)])
     ann, bob = led(1, 1, "ann", 20), led(2, 2, "bob", 15)
     assert emitted(placed) == emitted(loose) == [(1, "+A", ann), (1, "+A", bob)]
-    # A match that was played earlier, and told late.
+    # A match that was played earlier, and sent late.
     scores.write("upsert", [score(3, "cid", 18)])
     cid = led(2, 3, "cid", 18)
     assert emitted(placed)[2:] == [(2, "-C", bob), (2, "+C", cid)]

@@ -37,7 +37,7 @@ def test_scheduled_runs_contain_every_change_once(
     writer = threading.Thread(target=write, name="writer")
     writer.start()
     try:
-        # By schedule, and in between because somebody asks.
+        # By schedule, and in between on request.
         until(lambda: len(done(client, export)) >= 1, "the first run")
         client.post(f"{export}/runs")
         until(lambda: len(done(client, export)) >= 3, "the third run", seconds_max=40)

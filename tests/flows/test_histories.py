@@ -39,7 +39,7 @@ def random_write(rng: random.Random) -> tuple[Operation, list[Row]]:
     operation = rng.choices(
         [Operation.UPSERT, Operation.INSERT, Operation.DELETE, Operation.BULK_INSERT], [6, 2, 3, 1]
     )[0]
-    # Inserts stay small: among few keys, a larger one would never meet a gap.
+    # Inserts stay small: among few keys, a larger one would never fall into a gap.
     inserts = operation.refuses_live_keys
     return operation, [random_row(rng) for _ in range(rng.randint(1, 3 if inserts else 200))]
 

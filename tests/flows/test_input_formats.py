@@ -147,7 +147,7 @@ def test_deletes_may_empty_buckets_and_the_table(table: Table) -> None:
     assert table.sound() == []
     live = "SELECT count(*) FROM files WHERE dataset_id = %s AND removed_version IS NULL"
     assert table.deployment.query(live, table.id) == [(0,)]
-    # A delete leaves nothing that a new row of the key could meet.
+    # A delete leaves nothing that a new row of the key could match.
     table.write("insert", rows[:1])
     assert table.sound() == rows[:1]
     assert len(table.rows(version=1)) == 20

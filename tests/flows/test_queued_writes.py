@@ -47,7 +47,7 @@ def test_queued_writes_commit_as_one_version(deployment: Deployment, table: Tabl
     assert table.job(cancelled)["state"] == "cancelled"
     rows = {row["id"]: row["note"] for row in table.sound()}
     assert rows == {0: "live", 99: "last"} | {number: f"own {number}" for number in range(1, 18)}
-    # The feed tells every step of a key, in order of acceptance.
+    # The feed has every step of a key, in order of acceptance.
     steps = [c["row"]["note"] for c in table.changes() if c["row"]["id"] == 99 and c["op"] in ("+A", "+C")]
     assert steps == [*map(str, range(1, 18)), "last"]
 

@@ -22,7 +22,7 @@ HALF = b"id,note\n" + b"7,half\n" * 400_000
 
 @contextmanager
 def sending(table: Table, announced_bytes: int) -> Iterator[socket.socket]:
-    """A connection on which a raw write of so many bytes has begun."""
+    """A connection on which a raw write of this number of bytes has begun."""
     address = urlsplit(table.deployment.url)
     head = (
         f"POST {table.path}/writes HTTP/1.1\r\nHost: {address.netloc}\r\n"

@@ -1,4 +1,4 @@
-"""Tables are kept in shape by themselves while they are written, and nobody sees more of it than their timeline."""
+"""Tables are kept in shape by themselves while they are written, and users see no more of it than their timeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Back in time on the real stack: tables without and with a key are taken back, on Spark, and their feeds tell it."""
+"""Back in time on the real stack: tables without and with a key are taken back, on Spark, and their feeds have it."""
 
 from __future__ import annotations
 

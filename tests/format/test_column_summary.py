@@ -1,4 +1,4 @@
-"""Bounds and nulls of a whole table are those of its rows, as far as its files tell."""
+"""Bounds and nulls of a whole table are those of its rows, as far as its files show."""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ def test_shapes_of_parts_merge_to_the_shape_of_the_whole(values: list[Any], cut:
         return found
 
     def unordered(shape: Shape) -> object:
-        # Which of several reasons a mixture has depends on the order in which it was met.
+        # Which of several reasons a mixture has depends on the order of their occurrence.
         return (
             msgspec.json.encode(shape, order="sorted") if b"mixed" not in msgspec.json.encode(shape) else None
         )

@@ -27,7 +27,7 @@ def expected(values: list[bytes]) -> list[int]:
 
 @pytest.mark.parametrize("length", range(LENGTHS_MAX + 1))
 def test_keys_of_one_length_have_the_hashes_of_the_library(length: int) -> None:
-    """More keys than a vector needs, and so many that they do not fill their last block."""
+    """More keys than a vector needs, and a number that does not fill their last block."""
     source = random.Random(length)
     count = key_hash._VECTOR_KEYS_MIN + 7
     values = [source.randbytes(length) for _ in range(count)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.format.index import key_index
 from app.format.index.key_index import BLOOM_BITS_PER_KEY, BloomFilter, KeyIndex
 
-# Few different values, so that hashes repeat in the file and in what is asked for; some at both ends of the range.
+# Few different values, so that hashes repeat in the file and in what is requested; some at both ends of the range.
 hash_lists = st.lists(st.integers(0, 4) | st.integers(2**64 - 3, 2**64 - 1) | st.integers(0, 2**64 - 1))
 
 

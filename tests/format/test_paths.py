@@ -1,4 +1,4 @@
-"""The name of every file that an attempt writes tells its instant, whatever the kind."""
+"""The name of every file that an attempt writes contains its instant, whatever the kind."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def compared(order: list[ReadOrder], one: dict[str, Any], other: dict[str, Any]) -> int:
-    """Below zero if the one stands first, 0 if the order does not tell."""
+    """Below zero if the one stands first, 0 if the order does not decide."""
     for key in order:
         places = [_place(row[key.column]) for row in (one, other)]
         if places[0] == places[1]:

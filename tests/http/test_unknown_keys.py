@@ -38,7 +38,7 @@ def test_known_key_is_served_while_keys_that_do_not_exist_wait_for_the_database(
                 return int(connection.execute(waiting).fetchall()[0][0])
 
             with connection.transaction():
-                # Nobody reads a key until the transaction ends.
+                # No one reads a key until the transaction ends.
                 connection.execute("LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE")
                 flood = [pool.submit(send, "192.0.2.1") for _ in range(2 * THREADS_MAX - 1)]
                 until(lambda: lookups() >= LOOKUPS_MAX, "keys to be looked up")

@@ -22,7 +22,7 @@ def new_queue(*, weights: dict[str, float] | None = None, per_dataset_max: int =
 
 
 class Simulation:
-    """Threads that work at a queue. A dataset has so many groups, each of which takes `seconds(tenant)`."""
+    """Threads that work at a queue. A dataset has this number of groups, each of which takes `seconds(tenant)`."""
 
     def __init__(self, queue: FairQueue, threads: int, seconds: Callable[[str], float]) -> None:
         self.queue = queue

@@ -9,7 +9,7 @@ from workers.jobs.runner import Runner
 
 
 class Groups:
-    """A use case: so many groups of each dataset. Each run is held until it is let go."""
+    """A use case: this number of groups of each dataset. Each run is held until it is let go."""
 
     def __init__(self, groups: dict[tuple[str, str], int]) -> None:
         self.left = Counter(groups)

@@ -12,7 +12,7 @@ from app.runtime.valkey import EmbeddedValkey
 
 
 def announcements_of(redis_url, act, count, *, seconds_max=20):
-    """What the first `count` announcements said; `act` runs in a thread meanwhile."""
+    """What the first `count` announcements contained; `act` runs in a thread meanwhile."""
 
     async def run():
         heard = []

@@ -72,7 +72,7 @@ def test_one_of_racing_callers_makes_the_key(postgres: TestServer, empty: str) -
 
 
 def test_owner_without_superuser_and_plain_login_suffice(postgres: TestServer) -> None:
-    """As on a managed server, where nobody is a superuser."""
+    """As on a managed server, without a superuser."""
     with postgres.fresh_database(template="template0") as name, postgres.administration() as administration:
         logins = {"plain_owner": "CREATEROLE", "plain_service": "NOCREATEROLE", "plain_admin": "NOCREATEROLE"}
         for login, rights in logins.items():

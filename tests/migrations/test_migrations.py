@@ -151,7 +151,7 @@ def check_old_data(stores: Stores) -> None:
     assert base.statistics["2"].minimum == "a\0b"
     [segment] = stores.changelog.segments(TENANT, DATASET, 0, 2)
     assert (segment.first_offset, segment.file.row_count) == (0, 2)
-    # Nobody has looked into the file, so it may take back any change up to its own.
+    # No one has read the file, so it may take back any change up to its own.
     assert (segment.file.corrects_min, segment.file.corrects_max) == (0, 1)
     assert stores.changelog.correcting(TENANT, DATASET, 1, 1, since=0, limit=9) == [segment]
     assert stores.jobs.runnable(9, JobQueue.TASKS) == []
@@ -183,7 +183,7 @@ MORE_COMMITS = f"""
 
 
 def test_upgrade_recounts_bytes_of_earlier_commits(postgres: TestServer) -> None:
-    """A file that was listed anew had been counted as new, and what went had not been counted at all."""
+    """A file that was listed again had been counted as new, and what went had not been counted at all."""
     with postgres.fresh_database(template="template0") as name:
         with owner_connection(postgres, name) as connection:
             migrate(connection, "0004")
@@ -307,7 +307,7 @@ def test_upgrade_moves_a_waiting_compaction_out_of_the_writes(postgres: TestServ
 
 
 def test_blocked_migration_gives_up(postgres: TestServer) -> None:
-    """Someone holds what a migration wants; whoever comes after the waiting migration would wait too."""
+    """Someone holds what a migration wants; who comes after the waiting migration would wait too."""
     with (
         postgres.fresh_database(template="template0") as name,
         owner_connection(postgres, name) as connection,

@@ -64,7 +64,7 @@ def credential(service):
     max_examples=15, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
 )  # fmt: skip
 def test_responses_match_the_document(case, service, credential):
-    # Half of the requests meet a dataset that exists; the others, and those that would end it, hardly do.
+    # Half of the requests are for a dataset that exists; the others, and those that would end it, hardly do.
     reference = case.path_parameters.get("dataset", "-")
     if len(reference) % 2 == 0 and case.method != "DELETE":
         case.path_parameters["dataset"] = "orders"

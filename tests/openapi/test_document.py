@@ -75,7 +75,7 @@ def test_components_are_closed_except_problems():
 
 def test_unions_have_a_discriminator():
     for where, node in every(DOCUMENT):
-        # Whoever asks for the form of another system knows what comes; its shape is not ours to change.
+        # Who requests the form of another system knows what comes; its shape is not ours to change.
         if where == "/components/schemas/AnyChange":
             continue
         members = [each for each in node.get("oneOf", node.get("anyOf", [])) if each.get("type") != "null"]

@@ -71,7 +71,7 @@ def test_generated_python_client_follows_the_api(service, tmp_path):
         [*generator, "--path", DOCUMENT, "--output-path", "headwater_api", "--config", configuration],
         tmp_path,
     )
-    # The raw forms of a write are for curl and for clients made by hand; all else must come out whole.
+    # The raw forms of a write are for curl and for clients made by hand; all else must be complete.
     missing = [line for line in output.splitlines() if line.startswith(("WARNING", "ERROR", "Unsupported"))]
     assert {line for line in missing if not line.startswith("Unsupported content type")} <= {
         "WARNING parsing POST /datasets/{dataset}/writes within writes."

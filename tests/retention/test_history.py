@@ -1,4 +1,4 @@
-"""Where histories begin, and which ones can be asked for."""
+"""Where histories begin, and which ones can be requested."""
 
 from __future__ import annotations
 

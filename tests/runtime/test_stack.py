@@ -94,10 +94,10 @@ run({self.port}, Path({str(data)!r}), programs=programs)
             except OSError:
                 pass
             time.sleep(0.05)
-        raise AssertionError("it did not come about in time")
+        raise AssertionError("it did not happen in time")
 
     def end(self, number=signal.SIGTERM):
-        """Stop; the exit code, all that was said, and the processes that it left behind."""
+        """Stop; the exit code, all output, and the processes that it left behind."""
         children = psutil.Process(self.process.pid).children(recursive=True)
         self.process.send_signal(number)
         output = self.process.communicate(timeout=30)[1]

@@ -23,7 +23,7 @@ def eventually(check, seconds=10.0):
         if found := check():
             return found
         time.sleep(0.02)
-    raise AssertionError("it did not come about in time")
+    raise AssertionError("it did not happen in time")
 
 
 def shell(script):

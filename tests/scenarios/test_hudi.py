@@ -19,7 +19,7 @@ MARKED = {**KEYED, "table_type": "merge_on_read"}
 
 
 class Table:
-    """A dataset, whose jobs are done as soon as they are asked for."""
+    """A dataset, whose jobs are done as soon as they are requested."""
 
     def __init__(self, client: httpx.Client, service: Service, **settings: Any) -> None:
         answer = client.post("/datasets", json={"name": "t", "schema": {"fields": FIELDS}, **settings})

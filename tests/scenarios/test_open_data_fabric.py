@@ -1,4 +1,4 @@
-"""What Open Data Fabric's changelog model asks for, point by point, named as it names it."""
+"""What Open Data Fabric's changelog model requests, point by point, under its names."""
 
 import io
 import json
@@ -166,7 +166,7 @@ def test_changelog_write_reproduces_corrections_and_retractions(client, service,
 
 
 def test_filter_and_projection_keep_order_and_op(matches):
-    """Of an update either side will do, and then both are told."""
+    """Of an update either side will do, and then both are delivered."""
     whole = matches.changes()
     found = matches.changes(where="score >= 15", columns="match,score")
     assert [each["offset"] for each in found] == [

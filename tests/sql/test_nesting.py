@@ -32,7 +32,7 @@ QUERIES = {
 
 
 def below(frames, call):
-    """What a call returns when so many frames of Python are on the stack."""
+    """What a call returns when this number of frames of Python are on the stack."""
     return below(frames - 1, call) if frames else call()
 
 

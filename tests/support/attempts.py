@@ -59,7 +59,7 @@ def staged(rows: int, path: str = "s", batches: Sequence[StagedBatch] = ()) -> S
 
 
 def written(job: Job, rows: int = 1, **more: Any) -> StagedInput:
-    """The input of a write of so many rows."""
+    """The input of a write of this number of rows."""
     return StagedInput(job=job, staged=(staged(rows, f"{job.id}.arrow"),), **more)
 
 

@@ -1,4 +1,4 @@
-"""Exports over HTTP: what they write, beside what pages of the feed and of the table tell."""
+"""Exports over HTTP: what they write, beside what pages of the feed and of the table have."""
 
 from __future__ import annotations
 

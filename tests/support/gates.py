@@ -83,7 +83,7 @@ class Gates:
 
     @contextmanager
     def before_plan(self) -> Iterator[Gate]:
-        """A worker that has claimed waits when it asks which files are live; in every dataset."""
+        """A worker that has claimed waits when it reads which files are live; in every dataset."""
         with self._locked("LOCK TABLE files IN ACCESS EXCLUSIVE MODE") as gate:
             yield gate
 

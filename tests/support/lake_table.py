@@ -73,7 +73,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of a group of writes: by write the counts and the quarantine, or the conflicts that kept all out."""
+    """The result of a group of writes: by write the counts and the quarantine, or the conflicts that kept all out."""
 
     counts: list[RowCounts]
     conflicts: list[KeyConflict]

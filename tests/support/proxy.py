@@ -109,7 +109,7 @@ class BreakingProxy:
         with suppress(OSError):
             while data := connection.server.recv(65_536):
                 if connection.answer_lost.is_set():
-                    # The server has answered, so the transaction is durable; nobody will be told.
+                    # The server has answered, so the transaction is durable; the client gets no answer.
                     break
                 connection.client.sendall(data)
         self._end(connection)

@@ -63,7 +63,7 @@ class ReadTasks:
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What came of a read job."""
+    """The result of a read job."""
 
     job: Job
     result: ReadResult
@@ -127,7 +127,7 @@ class Reads:
         return self._jobs.start(self._feed.dataset, new, self.access, None, None).job
 
     def run(self, job: Job) -> Outcome:
-        """What comes of a job."""
+        """The result of a job."""
         version_pins = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=15)
         runner = RunReads(
             catalog=self._feed,  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A receiver of webhook messages: a real HTTP server that notes what it gets and answers as it is told to."""
+"""A receiver of webhook messages: a real HTTP server that notes what it gets and answers as it is configured to."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Message:
         return data
 
     def signatures_of(self, secret: str) -> int:
-        """How many of its signatures are this secret's, computed anew."""
+        """How many of its signatures are this secret's, computed again."""
         key = base64.b64decode(secret.removeprefix("whsec_"))
         content = b".".join([self.id.encode(), self.headers["webhook-timestamp"].encode(), self.body])
         expected = "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()

@@ -192,7 +192,7 @@ class Service:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Runs what comes, and says that it ended, as a worker does."""
+        """Runs what comes, and reports its end, as a worker does."""
         stop = threading.Event()
         relaying = relay_loop(self.relay, self.settings.poll_seconds)
 

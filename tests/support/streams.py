@@ -31,7 +31,7 @@ CORRECTION: Sequence[tuple[int, dict[str, Any]]] = [(Op.CORRECT_FROM, _ROW), (Op
 
 
 def feed_of(commits: int) -> Stored:
-    """A feed of so many commits, each of them a correction; append to `history.commits` for another."""
+    """A feed of this number of commits, each of them a correction; append to `history.commits` for another."""
     return Stored(history=History(definition=DEFINITION, commits=[CORRECTION] * commits))
 
 
@@ -110,7 +110,7 @@ class Counting:
 async def when(condition: Callable[[], Any]) -> None:
     """Returns once it is so."""
     async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110  (what it asks is no event of this loop)
+        while not condition():  # noqa: ASYNC110  (what it waits for is no event of this loop)
             await asyncio.sleep(0.001)
 
 

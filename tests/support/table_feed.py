@@ -1,4 +1,4 @@
-"""The index of the feed of a table without a service, for whoever reads its changes."""
+"""The index of the feed of a table without a service, for the readers of its changes."""
 
 from __future__ import annotations
 

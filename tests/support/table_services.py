@@ -50,7 +50,7 @@ class ServedTable:
         plan: TableServicePlanner = table_service_plans.compaction,
         replans_max: int = 3,
     ) -> NewCommit:
-        """Runs a service, a compaction unless said, and returns what it has published."""
+        """Runs a service, a compaction by default, and returns what it has published."""
         request = request or CompactionTask()
         service = RunTableService(
             catalog=self,
@@ -133,6 +133,6 @@ class ServedTable:
 
 
 def result_of(commit: NewCommit) -> dict[str, int]:
-    """What the job of the service tells."""
+    """The result of the job of the service."""
     [outcome] = commit.outcomes
     return msgspec.to_builtins(outcome.result)

@@ -42,7 +42,7 @@ def verified(
     schemas: Sequence[Schema] = (),
     memory: MemoryBudget | None = None,
 ) -> FoldVerdict:
-    """What verifying the table finds. Files are opened anew, so that what was done to them since is seen."""
+    """What verifying the table finds. Files are opened again, so that what was done to them since is seen."""
     slices = SliceReader(ParquetReader(table.storage), VectorReader(table.storage))
     tasks = fold_tasks(table, start, schemas)
     return sum(

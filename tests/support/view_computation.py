@@ -28,7 +28,7 @@ Query = Callable[..., list[Row]]
 
 
 class DerivationInProcess:
-    """`queries`: by the name of a view. `requests`: what was asked for, in order."""
+    """`queries`: by the name of a view. `requests`: what was requested, in order."""
 
     def __init__(self, storage: Storage) -> None:
         self._reader = ParquetReader(storage)
@@ -41,7 +41,7 @@ class DerivationInProcess:
         self.requests.append(request)
         query = self.queries.get(request.view.name)
         if query is None:
-            # Of a test that only registers it; whoever works next comes to its refresh.
+            # Of a test that only registers it; who works next comes to its refresh.
             raise DerivationFailed(f"nothing stands in for {request.view.name}", condition=None)
         inputs = [self._rows(each) for each in request.inputs.values()]
         schema = request.view.schema.to_arrow()

@@ -32,7 +32,7 @@ def all_of(table: LakeTable, columns: Sequence[str] | None = None) -> TableInput
 
 
 def changes_of(table: LakeTable, since: int, until: int) -> FeedInput:
-    """A stretch of its feed as the input of a view."""
+    """A range of its feed as the input of a view."""
     segments = [
         ChangelogSegment(
             file=file, first_offset=first, version=version, committed_at=datetime.fromtimestamp(version, UTC)
@@ -66,7 +66,7 @@ def planned(sql: str, **tables: LakeTable) -> ViewPlan:
 def derived(
     engine: SparkEngine, sql: str, record_key: Sequence[str] = (), **tables: LakeTable
 ) -> tuple[DatasetDefinition, tuple[StagedFile, ...]]:
-    """The view, computed anew from all rows of its inputs."""
+    """The view, computed again from all rows of its inputs."""
     plan = planned(sql, **tables)
     view = view_of(plan, record_key)
     number = next(_numbers)
@@ -106,7 +106,7 @@ def staged_rows(storage: LocalStorage, view: DatasetDefinition, staged: Sequence
 
 
 def rows_of(storage: LocalStorage, view: DatasetDefinition, staged: Sequence[StagedFile]) -> list[Row]:
-    """The rows of a view that is computed anew."""
+    """The rows of a view that is computed again."""
     found = staged_rows(storage, view, staged)
     assert {row.pop(OP_COLUMN) for row in found} <= {Op.APPEND}
     return found

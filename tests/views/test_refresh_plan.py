@@ -20,7 +20,7 @@ from tests.support.view_inputs import DATASETS, planned
     [
         ("SELECT id, paid FROM orders", ["id"], True),
         ("SELECT id AS number, upper(customer) AS who FROM orders WHERE paid", ["number"], True),
-        # More than the key of the input tells rows apart just as well.
+        # More than the key of the input distinguishes rows just as well.
         ("SELECT id, customer FROM orders", ["id", "customer"], True),
         ("SELECT id, customer FROM orders", ["customer"], False),
         ("SELECT id, customer FROM orders", [], False),
@@ -37,7 +37,7 @@ def test_view_follows_changes_if_each_names_its_row(sql: str, key: list[str], fo
 
 
 @pytest.mark.parametrize(
-    ("sql", "key", "looks"),
+    ("sql", "key", "checked"),
     [
         ("SELECT id, customer FROM orders", ["id"], False),
         ("SELECT id, customer FROM orders", ["id", "customer"], False),
@@ -47,10 +47,10 @@ def test_view_follows_changes_if_each_names_its_row(sql: str, key: list[str], fo
         ("SELECT id, count(*) AS n FROM orders GROUP BY id", ["id"], False),
     ],
 )
-def test_key_is_checked_unless_it_is_provably_unique(sql: str, key: list[str], looks: bool) -> None:
+def test_key_is_checked_unless_it_is_provably_unique(sql: str, key: list[str], checked: bool) -> None:
     text = rows_sql(planned(sql), {"orders": "input"}, key)
-    assert ("PARTITION BY" in text) is looks
-    assert ("assert_true" in text) is looks
+    assert ("PARTITION BY" in text) is checked
+    assert ("assert_true" in text) is checked
 
 
 def test_inputs_must_have_the_columns_of_the_query() -> None:

@@ -25,7 +25,7 @@ LOCAL = Rules.of(("127.0.0.0/8",), http=True)
 
 
 class Resolver:
-    """Answers as it is told, one answer after another, and counts."""
+    """Gives the configured answers, one answer after another, and counts."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)
@@ -56,7 +56,7 @@ def tls_receiver() -> Iterator[Receiver]:
 
 @contextmanager
 def speaking(*parts: bytes, pause_seconds: float = 0.0) -> Iterator[str]:
-    """The URL of a server that says these bytes to whoever comes, with pauses, and then nothing."""
+    """The URL of a server that says these bytes to each client, with pauses, and then nothing."""
     done = threading.Event()
 
     def serve() -> None:

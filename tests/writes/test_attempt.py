@@ -51,7 +51,7 @@ NEXT_SCHEMA: Final = replace(DATASET, definition=EVOLVED)
 
 
 def of_rows(*rows: int) -> Decoded:
-    """Writes with so many rows each."""
+    """Writes with this number of rows each."""
     return decoded(*(written(write_job(), each) for each in rows))
 
 

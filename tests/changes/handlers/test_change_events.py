@@ -171,7 +171,7 @@ def test_stream_reads_the_next_page_after_sending_the_last():
         pages = 1
         async for piece in events:
             assert [at for at, _ in blocks(piece.decode())] == [2 * pages - 2, 2 * pages]
-            # Each page is one version here; one change more is looked at, in case it closes a pair.
+            # Each page is one version here; one change more is read, in case it closes a pair.
             assert max(version for version, _, _ in stored.read) <= pages + 1
             pages += 1
         return pages - 1

@@ -1,4 +1,4 @@
-"""Pages, long polls and server-sent events tell the same feed, byte for byte, also while it is being written."""
+"""Pages, long polls and server-sent events deliver the same feed, byte for byte, also while it is being written."""
 
 import json
 import random

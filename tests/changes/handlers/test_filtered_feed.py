@@ -22,7 +22,7 @@ EVERY_FORM = pytest.mark.parametrize("form", [form.value for form in ChangeForm]
 
 @pytest.fixture
 def small_scans(monkeypatch):
-    """Every page looks at one change or pair."""
+    """Every page reads one change or pair."""
     monkeypatch.setattr(read_changes, "SCANNED_CHANGES_MAX", 1)
     monkeypatch.setattr(changelog_scan, "_SCANNED_MIN", 1)
 

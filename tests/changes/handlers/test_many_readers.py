@@ -1,4 +1,4 @@
-"""Many connections at once to the real API: each is told everything, and they share the work."""
+"""Many connections at once to the real API: each gets everything, and they share the work."""
 
 import asyncio
 from itertools import cycle, islice, product

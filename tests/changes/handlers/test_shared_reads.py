@@ -39,7 +39,7 @@ def feed_in_memory(monkeypatch):
 
 
 class Reader:
-    """Follows from `since` to `until`; `seen` are the positions told so far."""
+    """Follows from `since` to `until`; `seen` are the positions delivered so far."""
 
     def __init__(self, services, *, since=0, until):
         self.seen = []
@@ -56,7 +56,7 @@ class Reader:
 
 
 def positions(commits):
-    """What a reader of so many corrections is told: behind a -C its own position, behind a +C the next."""
+    """What a reader of this number of corrections gets: behind a -C its own position, behind a +C the next."""
     return [at for number in range(commits) for at in (2 * number, 2 * number + 2)]
 
 
@@ -74,7 +74,7 @@ def test_readers_at_one_position_share_polls_and_pages(feed_in_memory):
 
     assert asyncio.run(follow()) == [positions(commits + 1)] * READERS
     assert feed_in_memory.reads.calls == commits + 1
-    # They come in a few waves, each of which is looked for; then there is one look for each ring.
+    # They come in a few waves, each of which is awaited; then there is one poll for each notification.
     assert fetches.calls <= commits + READERS / 10
 
 
@@ -150,7 +150,7 @@ def test_busy_reader_gets_changes_it_was_notified_of_while_busy(feed_in_memory):
         for seen in (2, 4):
             await when(lambda: len(prompt.seen) == seen and waiting(services.head_polls) == 1)  # noqa: B023
             feed_in_memory.commit()
-        # The slow one holds nobody, and needs no ring for what it missed.
+        # The slow one delays no other, and needs no ring for what it missed.
         assert await running == positions(3)
         assert busy.seen == positions(1)
         async with asyncio.timeout(20):

@@ -32,7 +32,7 @@ HISTORY = History(
 
 @dataclass(kw_only=True)
 class Cut(Stored):
-    """A feed that begins at `to` from the moment on at which its index, or a file of it, is asked for."""
+    """A feed that begins at `to` from the moment on at which its index, or a file of it, is requested."""
 
     at: str
     to: int = 1

@@ -1,6 +1,6 @@
 """The laws of the feed over random histories of tables of every kind, read as a consumer reads it: from JSON.
 
-Folding the changes up to a version gives the table at it, in every form that can be folded; offsets are dense; whoever
+Folding the changes up to a version gives the table at it, in every form that can be folded; offsets are dense; who
 stops anywhere and goes on from where it was sees each change once.
 """
 
@@ -24,7 +24,7 @@ from tests.support.versioned_tables import KINDS, VersionedTable, comparable, ki
 
 Row = dict[str, Any]
 SEEDS = (3,)
-# Of kinds whose feed tells of every row what it was and is.
+# Of kinds whose feed has of every row what it was and is.
 FULL_FEED_KINDS = [name for name in KINDS if kind_of(name).changelog.producer is ChangelogProducer.FULL]
 EVERY_FORM = pytest.mark.parametrize("form", ChangeForm)
 EVERY_KIND = pytest.mark.parametrize("kind", FULL_FEED_KINDS)
@@ -162,7 +162,7 @@ def test_reader_that_pauses_anywhere_sees_each_event_once(
         seen: list[Row] = []
         since = 0
         while True:
-            # So many pages of random sizes, then the reader is gone and comes back with nothing but its position.
+            # A few pages of random sizes, then the reader is gone and comes back with nothing but its position.
             walk = pages(versioned, since, _sizes(chance), form=form)
             steps = [step for step, _ in zip(walk, range(chance.randint(1, 4)), strict=False)]
             if not steps:

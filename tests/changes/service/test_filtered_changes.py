@@ -30,7 +30,7 @@ from tests.support.versioned_tables import DAYS, VersionedTable, written_version
 
 Row = dict[str, Any]
 EVERY_FORM = pytest.mark.parametrize("form", ChangeForm)
-# What each filter selects, said in Python.
+# What each filter selects, written in Python.
 FILTERS: dict[str, Callable[[Row], bool]] = {
     "n = 1": lambda row: row["n"] == 1,
     "NOT (n = 1)": lambda row: row["n"] is not None and row["n"] != 1,
@@ -45,7 +45,7 @@ FILTERS: dict[str, Callable[[Row], bool]] = {
 
 @pytest.fixture(autouse=True)
 def _small_scans(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages that end often for having looked at enough, in few and small steps."""
+    """Pages that end often for having read enough, in few and small steps."""
     monkeypatch.setattr(read_changes, "SCANNED_CHANGES_MAX", 6)
     monkeypatch.setattr(read_changes, "_STEP_CHANGES_MAX", 5)
     monkeypatch.setattr(read_changes, "_SKIPPED_FILE", 2)
@@ -114,7 +114,7 @@ def test_filtered_pages_of_any_size_join_to_the_selected_changes(
     joins = form.joins_pairs and since in chosen and since < len(changes)
     lead = joins and since > 0 and changes[since]["op"] == Op.CORRECT_TO
     assert events == emitted(history, [at for at in chosen if at >= since - lead], form)
-    # Whoever resumes behind an event gets the rest, with the event again if it is the first half of a pair.
+    # Who resumes behind an event gets the rest, with the event again if it is the first half of a pair.
     whole = [event for part in walk(stored, 0, limit=9, where=where, form=form) for event in rows(part)]
     for position in resume_at[:3]:
         rest = [

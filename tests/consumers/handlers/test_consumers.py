@@ -244,7 +244,7 @@ def test_expired_lease_token_never_commits(client, consumers):
     problem(put(client, path, {"offset": 1, "lease": old}, If_Match=etag), 409, "lease-lost")
     problem(lease(client, path, "a", token=old), 409, "lease-lost")
     problem(client.delete(f"{path}/lease", params={"token": old}), 409, "lease-lost")
-    # Without any lease whoever knows the revision may commit.
+    # Without any lease who knows the revision may commit.
     assert put(client, path, {"offset": 1}, If_Match=etag).status_code == 200
 
 

@@ -48,7 +48,7 @@ def feed(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[],
 
 @pytest.fixture
 def put(consumers: ConsumerStore, feed: Dataset) -> Callable[..., ConsumerStatus]:
-    """Makes or moves the consumer `c`; at the revision that it has, unless one is said."""
+    """Makes or moves the consumer `c`; at the revision that it has, unless one is specified."""
 
     def run(
         offset: int | StartingPosition | None, *, revision: int | None = None, **more: object
@@ -156,7 +156,7 @@ def test_one_of_racing_commits_of_a_revision_wins(
 def test_only_one_member_advances_at_a_time(
     stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
-    """Members take the lease from one another as it runs out, and never read the revision anew but with a lease."""
+    """Members take the lease from one another as it runs out, and never read the revision again but with a lease."""
     put(0)
     taken: list[tuple[int, str]] = []
     lapse = threading.Event()
@@ -202,7 +202,7 @@ def test_expired_lease_ends_with_a_commit_of_another_member(
     assert 1 <= error.value.facts["retry_after_seconds"] <= 60
     with stores.database.tenant(feed.tenant_id) as connection:
         connection.execute(text("UPDATE consumers SET lease_until = clock_timestamp()"))
-    # Nobody has come since, so it is still its member's.
+    # No other has come since, so it is still its member's.
     put(1, lease=leased.token)
     assert consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, leased.token).token == leased.token
     with stores.database.tenant(feed.tenant_id) as connection:

@@ -1,4 +1,4 @@
-"""Serving followers: whose turn it is, and what becomes of one whose work dies."""
+"""Serving followers: whose turn it is, and what happens to one whose work dies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def consumer(kind: ConsumerKind) -> Consumer:
 
 @dataclass
 class Waiting:
-    """Followers that are due, each once. `settled`: what was said of them, in order."""
+    """Followers that are due, each once. `settled`: what was reported of them, in order."""
 
     due_ones: list[Consumer]
     settled: list[tuple[str, str, float | None]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What exports write: the same as pages of the feed tell, and the rows that tables have."""
+"""What exports write: the same as pages of the feed have, and the rows that tables have."""
 
 import csv
 import io
@@ -39,7 +39,7 @@ def sales(service):
 
 @pytest.fixture
 def small_steps(monkeypatch):
-    """Tasks have few changes, and files fewer, so that all their ends are met."""
+    """Tasks have few changes, and files fewer, so that all their ends occur."""
     monkeypatch.setattr(export, "_PART_ROWS", 9)
     monkeypatch.setattr(export_handle, "_STEP_CHANGES", 4)
     sink = export_handle._sink

@@ -107,7 +107,7 @@ def test_unlisted_file_is_not_found(file):
 
 def test_download_requires_the_read_scope(new_client, file):
     reader, link = new_client(("read",)), file[1]
-    # It is another tenant's, but it was asked for by one who may.
+    # It is another tenant's, but it was requested by one who may.
     assert [reader.request(method, link).status_code for method in ("GET", "HEAD")] == [404, 404]
     writer = new_client(("write",))
     assert [writer.request(method, link).status_code for method in ("GET", "HEAD")] == [403, 403]

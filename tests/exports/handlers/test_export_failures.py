@@ -29,7 +29,7 @@ def test_run_of_a_dead_worker_is_repeated_under_other_names(client, orders, feed
     names = stored(service, path)
     folders = sorted({folder for folder, _ in names})
     assert [folder.rsplit("-", 1)[1] for folder in folders] == ["1", "2"]
-    # What the first attempt wrote is nobody's.
+    # What the first attempt wrote belongs to no job.
     reap(service)
     assert stored(service, path) == [
         (folders[1], "manifest.json"),
@@ -52,7 +52,7 @@ def test_late_attempt_changes_nothing(client, orders, feed, service, monkeypatch
     state = client.get(path).json()
     assert (state["state"], state["offset"], state["runs"][0]["state"]) == ("active", 0, "cancelled")
     assert client.get(f"{path}/runs/1").json()["files"] == []
-    # Whoever asks for a run then gets this one again, with another job.
+    # Who requests a run then gets this one again, with another job.
     monkeypatch.undo()
     again = client.post(f"{path}/runs").json()
     assert (again["number"], again["state"]) == (1, "queued")

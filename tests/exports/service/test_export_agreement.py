@@ -46,7 +46,7 @@ def pages(
     where: str | None,
     access: RowAccess = EVERYTHING,
 ) -> tuple[bytes, int]:
-    """What pages of the range tell as NDJSON, and where they end."""
+    """What pages of the range have as NDJSON, and where they end."""
     feed = ReadChanges(catalog=stored, index=stored, reader=stored)
     query = FeedQuery(limit=4, form=form, until=until, where=where, columns=("k", "n"), access=access)
     paged = b""

@@ -1,4 +1,4 @@
-"""Who asked for a job or an instant: the API key of the request, and nobody for what the service does by itself."""
+"""Who requested a job or an instant: the API key of the request, and none for what the service does by itself."""
 
 from __future__ import annotations
 

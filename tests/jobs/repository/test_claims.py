@@ -166,7 +166,7 @@ def test_job_with_an_expired_lease_is_claimed_alone_with_a_later_epoch(
 def test_all_claims_of_an_expired_group_become_void_at_once(
     stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
 ) -> None:
-    """A slow worker must not go on with the jobs of its group that nobody has taken over yet."""
+    """A slow worker must not go on with the jobs of its group that no worker has taken over yet."""
     accept(), accept()
     slow = [claim_of(job) for job in claim(BRIEF)]
     expire_leases()

@@ -192,7 +192,7 @@ def test_log_without_lookups_never_conflicts(
 def test_services_get_commit_slots_beside_racing_writers_without_deadlock(
     stores: Stores, tenant_id: str, dataset: Dataset, service: Callable[[], Job]
 ) -> None:
-    """Writers claim and publish as fast as they can; one of them brings schemas, so that all three locks are met."""
+    """Writers claim and publish as fast as they can; one of them brings schemas, so that all three locks are used."""
     stop, errors, written = threading.Event(), [], []
     rules = msgspec.structs.replace(RULES, dataset_writers_max=2, group_jobs_max=1)
 

@@ -1,4 +1,4 @@
-"""Workers that have ended: whoever knows frees what they hold, so that nobody waits for their leases."""
+"""Workers that have ended: another worker frees what they hold, so that no job waits for their leases."""
 
 from __future__ import annotations
 

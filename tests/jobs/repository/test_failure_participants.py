@@ -21,7 +21,7 @@ FAULT = Fault(code="corrupt-file", title="A file is damaged", detail="none of it
 
 @dataclass
 class Recorder:
-    """What a participant is told, and in what state it finds the job."""
+    """What a participant gets, and in what state it finds the job."""
 
     failed: list[tuple[str, JobKind, str, str]] = field(default_factory=list)
     refuses: bool = False

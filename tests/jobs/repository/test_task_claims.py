@@ -70,7 +70,7 @@ def test_queues_of_writes_and_tasks_do_not_wait_for_each_other(
     first_task, first_write = accept_task(), accept()
     assert [job.id for job in claim()] == [first_write.id]
     assert taken(claim_task).id == first_task.id
-    # One group of writes at a time; its running task is none.
+    # One group of writes at a time; its running task does not count.
     second_task, second_write = accept_task(), accept()
     assert claim() == []
     assert taken(claim_task).id == second_task.id

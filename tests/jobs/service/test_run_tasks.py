@@ -1,4 +1,4 @@
-"""Running tasks: how each way in which one ends is told, and what a worker does that has lost its own."""
+"""Running tasks: how each way in which one ends is reported, and what a worker does that has lost its own."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class JobTable:
         self.done.append(("released", list(claims)))
 
     def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"running a task does not ask for {name}")
+        raise AssertionError(f"running a task does not request {name}")
 
 
 @dataclass
 class Engine:
-    """Tells of tasks done, and remembers what was stopped."""
+    """Reports tasks done, and remembers what was stopped."""
 
     stopped: threading.Event = field(default_factory=threading.Event)
     tags: list[str] = field(default_factory=list)

@@ -90,13 +90,13 @@ def buckets(table: LakeTable) -> dict[tuple[Any, ...], tuple[str, int]]:
 
 
 def changes_since(table: LakeTable, versioned: VersionedTable) -> list[Row]:
-    """What the feed tells since the past; which group comes first does not matter."""
+    """What the feed has since the past; which group comes first does not matter."""
     later = [change for change in table.changes() if change.offset >= versioned.table.next_offset]
     return comparable([{**change.row, "op": change.op} for change in later])
 
 
 def waits(table: LakeTable) -> set[str]:
-    """Groups with logs that will be told of when they are folded: they wait for that."""
+    """Groups with logs that will be delivered when they are folded: they wait for that."""
     if table.dataset.changelog.producer is not ChangelogProducer.DEFERRED:
         return set()
     return {file.file_group for file in table.files.values() if file.kind is FileKind.LOG}

@@ -1,4 +1,4 @@
-"""Compacting by itself: which groups a job is started for, when, and what becomes of one that fails."""
+"""Compacting by itself: which groups a job is started for, when, and what happens to one that fails."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Lake:
                 del self.logs[group]
             self.write()
 
-    # What the keeper asks for.
+    # What the reconciler requests.
 
     def touched(
         self,

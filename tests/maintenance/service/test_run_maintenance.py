@@ -1,4 +1,4 @@
-"""Looking after tables: who is shown what, when again, and what becomes of a keeper that raises."""
+"""Maintaining tables: which policy gets what, when again, and what happens to a reconciler that raises."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DATASET = Dataset(
 
 @dataclass
 class Tables:
-    """One dataset, due whenever it is asked for, and what was learned of it."""
+    """One dataset, due whenever it is requested, and what was learned of it."""
 
     dataset: Dataset = DATASET
     now: datetime = START
@@ -68,7 +68,7 @@ class Tables:
 
 @dataclass
 class Counting:
-    """Counts its looks in its memory, and asks for another after `wake` seconds; raises while `broken`."""
+    """Counts its reads in its memory, and requests another after `wake` seconds; raises while `broken`."""
 
     wake: float | None = None
     broken: bool = False

@@ -171,7 +171,7 @@ def test_small_keyless_files_are_joined_beside_appends_and_deletes(
     served.meanwhile = _once(lambda: delete_where(table, "id = 4"))
     served.tasks.clear()
     served.serve()
-    # What was marked is marked in the new file; a file that was written anew is folded as it is now.
+    # What was marked is marked in the new file; a file that was written again is folded as it is now.
     assert plans(served) == (1 if table_type == "merge_on_read" else 2)
     assert notes(table) == {**dict.fromkeys([0, 1, 2, 3, *range(5, 10)], "a"), 20: "b"}
     assert verified(table).differences == 0

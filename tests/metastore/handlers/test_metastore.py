@@ -1,4 +1,4 @@
-"""Reports to a Hive metastore: who may ask for them, and how far they are."""
+"""Reports to a Hive metastore: who may request them, and how far they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reporting to a metastore: what is told after which commits, and what becomes of failures."""
+"""Reporting to a metastore: what is reported after which commits, and what happens to failures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def record(path: str, rows: int) -> PartitionRecord:
 
 @dataclass
 class Table:
-    """Partitions of a dataset by path, which of them a version touched, and a metastore that is told of them."""
+    """Partitions of a dataset by path, which of them a version touched, and a metastore that gets reports of them."""
 
     rows: dict[str, int]
     touches: set[str] | None = None
@@ -110,7 +110,7 @@ def test_first_report_is_complete_and_later_ones_are_incremental() -> None:
     table.reconcile(dataset(6), kept.memory)
     [gone] = table.reports[1].partitions
     assert (table.reports[1].retained, gone.values, gone.figures) == (None, ("2026-11-21",), None)
-    # Told already, if by a worker that died before it could say so.
+    # Reported already, if by a worker that died before it could say so.
     table.reconcile(dataset(6), kept.memory)
     assert len(table.reports) == 2
 
@@ -147,7 +147,7 @@ def test_interrupted_report_continues_at_its_position() -> None:
         kept = table.reconcile(dataset(version), kept.memory)
         versions.append(kept.memory["version"])
         assert kept.wake_after_seconds == 0
-    # It is of the version at which it began: what came since is told once more.
+    # It is of the version at which it began: what came since is reported once more.
     assert versions == [None, None, 3]
     assert [report.version for report in table.reports] == [3, 3, 3]
     assert [[each.values[0] for each in report.partitions] for report in table.reports] == [

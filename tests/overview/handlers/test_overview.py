@@ -232,7 +232,7 @@ def test_timeline_is_filtered_by_time_action_and_state(client: Client, visits: s
 
 
 def test_timeline_entries_have_metadata_and_lineage(client: Client, visits: str, service: Service) -> None:
-    """Of each attempt: what it did, who asked for it and with what, when, what it brought, and where that came from."""
+    """Of each attempt: what it did, who requested it and with what, when, what it brought, and where that came from."""
     client.post("/datasets", json=ORDERS)
     row = {"id": 7, "day": "2026-11-21", "who": "batch"}
     source = {"source": {"kind": "rows", "rows": [row]}}

@@ -1,4 +1,4 @@
-"""Partitions that are done: said over HTTP, kept by a worker, told in order."""
+"""Partitions that are done: marked over HTTP, kept by a worker, delivered in order."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write(client: httpx.Client, service: Service, path: str, *rows: dict[str, An
 
 @pytest.fixture
 def keep(client: httpx.Client, service: Service, visits: str) -> Callable[[], None]:
-    """Does what the keeper of partitions does in a worker, if the dataset is due."""
+    """Does what the reconciler of partitions does in a worker, if the dataset is due."""
     worker = WorkerContext(
         platform=service.platform,
         engine=TasksInProcess(open_storage(service.settings.storage_uri)),
@@ -218,7 +218,7 @@ def test_partition_webhook_is_delivered_in_order_despite_failures(
         "events": events,
     }
     client.delete(f"/webhooks/{late['id']}")
-    # Changes alone are nothing to be told of.
+    # Changes alone are nothing to report.
     write(client, service, visits, {"id": 4, "day": "2026-11-17"})
     assert len(receiver.messages) == 1
     write(client, service, visits, {"id": 3, "day": "2026-11-16"})
@@ -232,7 +232,7 @@ def test_partition_webhook_is_delivered_in_order_despite_failures(
     assert [event["kind"] for event in events] == ["done", "reopened", "done", "done"]
     assert sent[2].data["events"] + sent[3].data["events"] == events[1:]
     assert client.get(f"{visits}/consumers").json()["items"] == []
-    # Back to where it has been: what was told is told again.
+    # Back to where it has been: what was reported is reported again.
     patch(client, webhook, since=3)
     work_until(service, lambda: state_of(client, webhook)["pending"] == 0)
     assert receiver.messages[-1].data["events"] == events[3:]

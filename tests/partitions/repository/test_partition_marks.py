@@ -1,4 +1,4 @@
-"""Marks of partitions: what opens them, what ends them, and the events that tell of it."""
+"""Marks of partitions: what opens them, what ends them, and the events of it."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_unknown_partition_is_named(marks: PartitionStore, dataset: Dataset, com
 def test_expired_versions_count_as_changes_of_every_partition(
     marks: PartitionStore, stores: Stores, dataset: Dataset, commit: Commit
 ) -> None:
-    """A keeper that was away longer than the history reaches tells too much rather than too little."""
+    """A reconciler that was away longer than the history reaches reports too much rather than too little."""
     first = commit(MONDAY, TUESDAY)
     marks.end(dataset.tenant_id, dataset.id, [MONDAY, TUESDAY])
     second = commit(MONDAY, removed=(first[0],))

@@ -180,8 +180,12 @@ def test_quarantined_records_are_repaired_and_redriven(client: Client, orders: s
         "inserted": 1, "updated": 0, "deleted": 0, "unchanged": 0, "quarantined": 1,
     }  # fmt: skip
     assert table(client, orders) == {1: "a"}
-    (anew,) = listed(client, orders, job=again["id"])
-    assert (anew["payload"], anew["state"], anew["position"]) == ('{"id":3,"nte":"c"}', "quarantined", 1)
+    (latest,) = listed(client, orders, job=again["id"])
+    assert (latest["payload"], latest["state"], latest["position"]) == (
+        '{"id":3,"nte":"c"}',
+        "quarantined",
+        1,
+    )
     old = listed(client, orders, job=job["id"])
     assert [record["redrive_job_id"] for record in old] == [again["id"], None, again["id"]]
 

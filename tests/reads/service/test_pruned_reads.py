@@ -1,4 +1,4 @@
-"""Pages of files of many row groups: those that hold nothing that is asked for are left out, and nothing else is."""
+"""Pages of files of many row groups: those that hold nothing that is requested are left out, and nothing else is."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = (
     "unaware with deletion vectors",
 )
 ROWS = 120
-# Rows that a later write takes out, or brings anew.
+# Rows that a later write takes out, or brings again.
 LATE = range(5, ROWS, 7)
 
 

@@ -245,7 +245,7 @@ def test_begin_is_exclusive_and_end_inclusive(reads: ReadsOf, kind: str) -> None
         assert (found.result.begin, found.result.version) == (begin, end)
         there = {repr(sorted(row.items())) for row in reader.versioned.rows[end]}
         returned = {repr(sorted(row.items())) for row in found.rows}
-        # A row may have changed and changed back, so more may be told than differ; never one that is not there.
+        # A row may have changed and changed back, so more may be reported than differ; never one that is not there.
         assert {repr(sorted(row.items())) for row in changed_between(reader, begin, end)} <= returned <= there
     assert reader.read(INCREMENTAL, begin=last, end=last).rows == []
 
@@ -292,7 +292,7 @@ def test_columns_added_later_are_null_in_older_rows(root: Path) -> None:
     reader = Reads(versioned=versioned, storage=storage, root=root)
     assert comparable(reader.read(INCREMENTAL, begin=0).rows) == comparable([{**old, "late": None}, new])
     assert reader.read(INCREMENTAL, begin=0, where="late IS NULL").rows == [{**old, "late": None}]
-    # A look back shows the columns that there were; what changed then is told under the latest.
+    # A look back shows the columns that there were; what changed then is delivered under the latest.
     assert reader.read(version=1).rows == [old]
     assert reader.read(INCREMENTAL, begin=0, end=1).rows == [{**old, "late": None}]
 

@@ -229,7 +229,7 @@ def test_files_without_possible_matches_are_not_read(versioned_tables: Any, kind
             assert tables.read or not versioned.rows[version]
             if by_day:
                 assert all(f"day={DAYS[0]}/" in group for group, _ in tables.read), query
-    # Once all is compacted, bounds of columns tell of every file.
+    # Once all is compacted, bounds of columns are those of every file.
     tables = Counted(versioned.table.storage)
     assert rows(versioned, use_case(versioned, tables), where="n > 1000") == []
     assert tables.read == []

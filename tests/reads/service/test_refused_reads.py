@@ -1,4 +1,4 @@
-"""Read jobs that are refused, when they are asked for or when they run: each with the member at fault."""
+"""Read jobs that are refused, when they are requested or when they run: each with the member at fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cleans over HTTP: what goes, what stays readable, and what readers are told of the rest."""
+"""Cleans over HTTP: what goes, what stays readable, and what readers get of the rest."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def test_write_planned_before_an_expiry_still_conflicts(
     stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile], write: Write,
     running: Callable[[], Job],
 ) -> None:  # fmt: skip
-    """Though the rows are gone that tell of the change, and the clock says that it began later."""
+    """Though the rows are gone that show the change, and by the clock it began later."""
     last = write(table[4])
     # It has read version 5, whose file version 6 has removed.
     late = running()
@@ -288,7 +288,7 @@ def test_lease_being_acquired_retains_its_version(
 def test_racing_leases_and_cleans_agree(
     stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, write: Write
 ) -> None:
-    """Whoever got a hold finds its file, round after round; who did not was told so."""
+    """Who got a hold finds its file, round after round; who did not got an error."""
     last = write()
     for number in range(8):
         before = last

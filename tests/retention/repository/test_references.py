@@ -1,4 +1,4 @@
-"""What the reaper is told: a file that anything refers to, or may come to refer to, is never free."""
+"""What the reaper gets: a file that anything refers to, or may come to refer to, is never free."""
 
 from __future__ import annotations
 

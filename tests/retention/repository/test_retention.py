@@ -101,7 +101,7 @@ def cut(retention: RetentionStore, feed: Dataset) -> int:
 @pytest.mark.parametrize(
     ("bounds", "beginning"),
     [
-        # Nine changes: a commit goes once none of its changes is among the last so many.
+        # Nine changes: a commit goes once none of its changes is among the latest that are kept.
         ({"changes": 100}, 0),
         ({"changes": 9}, 0),
         ({"changes": 7}, 0),
@@ -182,7 +182,7 @@ def test_consumers_within_their_lag_bound_retain_their_changes(
     """Followers that say nothing may be three and a half hours behind here."""
     keep(stores, feed, seconds=60)
     with stores.database.tenant(feed.tenant_id) as connection:
-        # Whoever is at the head holds nothing.
+        # Who is at the head holds nothing.
         add_follower(connection, feed.id, "view:head", ConsumerKind.VIEW, 9)
         bounds = {"max_lag_rows": max_changes, "max_lag_seconds": max_seconds}
         add_follower(connection, feed.id, "c", kind, position, **bounds)
@@ -246,7 +246,7 @@ def test_expired_offsets_are_refused_and_the_rest_is_read(
     for purged in (False, True):
         assert [each.first_offset for each in stores.changelog.segments(feed.tenant_id, feed.id, 5, 9)] == [5]
         if purged:
-            # One who had asked for the bounds before the cut is not given what is left for what it asked for.
+            # One who had requested the bounds before the cut is not given what is left for what it requested.
             for since in (0, 2, 3, 4):
                 with pytest.raises(OffsetExpired) as error:
                     stores.changelog.segments(feed.tenant_id, feed.id, since, 9)
@@ -289,7 +289,7 @@ def test_consumer_created_during_a_cut_is_never_expired(
 def test_consumer_creation_blocks_a_cut(
     stores: Stores, retention: RetentionStore, consumers: ConsumerStore, feed: Dataset
 ) -> None:
-    """The interleaving that a race may miss: the cut waits for the making that has looked at the bounds already."""
+    """The interleaving that a race may miss: the cut waits for the making that has read the bounds already."""
     keep(stores, feed, changes=1)
     with stores.database.tenant(feed.tenant_id) as connection:
         lock_feed(connection, feed.id)
@@ -317,7 +317,7 @@ def test_consumer_move_blocks_a_cut(
             assert not cutting.done()
             connection.commit()
             assert cutting.result(timeout=20) == 3
-    # And the other way round: who waited for a cut is told what that left.
+    # And the other way round: who waited for a cut gets what that left.
     keep(stores, feed, changes=1)
     with stores.database.tenant(feed.tenant_id) as connection:
         connection.execute(text("SELECT FROM consumers FOR SHARE"))

@@ -88,7 +88,7 @@ def storage(tmp_path: Path) -> LocalStorage:
 
 @pytest.fixture
 def put(storage: LocalStorage, tmp_path: Path) -> Callable[..., None]:
-    """Writes a file that was last changed so many seconds ago."""
+    """Writes a file that was last changed this number of seconds ago."""
 
     def run(path: str, age_seconds: float = 3600) -> None:
         with storage.create(path) as file:

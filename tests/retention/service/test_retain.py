@@ -12,7 +12,7 @@ from app.retention.service.feed import Retain
 
 @dataclass
 class Feeds:
-    """Feeds of two tenants; that of `broken` cannot be cut. `calls`: what was asked for, in order."""
+    """Feeds of two tenants; that of `broken` cannot be cut. `calls`: what was requested, in order."""
 
     to_expire: dict[str, int]
     calls: list[tuple[str, ...]] = field(default_factory=list)

@@ -128,7 +128,7 @@ STATISTICS = {
         ("i16 IN (6, 8)", False, False),
         ("i32 = 7", True, False),
         ("i32 != 7", False, False),
-        ("i32 = 7 OR i32 IS NULL", True, False),  # certain, but only for who looks at both sides together
+        ("i32 = 7 OR i32 IS NULL", True, False),  # certain, but only if both sides are checked together
         ("i32 IS NULL", True, False),
         ("i64 = 7", False, False),
         ("i64 != 7", False, False),

@@ -259,7 +259,7 @@ def test_suggested_key_is_what_a_query_groups_by(sql: str, key: tuple[str, ...])
     ],
 )  # fmt: skip
 def test_window_order_is_completed_to_a_total_order(over: str, written: str) -> None:
-    """Where the result depends on which of them is first, what tells them apart is added to the order."""
+    """Where the result depends on which of them is first, what distinguishes them is added to the order."""
     assert written in planned(f"SELECT id, {over} AS x FROM orders").sql
 
 

@@ -99,7 +99,7 @@ def test_subject_expires_once_it_was_not_seen_for_long_and_nothing_refers_to_it(
     stores.tenants.add_key(tenant_id, key)
     for each in (tenant_id, other):
         age(stores, each, [name for name in subjects if name != "new"])
-    # Its next token says that it is still there.
+    # Its next token shows that it is still there.
     assert admitted(stores, tenant_id, "seen") == subjects["seen"]
     expired = ExpiredSubjectStore(stores.database)
 

@@ -1,4 +1,4 @@
-"""Connections that break: before the commit nothing happened, at the commit nobody knows what did."""
+"""Connections that break: before the commit nothing happened, at the commit it is not known what did."""
 
 from __future__ import annotations
 

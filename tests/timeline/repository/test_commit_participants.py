@@ -20,7 +20,7 @@ from tests.support.store_fixtures import Stores
 
 @dataclass
 class Recorder:
-    """What a participant is told, and at which version it finds the head."""
+    """What a participant gets, and at which version it finds the head."""
 
     name: str
     calls: list[tuple[str, str, int]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the timeline tells of an instant beside its commit: who asked, for what, and why it failed."""
+"""What the timeline has of an instant beside its commit: who asked, for what, and why it failed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_failed_instant_has_its_error(
 def test_bytes_added_and_removed_sum_to_the_live_bytes(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
-    """Also where a file is listed anew for its deletion vector, as which it neither comes nor goes."""
+    """Also where a file is listed again for its deletion vector, as which it neither comes nor goes."""
 
     def publish(*messages: CommitMessage) -> None:
         version = stores.catalog.get(tenant_id, dataset.id).version

@@ -117,7 +117,7 @@ class World:
                 self.publish(group, versions)
 
     def publish(self, group: list[Job], versions: dict[str, int]) -> None:
-        """Every commit touches one and the same bucket, so whoever read an earlier version plans again."""
+        """Every commit touches one and the same bucket, so who read an earlier version plans again."""
         by_dataset: dict[str, list[Job]] = defaultdict(list)
         for job in group:
             by_dataset[job.dataset_id].append(job)

@@ -1,4 +1,4 @@
-"""Writes that look at more than the keys they bring: alone in their commit, and in conflict with all they looked at."""
+"""Writes that read more than the keys they bring: alone in their commit, and in conflict with all that they read."""
 
 from __future__ import annotations
 

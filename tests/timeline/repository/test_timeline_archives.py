@@ -94,7 +94,7 @@ def archive(
     dataset: Dataset, archives: TimelineArchiveStore, timeline_files: TimelineFileStore,
     running: Callable[[], Job],
 ) -> Archive:  # fmt: skip
-    """Archives up to so many instants beyond the latest so many."""
+    """Archives at most a number of instants beyond a number of the latest."""
     job = running()
 
     def run(keep: int, limit: int) -> list[InstantRecord]:
@@ -227,8 +227,8 @@ def test_only_the_holder_of_the_clean_archives_and_each_instant_once(
     made = TimelineArchive(
         path="x", first_instant=ids[0], last_instant=ids[2], row_count=3, size_bytes=1, checksum=""
     )
-    nobody = Claim(job_id=new_id(), epoch=1)
-    assert not archives.archive(dataset.tenant_id, dataset.id, nobody, made, ids[:3])
+    foreign = Claim(job_id=new_id(), epoch=1)
+    assert not archives.archive(dataset.tenant_id, dataset.id, foreign, made, ids[:3])
     assert in_catalogue(stores, dataset)[:4] == ids
     archive(3, 2)
     [claimed_job] = stores.jobs.find(dataset.tenant_id, [_claimed(stores, dataset)])
@@ -253,7 +253,7 @@ def test_jobs_outlive_their_archived_instants(
     stores: Stores, dataset: Dataset, reading: ReadTimeline, archives: TimelineArchiveStore,
     timeline_files: TimelineFileStore, running: Callable[[], Job],
 ) -> None:  # fmt: skip
-    """And whoever lost the answer to its commit, and asks only now, changes nothing by publishing again."""
+    """And who lost the answer to its commit, and requests it only now, changes nothing by publishing again."""
     job = running()
     commit = commit_of([job], [message()])
     stores.timeline.publish_one(dataset.tenant_id, commit)
@@ -290,7 +290,7 @@ def test_invalid_page_token_is_refused(reading: ReadTimeline, dataset: Dataset) 
 
 
 def test_archivable_instants_are_found_by_index(stores: Stores, dataset: Dataset) -> None:
-    """What is asked of the open ones, and of one job's, is asked of an index."""
+    """The open ones, and those of one job, are found by an index."""
     of_old = text(
         "INSERT INTO instants (dataset_id, id, action, operation, state, counts) "
         "SELECT :dataset, lpad(n::text, 20, '0') || '-000000', 'commit', 'upsert', 'completed', '{}' "

@@ -31,7 +31,7 @@ class Timeline:
 
     answers: list[Answer]
     calls: list[str] = field(default_factory=list)
-    asked_for: list[Mapping[str, Sequence[str]]] = field(default_factory=list)
+    requested: list[Mapping[str, Sequence[str]]] = field(default_factory=list)
 
     def publish(self, tenant_id: str, commits: Sequence[NewCommit]) -> tuple[Published, ...] | Refusal:
         answer = self._answer("publish")
@@ -41,7 +41,7 @@ class Timeline:
     def outcome_of(
         self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]
     ) -> tuple[Published, ...] | None:
-        self.asked_for.append(jobs_of)
+        self.requested.append(jobs_of)
         answer = self._answer("outcome")
         assert not isinstance(answer, Conflicted | Overtaken | Fenced)
         return answer
@@ -113,7 +113,7 @@ def test_commit_that_was_not_sent_is_published_without_asking_for_its_outcome() 
 def test_outcome_is_requested_for_all_jobs_by_dataset() -> None:
     timeline = Timeline([LOST, PUBLISHED])
     Publish(timeline=timeline).run("t", [commit("a", "1", "2"), commit("b", "3")])
-    assert timeline.asked_for == [{"a": ["1", "2"], "b": ["3"]}]
+    assert timeline.requested == [{"a": ["1", "2"], "b": ["3"]}]
 
 
 @pytest.mark.parametrize(

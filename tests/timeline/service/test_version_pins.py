@@ -1,4 +1,4 @@
-"""Holding versions while they are read: how long, and what a reader is told that has lost its hold."""
+"""Holding versions while they are read: how long, and what a reader gets that has lost its hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERSIONS = [("d", 3), ("e", 5)]
 
 @dataclass
 class Leases:
-    """Holds by dataset and version, with what becomes of them: `gone` versions are kept no longer."""
+    """Holds by dataset and version, with what happens to them: `gone` versions are kept no longer."""
 
     leased: dict[tuple[str, int], int] = field(default_factory=dict)
     gone: set[tuple[str, int]] = field(default_factory=set)
@@ -42,7 +42,7 @@ class Leases:
             raise VersionExpired("gone", version=version, earliest=version + 1)
 
     def first_kept(self, tenant_id: str, dataset_id: str, since: int) -> int:
-        raise AssertionError("nobody asks")
+        raise AssertionError("no request comes")
 
 
 def pins(leases: Leases, heartbeat_seconds: float = 0.001) -> VersionPins:

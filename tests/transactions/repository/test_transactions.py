@@ -280,7 +280,7 @@ def test_deleted_dataset_cancels_the_transaction_everywhere(
 def test_racing_transactions_wait_in_one_order_in_all_datasets(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
-    """Whoever is next in one dataset is so in all, so some transaction can always go on."""
+    """Who is next in one dataset is so in all, so some transaction can always go on."""
     pairs = [datasets, datasets[::-1], datasets[1:], datasets[:2]] * 3
     waiting = {each.id for each in together([lambda pair=pair: begin(pair) for pair in pairs])}  # type: ignore[misc]
     while waiting:

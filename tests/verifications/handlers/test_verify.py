@@ -159,7 +159,7 @@ def test_damaged_row_is_reported(
 def test_damaged_change_is_reported(
     client: httpx.Client, service: Service, postgres: TestServer, table: str
 ) -> None:
-    # Both changes of the key tell the same, so the fold is legal, and only at version 1 it is another table.
+    # Both changes of the key have the same effect, so the fold is legal, and only at version 1 it is another table.
     assert damage(client, service, postgres, table, "changelog_files", noting(2, "x")) == 2
     assert verified(client, service, table)["equal"]
     found = verified(client, service, table, version=1)["first_difference"]
@@ -231,7 +231,7 @@ def test_only_a_feed_of_its_table_is_verified(
     if status == 422:
         assert problem(answer, 422, "not-verifiable")["producer"] == producer
         return
-    # What lies in logs the feed has not told, so it is not compared.
+    # What lies in logs the feed has not delivered, so it is not compared.
     assert verified(client, service, path)["rows"] == (1 if producer == "full" else 0)
     client.post(f"{path}/compactions")
     service.work()

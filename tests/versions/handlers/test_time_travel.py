@@ -47,7 +47,7 @@ def rows_of(client: httpx.Client, orders: str, **query: Any) -> list[dict[str, A
 def done(
     client: httpx.Client, service: Service, path: str, body: Any = None, **headers: str
 ) -> dict[str, Any]:
-    """Asks for a job, has it run, and returns it as it ended."""
+    """Requests a job, has it run, and returns it as it ended."""
     answer = client.post(path, json=body, headers=headers)
     assert answer.status_code == 202, answer.text
     service.work()

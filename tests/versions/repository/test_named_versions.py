@@ -48,7 +48,7 @@ def versions(stores: Stores, tenant_id: str, running: Callable[[], Job]) -> None
 
 @pytest.fixture
 def claimed_job(stores: Stores, tenant_id: str, dataset: Dataset) -> Callable[..., Job]:
-    """A job that names a version, held by a worker. Somebody asked for it, unless `actor` is None."""
+    """A job that names a version, held by a worker. It has an actor, unless `actor` is None."""
 
     def run(task: SavepointTask | TagTask, actor: str | None = new_id()) -> Job:
         new = NewJob(
@@ -65,7 +65,7 @@ def claimed_job(stores: Stores, tenant_id: str, dataset: Dataset) -> Callable[..
 
 @pytest.fixture
 def name(names: NamedVersionStore, tenant_id: str, dataset: Dataset, claimed_job: Callable[..., Job]) -> Name:
-    """Names a version as a worker does, and reads what came of it."""
+    """Names a version as a worker does, and reads the result of it."""
 
     def run(task: SavepointTask | TagTask, **more: str | None) -> NamedVersion:
         assert names.name(tenant_id, dataset.id, claimed_job(task, **more).claim, task)

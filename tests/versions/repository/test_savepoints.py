@@ -1,4 +1,4 @@
-"""Savepoints and the feed: changes since one are kept with it; files that a restore lists anew."""
+"""Savepoints and the feed: changes since one are kept with it; files that a restore lists again."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_restore_drops_later_postponed_writes_and_returns_earlier_ones(tmp_path:
     put(3)
     versioned.write(COMPACT, [rows[0], rows[1], rows[3]])
     check(versioned)
-    # Undoing a write that nobody has seen tells nobody of anything.
+    # Undoing a write that no reader has seen delivers nothing.
     put(2)
     emitted = len(versioned.table.changes())
     restorer.to(versioned.table.version - 1)

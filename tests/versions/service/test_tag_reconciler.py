@@ -44,7 +44,7 @@ class Tags:
 
 @dataclass
 class Table:
-    """A dataset with a policy, looked at whenever it asked to be."""
+    """A dataset with a policy, reconciled whenever it requested that."""
 
     policy: TagPolicy | None
     tags: Tags = field(default_factory=Tags)

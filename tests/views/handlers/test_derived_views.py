@@ -1,4 +1,4 @@
-"""Views over HTTP: registered, found, refreshed and ended, and written to by nobody."""
+"""Views over HTTP: registered, found, refreshed and ended, and never written to."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_view_reads_a_transaction_as_a_whole(client: httpx.Client, service: Serv
     emitted = [row for _, row in feed(client, view)]
     assert all(row["orders"] == row["payments"] for row in emitted)
     assert rows(client, view) == [{"orders": 3, "payments": 3}]
-    # Both inputs asked for a refresh, and got one.
+    # Both inputs requested a refresh, and got one.
     assert len([each for each in operations(client, view) if each == "snapshot"]) <= 4
 
 
@@ -195,7 +195,7 @@ def test_failed_view_reports_its_error_and_recovers_with_its_inputs(
     service.work()
     job = client.get(job["links"]["self"]).json()
     assert (job["kind"], job["state"]) == ("refresh", "failed")
-    # Nobody asks again: that its input has changed is found. What was wrong is not in its rows now, only in its feed.
+    # Without another request, the change of its input is found. What was wrong is only in its feed now.
     write_notes({2: "water"})
 
     def healed() -> bool:

@@ -248,7 +248,7 @@ def test_failure_is_reported_until_a_refresh_succeeds(
         assert (failed.freshness, failed.error, failed.failures) == (ViewFreshness.FAILED, FAULT, failures)
         assert failed.attempted_at == job.started_at
         assert failed.attempted_ago_seconds > 0
-        # Whether it is tried again is looked at now, not in an hour.
+        # Whether it is tried again is checked now, not in an hour.
         again = followers.claim(tenant_id, dataset.id, "w", 30)
         assert again is not None
         followers.settle(tenant_id, again, None)

@@ -42,7 +42,7 @@ def dataset(name: str, **settings: Any) -> Dataset:
 
 
 def view_of_orders(position: int = 5, **settings: Any) -> View:
-    """A view that shows all of an input with 9 changes up to `position`, refreshed before unless told otherwise."""
+    """A view that shows all of an input with 9 changes up to `position`, refreshed before by default."""
     orders = dataset("orders", version=4, next_offset=9, committed_at=NOW)
     return View(
         **{
@@ -170,7 +170,7 @@ def test_current_view_waits_for_changes_and_a_deleted_one_for_nothing() -> None:
 def test_failed_view_is_retried_after_growing_pauses(
     failures: int, ago_seconds: float, due: float | None
 ) -> None:
-    """But it is looked at every two seconds: an input may change."""
+    """But it is checked every two seconds: an input may change."""
     assert follow(failed(failures, ago_seconds)) == ((60.0, 1) if due is None else (due, 0))
 
 
@@ -192,7 +192,7 @@ def test_view_that_has_killed_its_processes_is_not_refreshed_until_it_is_resumed
 
 @dataclass
 class Recorder:
-    """An engine, a timeline, a feed and leases that note what they are asked for."""
+    """An engine, a timeline, a feed and leases that note what they are requested."""
 
     earliest: int = 0
     requests: list[DeriveRequest] = field(default_factory=list)
@@ -231,7 +231,7 @@ class Recorder:
 
 
 def derive(view: View, expires: int = 0) -> tuple[Operation, Recorder, tuple[int, int]]:
-    """What a refresh does, what it asks for, and how far the position moves."""
+    """What a refresh does, what it requests, and how far the position moves."""
     recorder = Recorder(earliest=view.inputs[0].dataset.earliest_offset, expires=expires)
     catalogue = OneView(view)
     job = job_of(new_refresh(view.dataset.id))

@@ -1,4 +1,4 @@
-"""Attempts at a message: by workers that die, for receivers that ask for time, with rows of any size."""
+"""Attempts at a message: by workers that die, for receivers that request time, with rows of any size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Killed(BaseException):
 
 
 class DiesAfterSending:
-    """Messages in Postgres, of a worker that is killed when it would note what came of one."""
+    """Messages in Postgres, of a worker that is killed when it would note the result of one."""
 
     def __init__(self, deliveries: DeliveryStore) -> None:
         self._deliveries = deliveries

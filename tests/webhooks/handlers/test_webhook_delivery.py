@@ -1,4 +1,4 @@
-"""What arrives at a real receiver, in which order, and what becomes of what does not."""
+"""What arrives at a real receiver, in which order, and what happens to what does not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_webhook_delivers_the_changes_of_the_feed(
     write(client, service, {"id": 1, "note": "ä"}, {"id": 2, "note": None})
     [message] = receiver.messages
     response = client.get("/datasets/orders/changes", params={"since": 1})
-    # To the byte as the feed tells them.
+    # To the byte as the feed has them.
     changes = response.text.removeprefix('{"changes":').partition(',"next_since":')[0]
     assert f'"changes":{changes}' in message.body.decode()
     assert message.headers["content-type"] == "application/json"

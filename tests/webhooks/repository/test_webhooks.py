@@ -1,4 +1,4 @@
-"""Webhooks in Postgres: whoever lost a hold changes nothing, and whoever wakes one that is held is heard."""
+"""Webhooks in Postgres: who lost a hold changes nothing, and who wakes one that is held is heard."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def followers(stores: Stores) -> FollowerStore:
 
 @pytest.fixture
 def commit(stores: Stores, tenant_id: str, running: Callable[..., object]) -> Callable[[int], None]:
-    """Commits so many changes."""
+    """Commits this number of changes."""
 
     numbers = count()
 
@@ -233,7 +233,7 @@ def test_old_messages_are_purged_when_new_ones_begin(
     deliveries.delivered(tenant_id, begun, 200)
 
     def next_message(keep_seconds: float) -> list[int]:
-        """The positions of those that are told of after one more."""
+        """The positions of those that are delivered after one more."""
         commit(1)
         resume(webhooks, tenant_id, webhook.id)
         with stores.database.tenant(tenant_id) as connection:

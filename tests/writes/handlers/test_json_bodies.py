@@ -1,4 +1,4 @@
-"""What a JSON body is told that does not fit: where, and what would."""
+"""The error for a JSON body that does not fit: where, and what would."""
 
 from __future__ import annotations
 

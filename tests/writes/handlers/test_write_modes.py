@@ -27,7 +27,7 @@ BEFORE = [row("a", 1), row("a", 2), row("b", 1), row("b", 2)]
 
 
 class Written:
-    """A dataset that tests write to and look at."""
+    """A dataset that tests write and read."""
 
     def __init__(self, client, service, settings):
         answer = client.post(

@@ -164,7 +164,7 @@ def test_write_touches_the_groups_of_its_explanation(
 def _check_stored_as_explained(
     explanation: WriteExplanation, new: Sequence[DataFile], rows: Sequence[Row]
 ) -> None:
-    """Where new files lie, there is a row that was said to go there, or an old one that was written anew."""
+    """Where new files lie, there is a row that was announced there, or an old one that was written again."""
     kinds = {"append": "base", "mark": "base", "rewrite": "base", "log": "log", "postpone": "postponed"}
     storings = {group.file_group: group.storing.value for group in explanation.file_groups}
     slots = {(key.partition_path, key.bucket) for key in keys_of(explanation)}
@@ -241,16 +241,16 @@ def test_rows_are_stored_where_their_explanation_states(versioned_tables: Any, k
     again.write(Write(operation=Operation.UPSERT, rows=rows), [])
     files = {file.path.rsplit("/", 1)[1]: file for file in again.files[-1]}
     live = live_rows(again)
-    looked_up = 0
+    lookups = 0
     for number, row in enumerate(rows):
         stored = live[tuple(row[name] for name in definition.record_key)]
         name = stored["_hw_file_name"]
         key = explained_keys[number]
         if name is None:
             continue
-        looked_up += 1
+        lookups += 1
         assert (key.partition_path, key.bucket) == (files[name].slot.partition_path, files[name].slot.bucket)
-    assert looked_up == (len(rows) if definition.looks_up else 0)
+    assert lookups == (len(rows) if definition.looks_up else 0)
 
 
 def new_versioned_table_of(versioned: VersionedTable) -> VersionedTable:
