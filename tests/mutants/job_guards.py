@@ -72,7 +72,7 @@ JOB_GUARDS: Final = (
         name="running jobs of a tenant are bounded",
         module="app.jobs.repository.claim",
         text="""\
-    if not may_run_another(connection, quotas):
+    if not may_run_another(connection, quotas_of(found.quotas)):
         return []
 """,
         tests=("tests.tenants.repository.test_quotas::test_jobs_beyond_the_running_ones_wait",),

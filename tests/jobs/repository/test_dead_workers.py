@@ -119,7 +119,7 @@ def restore_of(stores: Stores, tenant_id: str, name: str) -> Job:
 
 def runs_in(process: WriteProcess, stores: Stores, job: Job, owner: str, *, attempts_max: int = 1) -> bool:
     """Whether the job is claimed by `owner`, which is such a process."""
-    # A single attempt, unless told otherwise: those that a killed process ends must not count.
+    # A single attempt by default: those that a killed process ends must not count.
     rules = msgspec.structs.replace(RULES, process=process, attempts_max=attempts_max)
     return [each.id for each in stores.jobs.claim(job.tenant_id, job.dataset_id, owner, rules)] == [job.id]
 
