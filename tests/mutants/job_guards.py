@@ -134,6 +134,24 @@ JOB_GUARDS: Final = (
         tests=("tests.timeline.repository.test_scoped_commits::test_exclusive_write_shares_no_group",),
     ),
     Guard(
+        name="the rows that are kept with the jobs of a group are bounded",
+        module="app.jobs.repository.claim",
+        text=" and kept_bytes > _KEPT_BYTES_MAX",
+        without=" and False",
+        tests=(
+            "tests.jobs.repository.test_claims::test_rows_that_are_kept_with_the_jobs_of_a_group_are_bounded",
+        ),
+    ),
+    Guard(
+        name="rows of a small write are cleared when its job ends",
+        module="app.jobs.repository.job_locks",
+        text='{**NO_LEASE, "staged_rows": None}',
+        without="{**NO_LEASE}",
+        tests=(
+            "tests.jobs.repository.test_claims::test_rows_of_a_small_write_are_kept_for_claims_until_it_ends",
+        ),
+    ),
+    Guard(
         name="others are not joined to a job that goes alone",
         module="app.jobs.repository.claim",
         text="""\

@@ -25,6 +25,8 @@ from app.tenants.repository.quotas import STORED_QUOTAS
 _WRITES: Final = jobs.c.lane == JobQueue.WRITES.value
 _QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _WRITES)
 _LAPSED: Final = and_(LEASE_LAPSED, _WRITES)
+# The rows of a group that go to tasks by value. One message to an executor of Spark has 128 MiB at most.
+_KEPT_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 _WANTED: Final = jobs.c.dataset_id == any_(bindparam("wanted", type_=ARRAY(jobs.c.dataset_id.type)))
@@ -166,21 +168,28 @@ def _give_up(
 def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[str] | None:
     """The oldest waiting jobs, up to one that goes alone: none overtakes an older one.
 
-    Alone goes a job that must not share a commit, and one whose last attempt died. None if a transaction is next:
-    it was accepted since the claim began, which does not wait for accepting.
+    Alone goes a job that must not share a commit, and one whose last attempt died. The rows that are kept with the jobs
+    of a group are bounded. None if a transaction is next: it was accepted since the claim began, which does not wait
+    for accepting.
     """
+    # The length of a large value is known without reading it.
+    kept = func.coalesce(func.octet_length(jobs.c.staged_rows), 0).label("kept_bytes")
     query = (
-        select(jobs.c.id, jobs.c.transaction_id, or_(jobs.c.abandoned, jobs.c.alone).label("alone"))
+        select(jobs.c.id, jobs.c.transaction_id, or_(jobs.c.abandoned, jobs.c.alone).label("alone"), kept)
         .where(jobs.c.dataset_id == dataset_id, _QUEUED)
         .order_by(jobs.c.seq)
         .limit(jobs_max)
         .with_for_update(key_share=True)
     )
     group: list[str] = []
+    kept_bytes = 0
     for row in connection.execute(query).all():
         if row.transaction_id is not None and not group:
             return None
         if row.alone and group:
+            break
+        kept_bytes += row.kept_bytes
+        if group and kept_bytes > _KEPT_BYTES_MAX:
             break
         group.append(row.id)
         if row.alone:

@@ -17,6 +17,7 @@ from app.format.identifiers import new_id
 from app.format.instant import InstantState
 from app.format.operation import Operation
 from app.format.rows.staged import StagedFile
+from app.jobs.repository import claim as claims
 from app.jobs.tables import jobs
 from app.jobs.values import (
     Claim,
@@ -83,6 +84,21 @@ def test_rows_of_a_small_write_are_kept_for_claims_until_it_ends(
     with stores.database.tenant(tenant_id) as connection:
         kept = select(jobs.c.staged_rows).where(jobs.c.id == job.id)
         assert connection.execute(kept).scalar_one() is None
+
+
+def test_rows_that_are_kept_with_the_jobs_of_a_group_are_bounded(
+    stores: Stores, tenant_id: str, dataset: Dataset, claim: ClaimJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "_KEPT_BYTES_MAX", 7)
+    request = WriteRequest(operation=Operation.UPSERT, staged=(SMALL,))
+    for _ in range(5):
+        stores.jobs.accept(tenant_id, new_job(dataset.id, request=request))
+    many = msgspec.structs.replace(RULES, dataset_writers_max=9)
+    assert [len(claim(many)) for _ in range(4)] == [2, 2, 1, 0]
+    # A single write may have more.
+    monkeypatch.setattr(claims, "_KEPT_BYTES_MAX", 1)
+    stores.jobs.accept(tenant_id, new_job(dataset.id, request=request))
+    assert len(claim(many)) == 1
 
 
 def test_group_size_is_bounded_and_the_rest_waits(accept: Accept, claim: ClaimJobs) -> None:
