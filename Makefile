@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-fairness bench-tenants bench-write
+	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-waiting bench-fairness bench-tenants bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ bench-compaction: setup ## folding logs and small files, beside small writes, an
 
 bench-memory: setup ## the API under a 2 GiB upload, the worker under a large upsert
 	@$(BIN)/python -m bench.memory $(BENCH)
+
+bench-spread-writes: setup ## small writes over 1, 10 and 100 datasets, and over 100 tenants
+	@$(BIN)/python -m bench.spread_writes $(BENCH)
 
 bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 	@$(BIN)/python -m bench.small_writes $(BENCH)
