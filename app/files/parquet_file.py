@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
@@ -225,6 +226,12 @@ class ParquetReader:
         was written under. Raises CorruptFile.
         """
         return list(row_ranges(self.open(file), where, schema, first_row, rows))
+
+    def row_group_bounds(self, file: StoredFile) -> list[tuple[int, int]]:
+        """The first row of each row group, and the row behind its last, in order. Raises CorruptFile."""
+        metadata = self.open(file).metadata
+        ends = list(accumulate(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)))
+        return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
 
     def row_groups(self, file: StoredFile, sought: Sought | None = None) -> list[int]:
         """The numbers of the row groups that may have rows sought, in order; all for None. Raises CorruptFile."""
