@@ -178,7 +178,7 @@ FILE_GUARDS: Final = (
     Guard(
         name="checksums of files are checked",
         module="app.files.checksums",
-        text="if digest.hexdigest() != entry.checksum:",
+        text="if digest.hexdigest() != checksum:",
         without="if False:",
         tests=("tests.files.test_checksums::test_file_with_other_bytes_is_corrupt",),
     ),
