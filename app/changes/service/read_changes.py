@@ -31,8 +31,9 @@ SCANNED_CHANGES_MAX: Final = 256 * 1024
 # The size of a page in memory, with the names of members as JSON repeats them. Texts of JSON are mostly shorter.
 PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 _STEP_CHANGES_MAX: Final = 128 * 1024
-# Steps grow until one has this number of segments.
-_STEP_SEGMENTS: Final = 64
+# Steps grow until one has this number of files or segments.
+_STEP_FILES: Final = 64
+_STEP_SEGMENTS: Final = 256
 # The most segments that one query of the catalogue returns. A page of small segments needs several queries.
 _SEGMENTS_MAX: Final = 1_024
 # The most files that a page opens. A page of smaller files ends there.
@@ -227,7 +228,8 @@ class ReadChanges:
                 for run in runs_of(alike):
                     position = min(among.stop if skipped else stop, run.end_offset)
                     yield run, position, skipped
-            if len(segments) <= _STEP_SEGMENTS:
+            files = len({segment.file.path for segment in segments})
+            if files <= _STEP_FILES and len(segments) <= _STEP_SEGMENTS:
                 step = min(4 * step, _STEP_CHANGES_MAX)
             segments = self._segments(dataset, position, min(position + step, among.stop))
 
