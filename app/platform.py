@@ -73,7 +73,7 @@ class Platform:
             settings=settings,
             stores=stores,
             storage=storage,
-            reader=ParquetReader(storage),
+            reader=ParquetReader(storage, settings.file_cache_bytes),
             # What is recorded with an act is committed with nothing else.
             group=GroupAccept(stores.jobs.accept_all, alone=lambda: current_act() is not None),
             wake=wake,

@@ -249,6 +249,10 @@ class Settings:
         default=256 * MEBIBYTE, metadata=_env("HEADWATER_READ_MEMORY_BYTES", _whole_number(1024))
     )
     """The memory that one page of rows uses to merge logs. Rows that do not fit go to the data directory."""
+    file_cache_bytes: int = field(
+        default=48 * MEBIBYTE, metadata=_env("HEADWATER_FILE_CACHE_BYTES", _whole_number(0))
+    )
+    """The memory of a process in which footers and decoded parts of files are cached."""
     page_bytes_max: int = field(
         default=32 * MEBIBYTE, metadata=_env("HEADWATER_PAGE_BYTES_MAX", _whole_number(1024))
     )

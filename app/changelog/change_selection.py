@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from app.changelog.changelog_run import SYSTEM_TIME, ChangelogRun
 from app.changelog.forms import one_array
 from app.commit.read_plan import in_globs
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
 from app.format.errors import RestrictedGrant
-from app.format.file_group import ChangelogFile, ChangelogSegment, partition_of
+from app.format.file_group import ChangelogFile, partition_of
 from app.format.partition.codes import partition_codes
 from app.format.partition.fields import partition_sources
 from app.format.partition.statistics import partition_statistics
@@ -29,7 +30,6 @@ from app.sql.conditions.prune import may_match
 from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.sql.conditions.tree import Filter
 
-SYSTEM_TIME = pa.timestamp("ms", tz="UTC")
 _EVENT_TIME_COLUMN = "_hw_event_time"
 
 
@@ -154,10 +154,8 @@ class ChangeSelection:
             return pa.timestamp("us", tz="UTC")
         return self.definition.schema.field(self.definition.event_time_field).to_arrow().type
 
-    def changes(
-        self, stored: pa.Table, segment: ChangelogSegment, offsets: npt.NDArray[np.int64]
-    ) -> pa.Table:
-        """The changes of rows of a changelog file with these offsets."""
+    def changes(self, stored: pa.Table, run: ChangelogRun, offsets: npt.NDArray[np.int64]) -> pa.Table:
+        """The changes of rows of changelog files with these offsets in the run."""
         schema = self.changes_schema()
         count = stored.num_rows
         row_type = schema.field("row").type
@@ -172,14 +170,15 @@ class ChangeSelection:
             or self.access.hides_any([self.definition.event_time_field])
             else stored.column(_EVENT_TIME_COLUMN)
         )
+        versions, times, first_offsets = run.origins(offsets)
         columns = [
             pa.array(offsets),
             stored.column(OP_COLUMN),
-            pa.repeat(pa.scalar(segment.version, pa.int64()), count),
-            pa.repeat(pa.scalar(segment.committed_at, SYSTEM_TIME), count),
+            versions,
+            times,
             event_time,
             row,
-            resolved_offsets(stored.column(CORRECTS_COLUMN), segment.first_offset),
+            resolved_offsets(stored.column(CORRECTS_COLUMN), first_offsets),
         ]
         return pa.table(columns, schema=schema)
 

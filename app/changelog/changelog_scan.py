@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.changelog.change_selection import ChangeSelection
+from app.changelog.changelog_run import ChangelogRun, FileRange
 from app.format.errors import FieldError, SchemaMismatch
 from app.format.file_group import ChangelogSegment, StoredFile
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op, complete_pairs, without_hidden_halves
@@ -75,7 +76,7 @@ class ChangelogScan:
 
     def find(
         self,
-        segment: ChangelogSegment,
+        run: ChangelogRun,
         first: int,
         last: int,
         *,
@@ -83,51 +84,55 @@ class ChangelogScan:
         upper: int,
         bytes_max: int | None = None,
     ) -> ScanResult:
-        """The selected ones of the changes with offsets [first, last) of a file.
+        """The selected ones of the changes with offsets [first, last) of a run.
 
         Includes the other half of a pair, as far as it is in [lower, upper). `bytes_max`: the scan may end before
         `last`, after at least one change, once it has read this number of bytes. Raises SchemaMismatch, CorruptFile.
         """
-        row_ranges = self._row_ranges(segment, first, last)
+        ranges = self._ranges(run, first, last)
         changes, end = self._found(
-            segment,
-            row_ranges,
+            run,
+            ranges,
             last,
-            max(lower, segment.first_offset),
-            min(upper, segment.end_offset),
+            max(lower, run.first_offset),
+            min(upper, run.end_offset),
             sys.maxsize if bytes_max is None else bytes_max,
         )
-        read = sum(max(0, min(stop, end) - start) for start, stop in row_ranges)
+        read = sum(max(0, min(each.end, end) - each.start) for each in ranges)
         return ScanResult(
             changes=changes,
             end=end,
             scanned=max(read + (end - first - read) // _RULED_OUT, _SCANNED_MIN),
         )
 
-    def splits_pair(self, segment: ChangelogSegment, position: int) -> bool:
-        """Whether the position is between a -C and its +C, which are adjacent in one file."""
+    def splits_pair(self, run: ChangelogRun, position: int) -> bool:
+        """Whether the position is between a -C and its +C, which are adjacent in one segment."""
+        segment = run.segment_at(position)
         if not segment.first_offset < position < segment.end_offset:
             return False
-        before = position - 1 - segment.first_offset
+        before = segment.row_of(position - 1)
         ops = self.reader.read_slice(segment.file, pa.schema([OP_FIELD]), before, 2).column(OP_COLUMN)
         return bool(ops.to_pylist() == [Op.CORRECT_FROM, Op.CORRECT_TO])
 
-    def _row_ranges(self, segment: ChangelogSegment, first: int, last: int) -> list[tuple[int, int]]:
-        """The ranges of offsets that may have selected changes."""
-        if self.selection.rules_out(segment.file):
-            return []
-        if self.selection.where is None:
-            return [(first, last)]
-        begin = segment.first_offset
-        found = self.reader.row_ranges(
-            segment.file, self.selection.where, self.selection.schema, first - begin, last - first
-        )
-        return [(begin + start, begin + end) for start, end in found]
+    def _ranges(self, run: ChangelogRun, first: int, last: int) -> list[FileRange]:
+        """The ranges that may have selected changes."""
+        kept = [segment for segment in run.segments if not self.selection.rules_out(segment.file)]
+        ranges = ChangelogRun(kept).ranges(first, last)
+        where, schema = self.selection.where, self.selection.schema
+        if where is None:
+            return list(ranges)
+        return [
+            each.part(start, end)
+            for each in ranges
+            for start, end in self.reader.row_ranges(
+                each.file, where, schema, each.first_row, each.end - each.start
+            )
+        ]
 
     def _found(
         self,
-        segment: ChangelogSegment,
-        row_ranges: list[tuple[int, int]],
+        run: ChangelogRun,
+        ranges: list[FileRange],
         last: int,
         lower: int,
         upper: int,
@@ -137,18 +142,18 @@ class ChangelogScan:
         parts, masks, places = [], [], []
         wide = len(self.selection.stored_schema()) >= 2 * len(self.selection.deciding_schema())
         rare = False
-        for start, end in row_ranges:
+        schema = self.selection.stored_schema()
+        for each in ranges:
             # If all parts of a file have selected changes, a search costs more than it saves.
-            if rare and wide and not self._any_chosen(segment, start, end):
+            if rare and wide and not self._any_chosen(run, each):
                 continue
-            schema = self.selection.stored_schema()
-            parts.append(self._read_columns(segment, start, end, schema, bytes_max=bytes_max))
-            read_to = start + parts[-1].num_rows
+            parts.append(self._read_columns(run, each, schema, bytes_max=bytes_max))
+            read_to = each.start + parts[-1].num_rows
             masks.append(self.selection.chosen(parts[-1]))
-            places.append(np.arange(start, read_to, dtype=np.int64))
+            places.append(np.arange(each.start, read_to, dtype=np.int64))
             rare = not masks[-1].any()
             bytes_max -= parts[-1].nbytes
-            if read_to < end or bytes_max <= 0:
+            if read_to < each.end or bytes_max <= 0:
                 last = read_to
                 break
         if not parts:
@@ -156,7 +161,7 @@ class ChangelogScan:
         stored, chosen, offsets = pa.concat_tables(parts), np.concatenate(masks), np.concatenate(places)
         lacking = _lacking(offsets, _ops(stored), chosen, lower, upper)
         if len(lacking):
-            stored = pa.concat_tables([stored, *(self.read(segment, at, at + 1) for at in lacking)])
+            stored = pa.concat_tables([stored, *(self.read(run, at, at + 1) for at in lacking)])
             offsets = np.concatenate([offsets, lacking])
             chosen = np.concatenate([chosen, np.zeros(len(lacking), dtype=np.bool_)])
             order = np.argsort(offsets)
@@ -170,36 +175,32 @@ class ChangelogScan:
             stored = stored.set_column(stored.schema.get_field_index(OP_COLUMN), OP_FIELD, pa.array(ops))
         if not chosen.all():
             stored, offsets = stored.filter(pa.array(chosen)), offsets[chosen]
-        return self.selection.changes(stored, segment, offsets), last
+        return self.selection.changes(stored, run, offsets), last
 
-    def _any_chosen(self, segment: ChangelogSegment, start: int, end: int) -> bool:
-        """Whether some of the changes [start, end) are selected; reads only the columns that determine this."""
-        deciding = self._read_columns(segment, start, end, self.selection.deciding_schema())
+    def _any_chosen(self, run: ChangelogRun, among: FileRange) -> bool:
+        """Whether some of these changes are selected; reads only the columns that determine this."""
+        deciding = self._read_columns(run, among, self.selection.deciding_schema())
         return bool(self.selection.chosen(deciding).any())
 
-    def read(self, segment: ChangelogSegment, start: int, end: int, *, also: Sequence[str] = ()) -> pa.Table:
-        """The stored changes [start, end) of a file, with the selected columns and the columns `also`.
+    def read(self, run: ChangelogRun, start: int, end: int, *, also: Sequence[str] = ()) -> pa.Table:
+        """The stored changes [start, end) of a run, with the selected columns and the columns `also`.
 
         Raises SchemaMismatch, CorruptFile.
         """
-        return self._read_columns(segment, start, end, self.selection.stored_schema(also))
+        schema = self.selection.stored_schema(also)
+        return pa.concat_tables(self._read_columns(run, each, schema) for each in run.ranges(start, end))
 
     def _read_columns(
-        self,
-        segment: ChangelogSegment,
-        start: int,
-        end: int,
-        schema: pa.Schema,
-        *,
-        bytes_max: int | None = None,
+        self, run: ChangelogRun, among: FileRange, schema: pa.Schema, *, bytes_max: int | None = None
     ) -> pa.Table:
-        first = start - segment.first_offset
         try:
-            return self.reader.read_slice(segment.file, schema, first, end - start, bytes_max=bytes_max)
+            return self.reader.read_slice(
+                among.file, schema, among.first_row, among.end - among.start, bytes_max=bytes_max
+            )
         except pa.ArrowInvalid as error:
             # What Arrow says repeats a value.
             reason = "" if self.selection.access.restricted else f": {error}"
-            raise _does_not_fit(self.selection.schema, segment, reason) from error
+            raise _does_not_fit(self.selection.schema, run.segment_at(among.start), reason) from error
 
 
 def _ops(stored: pa.Table) -> npt.NDArray[np.uint8]:

@@ -12,16 +12,18 @@ from app.format.file_group import ChangelogSegment
 
 
 class ChangelogIndex(Protocol):
-    """Which changelog file holds which offsets."""
+    """Which rows of which changelog file hold which offsets."""
 
     def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds: ...
 
-    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
-        """The files that hold offsets [since, until), in order."""
+    def segments(
+        self, tenant_id: str, dataset_id: str, since: int, until: int, *, limit: int | None = None
+    ) -> list[ChangelogSegment]:
+        """The segments that hold offsets [since, until), in order; the first `limit` of them."""
         ...
 
     def correcting(
         self, tenant_id: str, dataset_id: str, first: int, last: int, *, since: int, limit: int
     ) -> list[ChangelogSegment]:
-        """Up to `limit` files with changes from `since` on that may take back one of first–last, in order."""
+        """Up to `limit` segments with changes from `since` on that may take back one of first–last, in order."""
         ...

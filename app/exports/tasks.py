@@ -137,7 +137,7 @@ def _of_offsets(segments: Sequence[ChangelogSegment], since: int, until: int) ->
     first, size_bytes = since, 0.0
     for segment in segments:
         position, end = max(since, segment.first_offset), min(until, segment.end_offset)
-        row_bytes = segment.file.size_bytes / max(segment.file.row_count, 1)
+        row_bytes = segment.size_bytes / max(segment.row_count, 1)
         while position < end:
             room = min(_PART_ROWS - (position - first), int((_PART_BYTES - size_bytes) / max(row_bytes, 1)))
             step = min(max(room, 1), end - position)
@@ -161,7 +161,7 @@ def _of_groups(segments: Sequence[ChangelogSegment], since: int, until: int) -> 
     size_bytes = 0
     for name in sorted(groups):
         part += groups[name]
-        size_bytes += sum(segment.file.size_bytes for segment in groups[name])
+        size_bytes += sum(segment.size_bytes for segment in groups[name])
         if size_bytes >= _PART_BYTES:
             yield part, since, until
             part, size_bytes = [], 0

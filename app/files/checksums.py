@@ -1,14 +1,17 @@
-"""Checksums of files: computed while writing, verified before the first read of a process."""
+"""Checksums of files: computed while writing, verified before the first read of a process.
+
+A process that has read very many files hashes those again that it has not read for long.
+"""
 
 from __future__ import annotations
 
 import io
-from functools import lru_cache
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 import xxhash
 
+from app.files.byte_cache import ByteCache
 from app.format.errors import CorruptFile
 from app.format.file_group import IndexFile, StoredFile
 from app.format.quarantine import QuarantineFile
@@ -16,7 +19,11 @@ from app.format.rows.staged import RawInput, StagedFile
 
 _STEP_BYTES = 8 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024
-_REMEMBERED_FILES = 65_536
+_VERIFIED_BYTES_MAX: Final = 16 * 1024 * 1024
+_DIGEST_BYTES: Final = 16
+
+# The files that this process has verified, by a hash of path and checksum.
+verified_files: Final = ByteCache[bytes, bool](_VERIFIED_BYTES_MAX)
 
 
 class HashingSink(io.RawIOBase):
@@ -57,36 +64,20 @@ def verify(
 ) -> None:
     """Compares size and checksum with the values that were recorded when the file was written.
 
-    Files never change, so each is hashed once per process; the size is compared every time. Raises CorruptFile.
+    Files never change, so each is hashed at the first read; the size is compared every time. Raises CorruptFile.
     """
     size = opened.size()
     if size != file.size_bytes:
         raise CorruptFile(
             f"{file.path} has {size} bytes, but its commit recorded {file.size_bytes}", path=file.path
         )
-    _verify_content(_Opened(file.path, file.checksum, opened))
+    key = xxhash.xxh3_128_digest(f"{file.path}\0{file.checksum}".encode())
+    if verified_files.get(key) is None:
+        _verify_content(file.path, file.checksum, opened)
+        verified_files.put(key, True, _DIGEST_BYTES)
 
 
-class _Opened:
-    """A cache key with the open file: equal if path and checksum are equal."""
-
-    def __init__(self, path: str, checksum: str, opened: pa.NativeFile) -> None:
-        self.path, self.checksum = path, checksum
-        self.opened: pa.NativeFile | None = opened
-
-    def __hash__(self) -> int:
-        return hash((self.path, self.checksum))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Opened) and (self.path, self.checksum) == (other.path, other.checksum)
-
-
-@lru_cache(maxsize=_REMEMBERED_FILES)
-def _verify_content(entry: _Opened) -> None:
-    # The cache keeps the key: remove the file from it, or every verified file would stay open.
-    opened, entry.opened = entry.opened, None
-    if opened is None:
-        raise AssertionError("a file is verified once")
+def _verify_content(path: str, checksum: str, opened: pa.NativeFile) -> None:
     digest = xxhash.xxh3_128()
     opened.seek(0)
     while chunk := opened.read_buffer(_STEP_BYTES):
@@ -94,5 +85,5 @@ def _verify_content(entry: _Opened) -> None:
             break
         digest.update(memoryview(chunk))
     opened.seek(0)
-    if digest.hexdigest() != entry.checksum:
-        raise CorruptFile(f"{entry.path} is damaged: its checksum is not the recorded one", path=entry.path)
+    if digest.hexdigest() != checksum:
+        raise CorruptFile(f"{path} is damaged: its checksum is not the recorded one", path=path)

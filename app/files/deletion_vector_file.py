@@ -7,19 +7,19 @@ bitmap is read by its position in the file, without the others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final
 
 import xxhash
 from msgspec.structs import replace
 from pyroaring import FrozenBitMap
 
+from app.files.byte_cache import ByteCache
 from app.files.storage import Storage
 from app.format.errors import CorruptFile
 from app.format.file_group import DeletionVector
 from app.format.index.deletion_vector import from_bytes, to_bytes
 
-_VECTORS_CACHED: Final = 256
+_CACHE_BYTES: Final = 8 * 1024 * 1024
 # Larger bitmaps are stored in a file.
 _INLINE_BYTES_MAX: Final = 4 * 1024
 
@@ -47,15 +47,19 @@ def write_vectors(
 
 
 class VectorReader:
-    """Reads deletion vectors, and caches the latest, which are small."""
+    """Reads deletion vectors, and caches the latest in `cache_bytes` bytes."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, cache_bytes: int = _CACHE_BYTES) -> None:
         self._storage = storage
-        self._cached = lru_cache(maxsize=_VECTORS_CACHED)(self._read)
+        self._cached = ByteCache[DeletionVector, FrozenBitMap](cache_bytes)
 
     def read(self, vector: DeletionVector) -> FrozenBitMap:
         """The positions of deleted rows. Raises CorruptFile if they do not match the commit."""
-        return self._cached(vector)
+        found = self._cached.get(vector)
+        if found is None:
+            found = self._read(vector)
+            self._cached.put(vector, found, vector.size_bytes)
+        return found
 
     def _read(self, vector: DeletionVector) -> FrozenBitMap:
         data = self._bytes(vector)

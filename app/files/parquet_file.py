@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.files.byte_cache import ByteCache, footer_bytes, table_bytes
 from app.files.checksums import HashingSink, buffered, verify
-from app.files.row_group_cache import RowGroupCache
 from app.files.statistics import row_groups, row_ranges
 from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
@@ -32,10 +32,13 @@ CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024
 CLUSTERED_ROW_GROUP_ROWS: Final = 32 * 1024
 # The most bytes of rows in a row group, unless it has one row: readers decode a row group as a whole.
 ROW_GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
+# Of fewer rows, the contexts of zstd take several times as long to make as the rows to write or read.
+_FEW_ROWS: Final = 128
 # Larger row groups, which earlier releases wrote, are read in steps of about this size.
 _STEP_BYTES: Final = 16 * 1024 * 1024
-_FOOTERS_CACHED: Final = 256
-_ROW_GROUP_CACHE_BYTES: Final = 32 * 1024 * 1024
+# Smaller files are read as a whole, with one request, and row groups of this size are decoded again rather than cached.
+_SMALL_BYTES: Final = 64 * 1024
+CACHE_BYTES: Final = 48 * 1024 * 1024
 
 
 @dataclass(kw_only=True)
@@ -46,10 +49,11 @@ class ParquetSink:
 
     path: str
     out: pa.NativeFile
-    writer: pq.ParquetWriter
+    open_writer: Callable[[str], pq.ParquetWriter]
     hashing: HashingSink
     row_group_rows: int
     metadata: list[pq.FileMetaData]
+    writer: pq.ParquetWriter | None = None
     rows: int = 0
     finished: bool = False
     _pending: list[pa.Table] = field(default_factory=list)
@@ -68,7 +72,7 @@ class ParquetSink:
     def write_group(self, table: pa.Table) -> None:
         """Adds rows as a row group of their own, at once; not to be combined with `write`."""
         self.rows += table.num_rows
-        self.writer.write_table(table, row_group_size=max(table.num_rows, 1))
+        self._write_group(table)
 
     @property
     def written_bytes(self) -> int:
@@ -78,8 +82,17 @@ class ParquetSink:
     def finish(self) -> None:
         """Writes the buffered rows, then the footer."""
         self._flush(everything=True)
-        self.writer.close()
+        self._writer(0).close()
         self.finished = True
+
+    def _writer(self, rows: int) -> pq.ParquetWriter:
+        """The writer, whose codec depends on the rows of the first row group."""
+        if self.writer is None:
+            self.writer = self.open_writer("snappy" if rows <= _FEW_ROWS else "zstd")
+        return self.writer
+
+    def _write_group(self, table: pa.Table) -> None:
+        self._writer(table.num_rows).write_table(table, row_group_size=max(table.num_rows, 1))
 
     def _flush(self, *, everything: bool) -> None:
         if not self._pending:
@@ -89,7 +102,7 @@ class ParquetSink:
             group = rest.slice(0, self.row_group_rows)
             if group.nbytes > ROW_GROUP_BYTES_MAX:
                 group = group.slice(0, rows_within(group, ROW_GROUP_BYTES_MAX))
-            self.writer.write_table(group, row_group_size=group.num_rows)
+            self._write_group(group)
             rest = rest.slice(group.num_rows)
         self._pending = [rest] if rest.num_rows else []
         self._pending_rows, self._pending_bytes = rest.num_rows, rest.nbytes if rest.num_rows else 0
@@ -119,22 +132,26 @@ def create_parquet(
     with suppress(_Unfinished), storage.create(path) as file:
         hashing = HashingSink(file)
         metadata: list[pq.FileMetaData] = []
-        with (
-            buffered(hashing) as out,
-            pq.ParquetWriter(
-                out,
-                schema,
-                compression="zstd",
-                compression_level=1,
-                use_dictionary=dictionary_columns(schema, unique_columns) or False,
-                write_statistics=True,
-                metadata_collector=metadata,
-            ) as writer,
-        ):
+        with ExitStack() as stack:
+            out = stack.enter_context(buffered(hashing))
+
+            def open_writer(codec: str) -> pq.ParquetWriter:
+                return stack.enter_context(
+                    pq.ParquetWriter(
+                        out,
+                        schema,
+                        compression=codec,
+                        compression_level=1 if codec == "zstd" else None,
+                        use_dictionary=dictionary_columns(schema, unique_columns) or False,
+                        write_statistics=True,
+                        metadata_collector=metadata,
+                    )
+                )
+
             sink = ParquetSink(
                 path=path,
                 out=out,
-                writer=writer,
+                open_writer=open_writer,
                 hashing=hashing,
                 row_group_rows=row_group_rows,
                 metadata=metadata,
@@ -149,22 +166,35 @@ class _Unfinished(Exception):
 
 
 class ParquetReader:
-    """Reads the files of commits; rejects any file that does not match its commit."""
+    """Reads the files of commits; rejects any file that does not match its commit.
 
-    def __init__(self, storage: Storage) -> None:
+    Caches footers, and decoded row groups that a slice ended within: a reader that pages through a file would otherwise
+    decode nearly every row group twice. A row group is removed when it is used, since most readers pass a place once.
+    """
+
+    def __init__(self, storage: Storage, cache_bytes: int = CACHE_BYTES) -> None:
+        """`cache_bytes`: the memory of its caches."""
         self._storage = storage
-        self._footer = lru_cache(maxsize=_FOOTERS_CACHED)(self._read_footer)
-        self._row_group_cache = RowGroupCache(_ROW_GROUP_CACHE_BYTES)
+        self._footers = ByteCache[str, pq.FileMetaData](cache_bytes // 4)
+        self._row_groups = ByteCache[tuple[str, int, tuple[str, ...]], pa.Table](
+            cache_bytes - cache_bytes // 4
+        )
 
-    def _read_footer(self, path: str) -> pq.FileMetaData:
-        return pq.read_metadata(self._storage.open(path))
+    @property
+    def cached_bytes(self) -> int:
+        """The bytes in its caches."""
+        return self._footers.size_bytes + self._row_groups.size_bytes
 
     def open(self, file: StoredFile) -> pq.ParquetFile:
         """The opened file. Raises CorruptFile."""
+        small = file.size_bytes <= _SMALL_BYTES
         opened = self._storage.open(file.path)
+        if small:
+            opened = pa.BufferReader(opened.read_buffer())
         verify(file, opened)
+        footer = None if small else self._footers.get(file.path)
         try:
-            parquet = pq.ParquetFile(opened, metadata=self._footer(file.path))
+            parquet = pq.ParquetFile(opened, metadata=footer)
         except (pa.ArrowInvalid, OSError) as error:
             raise fault_of_disk(error, file.path) or CorruptFile(
                 f"{file.path} is not a readable Parquet file: {error}", path=file.path
@@ -174,6 +204,8 @@ class ParquetReader:
                 f"{file.path} has {parquet.metadata.num_rows} rows, but its commit recorded {file.row_count}",
                 path=file.path,
             )
+        if not small and footer is None:
+            self._footers.put(file.path, parquet.metadata, footer_bytes(parquet.metadata))
         return parquet
 
     def read_slice(
@@ -201,15 +233,15 @@ class ParquetReader:
                 # The end is explicit: a group without requested columns has no rows that a slice could end with.
                 begin, stop = max(first_row, start), min(first_row + rows, end)
                 key = (file.path, number, names)
-                group = self._row_group_cache.take(key)
+                group = self._row_groups.take(key)
                 if group is None and room < _group_bytes(parquet, number, names):
                     part = _part_of_group(parquet, number, names, begin - start, stop - begin, room)
                     tables.append(project_rows(part, schema))
                 else:
                     group = _row_group(parquet, number, names) if group is None else group
                     tables.append(project_rows(group.slice(begin - start, stop - begin), schema))
-                    if first_row + rows < end or bytes_max is not None:
-                        self._row_group_cache.put(key, group)
+                    if (first_row + rows < end or bytes_max is not None) and _is_cached(parquet, number):
+                        self._row_groups.put(key, group, table_bytes(group))
                 room -= tables[-1].nbytes
                 if room <= 0 or (bytes_max is not None and tables[-1].num_rows < stop - begin):
                     break
@@ -225,6 +257,12 @@ class ParquetReader:
         was written under. Raises CorruptFile.
         """
         return list(row_ranges(self.open(file), where, schema, first_row, rows))
+
+    def row_group_bounds(self, file: StoredFile) -> list[tuple[int, int]]:
+        """The first row of each row group, and the row behind its last, in order. Raises CorruptFile."""
+        metadata = self.open(file).metadata
+        ends = list(accumulate(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)))
+        return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
 
     def row_groups(self, file: StoredFile, sought: Sought | None = None) -> list[int]:
         """The numbers of the row groups that may have rows sought, in order; all for None. Raises CorruptFile."""
@@ -245,6 +283,10 @@ def _stored_names(parquet: pq.ParquetFile, schema: pa.Schema) -> tuple[str, ...]
 
 def _row_group(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -> pa.Table:
     return parquet.read_row_group(number, columns=list(names), use_threads=False)
+
+
+def _is_cached(parquet: pq.ParquetFile, number: int) -> bool:
+    return bool(parquet.metadata.row_group(number).total_byte_size > _SMALL_BYTES)
 
 
 def _group_bytes(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -> int:

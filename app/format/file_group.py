@@ -124,17 +124,33 @@ class ChangelogFile(StoredFile, frozen=True, kw_only=True):
 
 
 class ChangelogSegment(msgspec.Struct, frozen=True, kw_only=True):
-    """A changelog file and its position in the feed: its rows have the offsets from `first_offset` on."""
+    """The changes that one commit made to one file group, and their position in the feed.
+
+    They are the `row_count` rows of `file` from `first_row` on, and have the offsets from `first_offset` on. A file
+    that was merged has the segments of several commits; its `file_group` and bounds of corrections are those of the
+    segment.
+    """
 
     file: ChangelogFile
     first_offset: int
     version: int
     committed_at: datetime
+    row_count: int
+    first_row: int = 0
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last of its rows."""
-        return self.first_offset + self.file.row_count
+        """The offset behind the last of its changes."""
+        return self.first_offset + self.row_count
+
+    @property
+    def size_bytes(self) -> int:
+        """The share of its rows in the bytes of the file."""
+        return self.file.size_bytes * self.row_count // max(self.file.row_count, 1)
+
+    def row_of(self, offset: int) -> int:
+        """The row of the file that the change with this offset is in."""
+        return self.first_row + offset - self.first_offset
 
 
 def bucket_file_group(slot: Slot) -> str:

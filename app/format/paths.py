@@ -3,6 +3,7 @@
     {tenant}/{dataset}/data/{partition}/{bucket}-{attempt}-{random}.parquet       data files
     {tenant}/{dataset}/data/{partition}/_SUCCESS                                  marker of a partition that is done
     {tenant}/{dataset}/changes/{partition}/{bucket}-{attempt}-{random}.parquet    changelog files
+    {tenant}/{dataset}/changes/merged-{epoch}-{random}.parquet                    … merged by a table service
     {tenant}/{dataset}/deletes/{partition}/{bucket}-{attempt}-{random}.roaring    large deletion vectors
     {tenant}/{dataset}/index/{partition}/{bucket}-{attempt}-{random}.arrow        key indexes
     {tenant}/{dataset}/staged/{job or body}…                                      input of writes
@@ -34,6 +35,7 @@ _EXPORTED: Final = re.compile(rf"/exports/[^/]+/\d+-{_JOB}-\d+/[^/]+$")
 _ARCHIVED: Final = re.compile(
     rf"/timeline/\d{{20}}-[0-9a-f]{{6}}-\d{{20}}-[0-9a-f]{{6}}-{_JOB}-\d+\.parquet$"
 )
+_MERGED: Final = re.compile(r"/changes/merged-(\d+)-[0-9a-f]{16}\.parquet$")
 _READ: Final = re.compile(rf"/reads/{_JOB}-\d+/[^/]+$")
 
 
@@ -72,6 +74,11 @@ def written_path(prefix: str, folder: Folder, slot: Slot, attempt: str) -> str:
     """A new path for a file of an attempt; never the same twice."""
     name = f"{slot.bucket:05d}-{attempt}-{os.urandom(4).hex()}.{folder.suffix}"
     return "/".join(part for part in (prefix, folder.value, slot.partition_path, name) if part)
+
+
+def merged_changelog_path(prefix: str, epoch: int) -> str:
+    """A new path for a merged changelog file. `epoch`: the claim of the dataset's maintenance that writes it."""
+    return f"{prefix}/{Folder.CHANGES.value}/merged-{epoch}-{os.urandom(8).hex()}.parquet"
 
 
 def staged_path(prefix: str, job_id: str) -> str:
@@ -133,6 +140,12 @@ def instant_of(path: str) -> str | None:
     """The instant whose attempt wrote the file; None for input of writes."""
     found = _ATTEMPT.search(path)
     return found.group(1) if found else None
+
+
+def maintenance_epoch_of(path: str) -> int | None:
+    """The claim of the dataset's maintenance that wrote the file; None for other files."""
+    found = _MERGED.search(path)
+    return int(found.group(1)) if found else None
 
 
 def job_of(path: str) -> str | None:

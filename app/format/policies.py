@@ -36,6 +36,15 @@ class CompactionPolicy(_Policy, frozen=True, kw_only=True):
     """The age of its oldest log or postponed write."""
 
 
+class ChangelogPolicy(_Policy, frozen=True, kw_only=True):
+    """Small changelog files of consecutive commits are merged: `small_files` or more, each `seconds` old or older."""
+
+    small_files: int = 32
+    """The number of small changelog files in a row from which on they are merged."""
+    seconds: int = 10
+    """The age from which on a changelog file is merged."""
+
+
 class ClusterOrder(str, Enum):
     """The order of rows by several columns: lexicographic, or along a Z-order curve of all columns."""
 
@@ -114,6 +123,8 @@ class TableServices(_Policy, frozen=True, kw_only=True):
 
     compaction: CompactionPolicy | None = CompactionPolicy()
     """When file groups are compacted."""
+    changelog: ChangelogPolicy | None = ChangelogPolicy()
+    """When small changelog files are merged."""
     clustering: ClusteringPolicy | None = None
     """The order in which rows are kept."""
     history: HistoryPolicy | None = None

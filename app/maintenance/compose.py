@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from app.files.changelog_merge import ChangelogMerger
 from app.files.slices.vector_rebase import RebaseFiles
 from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind
 from app.maintenance.engine import TableServiceEngine
+from app.maintenance.repository.changelog_merges import ChangelogMergeStore
 from app.maintenance.repository.maintenance import MaintenanceStore
 from app.maintenance.repository.table_shapes import TableShapeStore
 from app.maintenance.service import table_service_plans
 from app.maintenance.service.cluster_groups import ClusterGroups
 from app.maintenance.service.compact_groups import CompactGroups
 from app.maintenance.service.file_group_reconciler import FileGroupReconciler
+from app.maintenance.service.merge_changelog import MergeChangelog
 from app.maintenance.service.policy_jobs import PolicyJobs
 from app.maintenance.service.publish_in_slot import PublishInSlot
 from app.maintenance.service.run_table_service import RunTableService, TableServicePlanner
@@ -44,13 +47,17 @@ def tasks(platform: Platform, engine: TableServiceEngine) -> dict[JobKind, TaskH
 
 
 def reconcilers(platform: Platform) -> dict[str, Reconciler]:
-    """The policies that start compactions and clusterings."""
+    """The policies that start compactions and clusterings, and the one that merges changelog files."""
     shapes = TableShapeStore(platform.database)
     jobs = PolicyJobs(services=table_services(platform), jobs=platform.stores.jobs)
     compaction = CompactGroups(shapes=shapes, commits=platform.stores.timeline)
     return {
         "compaction": FileGroupReconciler(service=compaction, groups=shapes, jobs=jobs),
         "clustering": FileGroupReconciler(service=ClusterGroups(orders=shapes), groups=shapes, jobs=jobs),
+        "changelog": MergeChangelog(
+            files=ChangelogMergeStore(platform.database),
+            merger=ChangelogMerger(storage=platform.storage, reader=platform.reader),
+        ),
     }
 
 

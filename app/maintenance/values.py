@@ -17,13 +17,14 @@ ReconcilerMemory = dict[str, Any]
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a reconciler: the dataset as of `now` (the database's clock).
 
-    `since_version`: the version of its last run, 0 before the first one.
+    `since_version`: the version of its last run, 0 before the first one. `epoch`: the claim under which it runs.
     """
 
     dataset: Dataset
     since_version: int
     memory: ReconcilerMemory
     now: datetime
+    epoch: int = 0
 
 
 class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ from app.overview.values import (
     TableTotals,
 )
 from app.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
-from app.timeline.tables import changelog_files, commits, files
+from app.timeline.tables import SEGMENT_BYTES, changelog_files, commits, files
 
 # The sizes, in bytes, at which classes of files begin.
 SIZE_BOUNDS: Final = tuple(2**power for power in (16, 20, 23, 25, 27, 29, 30))
@@ -225,8 +225,8 @@ def _files_by_size(
 
 def _changelog(connection: Connection, dataset_id: str, version: int) -> ChangelogTotals:
     query = select(
-        func.count().label("files"),
-        _total(changelog_files.c.size_bytes).label("size_bytes"),
+        func.count(distinct(changelog_files.c.path)).label("files"),
+        _total(SEGMENT_BYTES).label("size_bytes"),
     ).where(changelog_files.c.dataset_id == dataset_id, changelog_files.c.version <= version)
     return ChangelogTotals(**connection.execute(query).one()._asdict())
 

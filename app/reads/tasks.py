@@ -88,7 +88,7 @@ class ChangedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     @property
     def size_bytes(self) -> int:
         """The approximate number of bytes to read."""
-        return sum(segment.file.size_bytes for segment in self.part.segments)
+        return sum(segment.size_bytes for segment in self.part.segments)
 
 
 class RangeRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):

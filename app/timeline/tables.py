@@ -16,6 +16,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    case,
     text,
 )
 
@@ -132,6 +133,8 @@ files: Final = Table(
     Index("files_added", "tenant_id", "dataset_id", "added_version"),
 )
 
+# Segments of changelog files: the changes of one commit to one file group. They are `row_count` rows of the file from
+# `first_row` on. A file that a table service merged has several segments, and a row for each.
 changelog_files: Final = Table(
     "changelog_files",
     metadata,
@@ -148,10 +151,22 @@ changelog_files: Final = Table(
     # The least and greatest offset of the changes that its rows take back; null if unknown or none.
     integer_column("corrects_min", nullable=True),
     integer_column("corrects_max", nullable=True),
-    PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
+    integer_column("first_row", default=0),
+    # Rows and segments of a merged file; null for a file as its commit wrote it.
+    integer_column("file_rows", nullable=True),
+    integer_column("file_segments", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "first_offset"),
     CheckConstraint("row_count > 0", name="rows"),
     _of_commit("version"),
-    Index("changelog_files_first_offset", "tenant_id", "dataset_id", "first_offset", unique=True),
+    Index("changelog_files_path", "tenant_id", "dataset_id", "path"),
+    # Files that may be merged, by their first segment.
+    Index(
+        "changelog_files_small",
+        "tenant_id",
+        "dataset_id",
+        "first_offset",
+        postgresql_where=text("first_row = 0 AND size_bytes < 8388608"),
+    ),
     Index(
         "changelog_files_corrects",
         "tenant_id",
@@ -159,6 +174,27 @@ changelog_files: Final = Table(
         "corrects_max",
         postgresql_where=text("corrects_max IS NOT NULL"),
     ),
+)
+
+# In this form also in the index above, which Postgres uses only for a condition without parameters.
+IS_SMALL_CHANGELOG: Final = text("first_row = 0 AND size_bytes < 8388608")
+# The share of a segment in the bytes of its file.
+SEGMENT_BYTES: Final = case(
+    (changelog_files.c.file_rows.is_(None), changelog_files.c.size_bytes),
+    else_=changelog_files.c.size_bytes * changelog_files.c.row_count / changelog_files.c.file_rows,
+)
+
+# Changelog files that a table service has replaced by a merged one. Readers may still have their paths.
+replaced_changelog_files: Final = Table(
+    "replaced_changelog_files",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    text_column("path"),
+    integer_column("size_bytes"),
+    timestamp_column("replaced_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
+    of_dataset(),
 )
 
 # Bad records that a write quarantined: one file per attempt and per part of the input.

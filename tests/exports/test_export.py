@@ -46,7 +46,13 @@ def segments_of(files):
             corrects_max=first + count if group == "c" else None,
         )
         found.append(
-            ChangelogSegment(file=file, first_offset=first, version=version, committed_at=datetime.now(UTC))
+            ChangelogSegment(
+                file=file,
+                row_count=count,
+                first_offset=first,
+                version=version,
+                committed_at=datetime.now(UTC),
+            )
         )
         first += count
     return found, first

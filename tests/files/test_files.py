@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
+from app.files import parquet_file
+from app.files.byte_cache import ByteCache
 from app.files.parquet_file import ParquetReader, create_parquet, unique_columns
-from app.files.row_group_cache import RowGroupCache
 from app.files.staged_file import StagedFileStore, only_parts
 from app.files.statistics import column_statistics
 from app.files.storage import LocalStorage
@@ -249,20 +250,41 @@ def test_consecutive_slices_join_to_the_file(tmp_path: Path, step: int) -> None:
                 assert found.to_pylist() == wanted.slice(first, step).to_pylist()
 
 
-def test_row_group_cache_stays_within_its_bound() -> None:
-    table = pa.table({"n": pa.array(range(100), pa.int64())})
-    begun = RowGroupCache(bytes_max=2 * table.get_total_buffer_size())
-    for number in range(3):
-        begun.put(("a", number, ("id",)), table)
-    assert begun.take(("a", 0, ("id",))) is None
-    assert begun.take(("a", 2, ("id",))) is table
-    assert begun.take(("a", 2, ("id",))) is None
+def test_cache_stays_within_its_bytes() -> None:
+    """An entry has some bytes beside its value."""
+    cache = ByteCache[str, int](3_000)
+    for number, name in enumerate("abc"):
+        cache.put(name, number, 900)
+    assert cache.take("a") is None
+    assert (cache.get("b"), cache.get("c")) == (1, 2)
+    assert cache.take("c") == 2
+    assert cache.take("c") is None
     for _ in range(5):
-        begun.put(("a", 3, ("id",)), table)
-    assert begun.take(("a", 1, ("id",))) is table
-    begun.put(("a", 4, ("id",)), pa.concat_tables([table] * 3).combine_chunks())
-    assert begun.take(("a", 4, ("id",))) is None
-    assert begun.take(("a", 3, ("id",))) is table
+        cache.put("d", 3, 900)
+    assert cache.get("b") == 1
+    cache.put("e", 4, 3_000)
+    assert (cache.get("e"), cache.get("d")) == (None, 3)
+    cache.put("f", 5, 900)
+    assert (cache.get("b"), cache.get("d"), cache.get("f")) == (None, 3, 5)
+    assert 2_000 < cache.size_bytes <= 3_000
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_caches_of_many_files_stay_within_their_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    """What is counted of a footer or a table is about what it takes, which is far more than its values."""
+    if not small:
+        monkeypatch.setattr(parquet_file, "_SMALL_BYTES", 0)
+    storage = LocalStorage(tmp_path)
+    files = [write(storage, f"d/{number}.parquet", rows(200 + number), 100)[0] for number in range(60)]
+    reader = ParquetReader(storage, 200_000)
+    largest = 0
+    for file in files:
+        reader.read_slice(file, DATASET.schema.to_arrow(), 0, 50, bytes_max=2**20)
+        largest = max(largest, reader.cached_bytes)
+    # Small files leave nothing behind but that they were verified.
+    assert (largest == 0) if small else (150_000 < largest <= 200_000)
 
 
 def test_statistics_are_bounds_by_field_id(tmp_path: Path) -> None:

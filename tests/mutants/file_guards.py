@@ -11,12 +11,12 @@ FILE_GUARDS: Final = (
         name="reaper queries what is unfinished before what is referenced",
         module="app.retention.service.reaper",
         text="""\
-        busy_instants, busy_jobs = self.references.unfinished(tenant_id, dataset_id)
+        busy_instants, busy_jobs, busy_claim = self.references.unfinished(tenant_id, dataset_id)
         kept = set() if gone else self.references.referenced(tenant_id, dataset_id, old)
 """,
         without="""\
         kept = set() if gone else self.references.referenced(tenant_id, dataset_id, old)
-        busy_instants, busy_jobs = self.references.unfinished(tenant_id, dataset_id)
+        busy_instants, busy_jobs, busy_claim = self.references.unfinished(tenant_id, dataset_id)
 """,
         tests=(
             "tests.retention.service.test_reap::test_reaper_keeps_files_that_are_published_between_its_two_queries",
@@ -66,12 +66,56 @@ FILE_GUARDS: Final = (
             "files.c.vector_path",
             "files.c.index_path",
             "changelog_files.c.path",
+            "replaced_changelog_files.c.path",
             "quarantine_files.c.path",
             "uploads.c.path",
             "export_files.c.path",
             "read_files.c.path",
             "timeline_archives.c.path",
         )
+    ),
+    Guard(
+        name="reaper keeps merged changelog files of the claim that may list them",
+        module="app.retention.service.reaper",
+        text="            if busy_claim is None or maintenance_epoch_of(path) != busy_claim\n",
+        tests=(
+            "tests.retention.service.test_reap::test_reaper_keeps_merged_changelog_files_that_may_still_be_listed",
+        ),
+    ),
+    Guard(
+        name="replaced changelog files stay while a job may read them",
+        module="app.retention.repository.references",
+        text="                    ~reading.exists(),\n",
+        tests=(
+            "tests.maintenance.repository.test_changelog_merges::test_replaced_files_stay_for_jobs_that_began_before",
+        ),
+    ),
+    Guard(
+        name="replaced changelog files are listed until they expire",
+        module="app.maintenance.repository.changelog_merges",
+        text="                insert(replaced_changelog_files),\n                [",
+        without="                insert(replaced_changelog_files),\n                [] and [",
+        tests=(
+            "tests.maintenance.repository.test_changelog_merges::test_replaced_files_stay_for_jobs_that_began_before",
+        ),
+    ),
+    Guard(
+        name="changelog files are merged under the claim of the dataset's maintenance",
+        module="app.maintenance.repository.changelog_merges",
+        text="            if not _is_held(connection, dataset_id, epoch):\n                return False\n",
+        tests=(
+            "tests.maintenance.repository.test_changelog_merges::"
+            "test_merge_is_refused_without_the_claim_or_all_of_its_inputs",
+        ),
+    ),
+    Guard(
+        name="a merge lists nothing unless all of its inputs are there",
+        module="app.maintenance.repository.changelog_merges",
+        text="            if not _are_complete(segments, replaced):\n                return False\n",
+        tests=(
+            "tests.maintenance.repository.test_changelog_merges::"
+            "test_merge_is_refused_without_the_claim_or_all_of_its_inputs",
+        ),
     ),
     Guard(
         name="reaper queries the input of unfinished jobs",
@@ -134,7 +178,7 @@ FILE_GUARDS: Final = (
     Guard(
         name="checksums of files are checked",
         module="app.files.checksums",
-        text="if digest.hexdigest() != entry.checksum:",
+        text="if digest.hexdigest() != checksum:",
         without="if False:",
         tests=("tests.files.test_checksums::test_file_with_other_bytes_is_corrupt",),
     ),

@@ -60,6 +60,7 @@ _MORE = (
     "INSERT INTO read_leases (dataset_id, reader, version, lease_until) VALUES (:dataset, 'r', 1, now())",
     "INSERT INTO timeline_archives (dataset_id, path, first_instant, last_instant, row_count, size_bytes, checksum) "
     "VALUES (:dataset, 'timeline/1', 'a', 'b', 1, 1, 'c')",
+    "INSERT INTO replaced_changelog_files (dataset_id, path, size_bytes) VALUES (:dataset, 'changes/1', 1)",
     "INSERT INTO read_files (dataset_id, path, job_id, number, name, row_count, size_bytes, checksum) "
     "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
     "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",

@@ -46,7 +46,9 @@ class Stored:
     def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
         return FeedBounds(earliest=self.earliest, next_offset=len(self.history.changes))
 
-    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+    def segments(
+        self, tenant_id: str, dataset_id: str, since: int, until: int, *, limit: int | None = None
+    ) -> list[ChangelogSegment]:
         found, first = [], 0
         for version, commit in enumerate(self.history.commits, 1):
             if first < until and first + len(commit) > since:
@@ -60,10 +62,16 @@ class Stored:
                 )
                 time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=committed_ms(version))
                 found.append(
-                    ChangelogSegment(file=file, first_offset=first, version=version, committed_at=time)
+                    ChangelogSegment(
+                        file=file,
+                        first_offset=first,
+                        version=version,
+                        committed_at=time,
+                        row_count=len(commit),
+                    )
                 )
             first += len(commit)
-        return found
+        return found[:limit]
 
     def read_slice(
         self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int, *, bytes_max: int | None = None

@@ -39,12 +39,11 @@ class TableFeed:
     def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
         return FeedBounds(earliest=self.earliest, next_offset=self.table.next_offset)
 
-    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
-        return [
-            each
-            for each in self._all()
-            if each.first_offset < until and each.first_offset + each.file.row_count > since
-        ]
+    def segments(
+        self, tenant_id: str, dataset_id: str, since: int, until: int, *, limit: int | None = None
+    ) -> list[ChangelogSegment]:
+        found = [each for each in self._all() if each.first_offset < until and each.end_offset > since]
+        return found[:limit]
 
     def correcting(
         self, tenant_id: str, dataset_id: str, first: int, last: int, *, since: int, limit: int
@@ -66,6 +65,7 @@ class TableFeed:
                 first_offset=first_offset,
                 version=version,
                 committed_at=committed_at(version),
+                row_count=file.row_count,
             )
             for version, first_offset, file in self.table.feed
         ]

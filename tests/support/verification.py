@@ -26,7 +26,11 @@ def fold_tasks(
     begin = 0 if start is None else start.version
     segments = [
         ChangelogSegment(
-            file=file, first_offset=offset, version=version, committed_at=datetime.fromtimestamp(version, UTC)
+            file=file,
+            row_count=file.row_count,
+            first_offset=offset,
+            version=version,
+            committed_at=datetime.fromtimestamp(version, UTC),
         )
         for version, offset, file in table.feed
         if version > begin

@@ -35,7 +35,11 @@ def changes_of(table: LakeTable, since: int, until: int) -> FeedInput:
     """A range of its feed as the input of a view."""
     segments = [
         ChangelogSegment(
-            file=file, first_offset=first, version=version, committed_at=datetime.fromtimestamp(version, UTC)
+            file=file,
+            row_count=file.row_count,
+            first_offset=first,
+            version=version,
+            committed_at=datetime.fromtimestamp(version, UTC),
         )
         for version, first, file in table.feed
         if first < until and first + file.row_count > since

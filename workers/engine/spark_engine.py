@@ -135,7 +135,7 @@ class SparkEngine:
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
         """The combined result of the tasks. Raises CorruptFile, StorageFull, EngineStopped."""
-        size = sum(segment.file.size_bytes for task in tasks for segment in task.segments)
+        size = sum(segment.size_bytes for task in tasks for segment in task.segments)
         size += sum(
             file.size_bytes for task in tasks for group in (*task.start, *task.files) for file in group
         )
@@ -147,7 +147,7 @@ class SparkEngine:
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
         """
-        size = sum(segment.file.size_bytes for part in parts for segment in part.segments)
+        size = sum(segment.size_bytes for part in parts for segment in part.segments)
         answers = self._run(parts, tag, size, Work.TASKS)
         return [answer for answer in answers if isinstance(answer, ExportedPart)]
 

@@ -1,4 +1,4 @@
-"""Which changelog file holds which offsets of a feed."""
+"""Which rows of which changelog file hold which offsets of a feed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,23 @@ from app.format.errors import NotFound, OffsetAhead
 from app.format.file_group import ChangelogFile, ChangelogSegment
 from app.timeline.tables import changelog_files, commits
 
-_FILE_COLUMNS: Final = tuple(changelog_files.c[name] for name in ChangelogFile.__struct_fields__)
+# In the order in which `_segment` takes them.
+_COLUMNS: Final = (
+    *(
+        changelog_files.c[name]
+        for name in (
+            "path", "size_bytes", "checksum", "file_rows", "schema_id", "file_group", "corrects_min", "corrects_max",
+            "first_offset", "row_count", "first_row",
+        )
+    ),
+    commits.c.version,
+    commits.c.committed_at,
+)  # fmt: skip
 
 
 def _segments() -> Select[Any]:
-    """Changelog files with their place in the feed."""
-    return select(
-        *_FILE_COLUMNS, changelog_files.c.first_offset, commits.c.version, commits.c.committed_at
-    ).join(
+    """Segments of changelog files with their place in the feed."""
+    return select(*_COLUMNS).join(
         commits,
         and_(
             commits.c.dataset_id == changelog_files.c.dataset_id,
@@ -30,7 +39,7 @@ def _segments() -> Select[Any]:
 
 
 def _of_offsets() -> Select[Any]:
-    """The files that hold offsets [since, until) of a dataset, in order; the three are parameters of the query."""
+    """The segments that hold offsets [since, until) of a dataset, in order; the four are parameters of the query."""
     in_dataset = changelog_files.c.dataset_id == bindparam("dataset", type_=changelog_files.c.dataset_id.type)
     since, until = bindparam("since", type_=BigInteger()), bindparam("until", type_=BigInteger())
     # Offsets are dense, so the first file is the last one that starts no later than `since`: one index probe.
@@ -45,6 +54,7 @@ def _of_offsets() -> Select[Any]:
         .where(changelog_files.c.first_offset >= func.coalesce(start, 0))
         .where(changelog_files.c.first_offset + changelog_files.c.row_count > since)
         .order_by(changelog_files.c.first_offset)
+        .limit(bindparam("limit", type_=BigInteger()))
     )
 
 
@@ -68,15 +78,17 @@ class ChangelogStore:
         with self._database.tenant(tenant_id) as connection:
             return _position_of(connection, dataset_id, start)
 
-    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
-        """The files that hold offsets [since, until), in order.
+    def segments(
+        self, tenant_id: str, dataset_id: str, since: int, until: int, *, limit: int | None = None
+    ) -> list[ChangelogSegment]:
+        """The segments that hold offsets [since, until), in order; the first `limit` of them.
 
         Raises OffsetExpired if the feed begins after `since`: it may have been cut since its bounds were read.
         """
         if until <= since:
             return []
         with self._database.tenant(tenant_id) as connection:
-            parameters = {"dataset": dataset_id, "since": since, "until": until}
+            parameters = {"dataset": dataset_id, "since": since, "until": until, "limit": limit}
             found = [_segment(row) for row in connection.execute(_OF_OFFSETS, parameters)]
             if not found or found[0].first_offset > since:
                 _bounds(connection, dataset_id).checked(since)
@@ -85,7 +97,7 @@ class ChangelogStore:
     def correcting(
         self, tenant_id: str, dataset_id: str, first: int, last: int, *, since: int, limit: int
     ) -> list[ChangelogSegment]:
-        """Up to `limit` files with changes from `since` on that may take back one of first–last, in order."""
+        """Up to `limit` segments with changes from `since` on that may take back one of first–last, in order."""
         query = (
             _segments()
             .where(
@@ -161,7 +173,26 @@ def _bounds(connection: Connection, dataset_id: str, *, lock: bool = False) -> F
 
 
 def _segment(row: Any) -> ChangelogSegment:
-    file = ChangelogFile(**{name: getattr(row, name) for name in ChangelogFile.__struct_fields__})
+    (
+        path, size_bytes, checksum, file_rows, schema_id, file_group, corrects_min, corrects_max,
+        first_offset, row_count, first_row, version, committed_at,
+    ) = row  # fmt: skip
+    file = ChangelogFile(
+        path=path,
+        size_bytes=size_bytes,
+        checksum=checksum,
+        # A file that was not merged has one segment.
+        row_count=row_count if file_rows is None else file_rows,
+        schema_id=schema_id,
+        file_group=file_group,
+        corrects_min=corrects_min,
+        corrects_max=corrects_max,
+    )
     return ChangelogSegment(
-        file=file, first_offset=row.first_offset, version=row.version, committed_at=row.committed_at
+        file=file,
+        first_offset=first_offset,
+        version=version,
+        committed_at=committed_at,
+        row_count=row_count,
+        first_row=first_row,
     )

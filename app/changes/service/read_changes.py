@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changelog.change_positions import changes_since, count_since, end_of, offset_at, op_is, opens_pair
 from app.changelog.change_selection import ChangeSelection
+from app.changelog.changelog_run import ChangelogRun, runs_of
 from app.changelog.changelog_scan import ChangelogReader, ChangelogScan
 from app.changelog.forms import in_form
 from app.changes.ports import ChangelogIndex
@@ -29,8 +31,13 @@ SCANNED_CHANGES_MAX: Final = 256 * 1024
 # The size of a page in memory, with the names of members as JSON repeats them. Texts of JSON are mostly shorter.
 PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 _STEP_CHANGES_MAX: Final = 128 * 1024
-# Steps grow until one has this number of files.
+# Steps grow until one has this number of files or segments.
 _STEP_FILES: Final = 64
+_STEP_SEGMENTS: Final = 256
+# The most segments that one query of the catalogue returns. A page of small segments needs several queries.
+_SEGMENTS_MAX: Final = 1_024
+# The most files that a page opens. A page of smaller files ends there.
+PAGE_FILES_MAX: Final = 512
 # The number of scanned changes that a file counts as if its partition is not selected.
 _SKIPPED_FILE: Final = 64
 
@@ -65,8 +72,8 @@ class ReadChanges:
         the two ends the page before both. A `since` between the two starts with the +C alone. In forms where the two
         are one event, that event has the offset of the +C, so it is returned with both rows.
 
-        A page also ends before `bytes_max` bytes, and after `SCANNED_CHANGES_MAX` scanned changes, however few of them
-        are selected. It may then be empty although changes follow.
+        A page also ends before `bytes_max` bytes, after `PAGE_FILES_MAX` files, and after `SCANNED_CHANGES_MAX` scanned
+        changes, however few of them are selected. It may then be empty although changes follow.
 
         Raises InvalidRequest, InvalidFilter, OffsetAhead, OffsetExpired, SchemaMismatch (a value that the types of the
         requested schema cannot represent), CorruptFile, NotFound, MaskedColumn, GrantNotApplicable, RestrictedGrant.
@@ -110,7 +117,9 @@ class ReadChanges:
         )
 
     def _segments(self, dataset: Dataset, since: int, until: int) -> list[ChangelogSegment]:
-        return self.index.segments(dataset.tenant_id, dataset.id, since, until) if since < until else []
+        if since >= until:
+            return []
+        return self.index.segments(dataset.tenant_id, dataset.id, since, until, limit=_SEGMENTS_MAX)
 
     def _selection(
         self, dataset: Dataset, segments: Sequence[ChangelogSegment], query: FeedQuery
@@ -153,12 +162,12 @@ class ReadChanges:
         # At a position between a -C and its +C, the -C may be selected by the filter, or be part of the joined event.
         first = max(earliest, among.start - selection.selects)
         lower = max(earliest, among.start - (selection.selects or query.form.joins_pairs))
-        position, room, scanned, segment = among.start, query.limit, 0, None
-        room_bytes = self.bytes_max
-        for segment, last, skipped in self._pieces(dataset, selection, segments, among, query.limit + 1):
+        position, room, scanned, run = among.start, query.limit, 0, None
+        room_bytes, room_files = self.bytes_max, PAGE_FILES_MAX
+        for run, last, skipped in self._pieces(dataset, selection, segments, among, query.limit + 1):
             if skipped:
                 position = first = last
-                scanned += _SKIPPED_FILE
+                scanned += _SKIPPED_FILE * len(run.segments)
                 if scanned >= SCANNED_CHANGES_MAX:
                     break
                 continue
@@ -166,8 +175,8 @@ class ReadChanges:
             full = False
             while not full:
                 part = scan.find(
-                    segment,
-                    max(first, segment.first_offset),
+                    run,
+                    max(first, run.first_offset),
                     last,
                     lower=lower,
                     upper=upper,
@@ -182,16 +191,17 @@ class ReadChanges:
                 full = room <= 0 or room_bytes <= 0 or (selection.selects and scanned >= SCANNED_CHANGES_MAX)
                 if position >= last:
                     break
-            if full:
+            room_files -= run.files
+            if full or room_files <= 0:
                 break
         changes = pa.concat_tables(parts)
         fits = rows_within(changes, self.bytes_max, named=True)
         kept = _page_end(changes, min(changes.num_rows + min(room, 0), fits))
         if kept < changes.num_rows:
             return _FoundChanges(changes=changes.slice(0, kept), position=offset_at(changes, kept))
-        if segment is None or not (selection.selects or op_is(changes, kept - 1, Op.CORRECT_FROM)):
+        if run is None or not (selection.selects or op_is(changes, kept - 1, Op.CORRECT_FROM)):
             return _FoundChanges(changes=changes, position=position)
-        if not scan.splits_pair(segment, position):
+        if not scan.splits_pair(run, position):
             return _FoundChanges(changes=changes, position=position)
         position -= 1
         kept -= end_of(changes) > position
@@ -206,19 +216,20 @@ class ReadChanges:
         segments: Sequence[ChangelogSegment],
         among: range,
         step: int,
-    ) -> Iterator[tuple[ChangelogSegment, int, bool]]:
-        """The files that hold the offsets, each with the offset to scan up to, and whether the file can be skipped.
+    ) -> Iterator[tuple[ChangelogRun, int, bool]]:
+        """The runs that hold the offsets, each with the offset to scan up to, and whether it can be skipped.
 
         They end before files with a schema that is later than the one of `selection`.
         """
         position = among.start
         while segments and not _outdated(selection.definition, segments):
             stop = min(position + step, among.stop)
-            for segment in segments:
-                skipped = selection.rules_out(segment.file)
-                position = min(among.stop if skipped else stop, segment.end_offset)
-                yield segment, position, skipped
-            if len(segments) <= _STEP_FILES:
+            for skipped, alike in groupby(segments, lambda segment: selection.rules_out(segment.file)):
+                for run in runs_of(alike):
+                    position = min(among.stop if skipped else stop, run.end_offset)
+                    yield run, position, skipped
+            files = len({segment.file.path for segment in segments})
+            if files <= _STEP_FILES and len(segments) <= _STEP_SEGMENTS:
                 step = min(4 * step, _STEP_CHANGES_MAX)
             segments = self._segments(dataset, position, min(position + step, among.stop))
 

@@ -134,9 +134,9 @@ class ReadCorrections:
         for segment in self._segments(dataset, span, among.start):
             if segment.first_offset >= among.stop:
                 break
-            if scanned and scanned + segment.file.row_count > SCANNED_ROWS_MAX:
+            if scanned and scanned + segment.row_count > SCANNED_ROWS_MAX:
                 return found, segment.first_offset
-            scanned += segment.file.row_count
+            scanned += segment.row_count
             for correction in self._corrections(segment, among.start, wanted):
                 if correction.by >= among.stop:
                     break
@@ -154,17 +154,17 @@ class ReadCorrections:
             yield from segments
             if len(segments) < _FILES_MAX:
                 return
-            since = segments[-1].first_offset + segments[-1].file.row_count
+            since = segments[-1].end_offset
 
     def _corrections(
         self, segment: ChangelogSegment, since: int, wanted: range | Sequence[int]
     ) -> Iterator[CorrectedChange]:
-        first_row = max(0, since - segment.first_offset)
+        first = max(since, segment.first_offset)
         rows = self.reader.read_slice(
-            segment.file, CORRECTION_SOURCES, first_row, segment.file.row_count - first_row
+            segment.file, CORRECTION_SOURCES, segment.row_of(first), segment.end_offset - first
         )
         stored = resolved_corrects(rows, segment.first_offset)
-        for each in corrections_in(stored, segment.first_offset + first_row, wanted):
+        for each in corrections_in(stored, first, wanted):
             yield CorrectedChange(
                 offset=each.offset,
                 by=each.by,

@@ -36,7 +36,7 @@ def check_files(slices: SliceReader, task: FoldTask, memory: MemoryBudget) -> Fo
     dataset = task.dataset
     _check_schemas(slices, task)
     data = [file for group in (*task.start, *task.files) for file in group]
-    total = sum(file.row_count for file in data) + sum(segment.file.row_count for segment in task.segments)
+    total = sum(file.row_count for file in data) + sum(segment.row_count for segment in task.segments)
     empty = _change_schema(dataset).empty_table(), _row_schema(dataset).empty_table()
     verdict = FoldVerdict()
     with SpillBuffer(
@@ -82,10 +82,13 @@ def _rows(
 
 def _changes(slices: SliceReader, segment: ChangelogSegment, task: FoldTask) -> Iterator[pa.Table]:
     schema = pa.schema([OP_FIELD, *_row_schema(task.dataset)])
-    first = segment.first_offset
+    first, end_row = segment.first_offset, segment.row_of(segment.end_offset)
     with _readable(segment.file):
-        for group in range(slices.reader.open(segment.file).metadata.num_row_groups):
-            rows = slices.reader.read_row_group(segment.file, group, schema)
+        for start, end in slices.reader.row_group_bounds(segment.file):
+            start, end = max(start, segment.first_row), min(end, end_row)
+            if start >= end:
+                continue
+            rows = slices.reader.read_slice(segment.file, schema, start, end - start)
             unknown = [op for op in np.unique(rows.column(OP_COLUMN)) if op not in list(Op)]
             if unknown:
                 raise CorruptFile(

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from app.files.byte_cache import table_bytes
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CachedRows:
@@ -54,7 +56,7 @@ class MergedRowsCache:
 
     def put(self, key: str, cached: CachedRows) -> None:
         """Caches the row range. Replaces the group's last one and evicts the least recently used ones."""
-        size = cached.rows.get_total_buffer_size()
+        size = table_bytes(cached.rows)
         with self._lock:
             _, replaced = self._kept.pop(key, (None, 0))
             self._bytes -= replaced

@@ -15,6 +15,8 @@ VERSIONS_MAX: Final = 2**63 - 1
 SECONDS_MAX: Final = 2**31 - 1
 INSTANTS_MIN: Final = 100
 INSTANTS_MAX: Final = 1_000_000
+# The most changelog files that are merged at once.
+MERGED_FILES_MAX: Final = 1_024
 Fault = tuple[str, str]
 _Rule = Callable[[TableServices, DatasetDefinition], Iterator[Fault]]
 
@@ -38,6 +40,16 @@ def _compaction_rule(services: TableServices, dataset: DatasetDefinition) -> Ite
         yield "/compaction/log_ratio", "expected a number above 0, or null"
     if policy.deleted_ratio is not None and not 0 < policy.deleted_ratio <= 1:
         yield "/compaction/deleted_ratio", "expected a number above 0, up to 1, or null"
+
+
+def _changelog_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:  # noqa: ARG001
+    policy = services.changelog
+    if policy is None:
+        return
+    if not 2 <= policy.small_files <= MERGED_FILES_MAX:
+        yield "/changelog/small_files", f"expected 2 to {MERGED_FILES_MAX}"
+    if not 0 <= policy.seconds <= SECONDS_MAX:
+        yield "/changelog/seconds", f"expected 0 to {SECONDS_MAX}"
 
 
 def _tag_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:  # noqa: ARG001
@@ -110,6 +122,7 @@ def _timeline_rule(services: TableServices, _dataset: DatasetDefinition) -> Iter
 
 _RULES: Final[tuple[_Rule, ...]] = (
     _compaction_rule,
+    _changelog_rule,
     _clustering_rule,
     _history_rule,
     _timeline_rule,

@@ -56,12 +56,15 @@ def resolved(rows: pa.Table, written_version: int | None, first_offset: int | No
     return rows
 
 
-def resolved_offsets(stored: pa.ChunkedArray, first_offset: int | None) -> pa.ChunkedArray:
-    """Offsets from their stored form; null where the file's commit emitted no changes."""
+def resolved_offsets(stored: pa.ChunkedArray, first_offset: int | pa.Array | None) -> pa.ChunkedArray:
+    """Offsets from their stored form; null where the file's commit emitted no changes.
+
+    `first_offset`: of the commit's changes in the file group, for all rows or for each (int64).
+    """
     relative = pc.less(stored, 0)
     known = (
         pa.scalar(None, pa.int64())
         if first_offset is None
-        else pc.subtract(pa.scalar(first_offset - 1, pa.int64()), stored)
+        else pc.subtract(pc.subtract(first_offset, pa.scalar(1, pa.int64())), stored)
     )
     return pc.if_else(relative, known, stored)

@@ -52,7 +52,11 @@ class RunMaintenance:
         before = before or ReconcilerRecord()
         dataset = held.dataset
         observation = Observation(
-            dataset=dataset, since_version=before.version, memory=before.memory, now=held.now
+            dataset=dataset,
+            since_version=before.version,
+            memory=before.memory,
+            now=held.now,
+            epoch=held.epoch,
         )
         try:
             result = reconciler.reconcile(observation)

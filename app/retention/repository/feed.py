@@ -75,23 +75,26 @@ class RetentionStore:
             return changes
 
     def expire_files(self, tenant_id: str, dataset_id: str, limit: int) -> int:
-        """Removes the rows of up to `limit` files before the beginning of the feed; returns how many there were."""
+        """Removes up to `limit` segments before the beginning of the feed; returns how many there were.
+
+        A merged file is referenced until its last segment is removed.
+        """
         in_dataset = changelog_files.c.dataset_id == dataset_id
         beginning = select(heads.c.earliest_offset).where(heads.c.dataset_id == dataset_id).scalar_subquery()
-        # A feed begins with a commit, so no file lies on both sides.
+        # A feed begins with a commit, so no segment lies on both sides.
         oldest = (
-            select(changelog_files.c.path)
+            select(changelog_files.c.first_offset)
             .where(in_dataset, changelog_files.c.first_offset < beginning)
             .order_by(changelog_files.c.first_offset)
             .limit(limit)
         )
         with self._database.tenant(tenant_id) as connection:
-            paths = list(connection.execute(oldest).scalars())
-            if paths:
+            expired = list(connection.execute(oldest).scalars())
+            if expired:
                 connection.execute(
-                    delete(changelog_files).where(in_dataset, any_of(changelog_files.c.path, paths))
+                    delete(changelog_files).where(in_dataset, any_of(changelog_files.c.first_offset, expired))
                 )
-        return len(paths)
+        return len(expired)
 
 
 def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: float) -> int:

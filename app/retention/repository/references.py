@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import String, delete, select
+from sqlalchemy import String, delete, func, select
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.sql.expression import cast
 
@@ -15,10 +15,17 @@ from app.db.times import seconds_ago
 from app.exports.tables import export_files
 from app.jobs.tables import instants, jobs
 from app.jobs.values import JobState
+from app.maintenance.tables import table_maintenance
 from app.reads.tables import read_files
 from app.tenants.tables import tenants
 from app.timeline.repository.instant_rows import OPEN_INSTANT
-from app.timeline.tables import changelog_files, files, quarantine_files, timeline_archives
+from app.timeline.tables import (
+    changelog_files,
+    files,
+    quarantine_files,
+    replaced_changelog_files,
+    timeline_archives,
+)
 
 _UNFINISHED_JOB = jobs.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
 _RAW_PATH = cast(jobs.c.request, JSON)["raw"]["path"].astext
@@ -27,6 +34,7 @@ _REFERENCES = (
     files.c.vector_path,
     files.c.index_path,
     changelog_files.c.path,
+    replaced_changelog_files.c.path,
     quarantine_files.c.path,
     uploads.c.path,
     export_files.c.path,
@@ -69,14 +77,40 @@ class ReferenceStore:
                 delete(read_files).where(read_files.c.dataset_id == dataset_id, ended.exists())
             )
 
-    def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
-        """Ids of the instants, and of the jobs, that may still publish or read files."""
+    def expire_replaced(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+        """Removes changelog files that were replaced longer ago, and that no job of the tenant may still read.
+
+        A job reads the files that were listed after its attempt began; views read those of other datasets.
+        """
+        replaced_at = replaced_changelog_files.c.replaced_at
+        # A replacement is visible a moment after its time.
+        until = replaced_at + func.make_interval(0, 0, 0, 0, 0, 0, max(older_than_seconds, 0.0))
+        reading = select(1).where(_UNFINISHED_JOB, jobs.c.claimed_at <= until)
+        with self._database.tenant(tenant_id) as connection:
+            connection.execute(
+                delete(replaced_changelog_files).where(
+                    replaced_changelog_files.c.dataset_id == dataset_id,
+                    replaced_at < seconds_ago(older_than_seconds),
+                    ~reading.exists(),
+                )
+            )
+
+    def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str], int | None]:
+        """Ids of the instants, and of the jobs, that may still publish or read files.
+
+        The third value is the claim of maintenance that may still list merged changelog files; None without one.
+        """
         open_instants = select(instants.c.id).where(instants.c.dataset_id == dataset_id, OPEN_INSTANT)
         open_jobs = select(jobs.c.id).where(jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB)
+        # A claim whose lease has ended may still list files, until it is settled or another one is made.
+        open_claim = select(table_maintenance.c.epoch).where(
+            table_maintenance.c.dataset_id == dataset_id, table_maintenance.c.lease_until.is_not(None)
+        )
         with self._database.tenant(tenant_id) as connection:
             return (
                 set(connection.execute(open_instants).scalars()),
                 {str(job_id) for job_id in connection.execute(open_jobs).scalars()},
+                connection.execute(open_claim).scalar_one_or_none(),
             )
 
     def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:

@@ -14,7 +14,14 @@ from app.db.times import seconds_ago
 from app.exports.tables import export_files
 from app.reads.tables import read_files
 from app.tenants.tables import storage_samples, tenant_deletions, tenants, usage_days
-from app.timeline.tables import changelog_files, files, quarantine_files, timeline_archives
+from app.timeline.tables import (
+    SEGMENT_BYTES,
+    changelog_files,
+    files,
+    quarantine_files,
+    replaced_changelog_files,
+    timeline_archives,
+)
 
 # Of several workers one samples, and the others do not wait for it.
 _TRY_LOCK: Final = text(
@@ -22,7 +29,7 @@ _TRY_LOCK: Final = text(
 )
 _NOW: Final = func.clock_timestamp()
 _ONE_ROW_EACH: Final = (
-    changelog_files,
+    replaced_changelog_files,
     quarantine_files,
     timeline_archives,
     uploads,
@@ -60,13 +67,13 @@ class StoredBytesStore:
             sums = _sums()
             rows = connection.execute(select(sums.c.dataset_id, sums.c.size_bytes)).all()
             connection.execute(
-                storage_samples.update().values(stored_bytes=sum(int(row.size_bytes) for row in rows))
+                storage_samples.update().values(stored_bytes=sum(round(row.size_bytes) for row in rows))
             )
             found: list[dict[str, Any]] = [
                 {
                     "day": func.current_date(),
                     "dataset_id": row.dataset_id,
-                    "stored_bytes": int(row.size_bytes),
+                    "stored_bytes": round(row.size_bytes),
                 }
                 for row in sorted(rows, key=lambda row: str(row.dataset_id))
             ]
@@ -90,7 +97,8 @@ def _sums() -> Subquery:
         files.c.dataset_id, files.c.path
     )
     each = (select(table.c.dataset_id, table.c.size_bytes) for table in _ONE_ROW_EACH)
-    all_files = union_all(data, *each).subquery()
+    changes = select(changelog_files.c.dataset_id, SEGMENT_BYTES.label("size_bytes"))
+    all_files = union_all(data, changes, *each).subquery()
     return (
         select(all_files.c.dataset_id, func.sum(all_files.c.size_bytes).label("size_bytes"))
         .group_by(all_files.c.dataset_id)

@@ -34,7 +34,7 @@ class FeedRetention(Protocol):
         ...
 
     def expire_files(self, tenant_id: str, dataset_id: str, limit: int) -> int:
-        """Removes the rows of up to `limit` files before the beginning of the feed; returns their number."""
+        """Removes up to `limit` segments of files before the beginning of the feed; returns their number."""
         ...
 
 

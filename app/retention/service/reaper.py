@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from app.files.ports import ObjectStorage
-from app.format.paths import dataset_prefix, instant_of, is_marker, job_of
+from app.format.paths import dataset_prefix, instant_of, is_marker, job_of, maintenance_epoch_of
 from app.retention.repository.references import ReferenceStore
 
 _log = logging.getLogger(__name__)
@@ -62,14 +62,16 @@ class Reap:
             return 0
         self.references.expire_uploads(tenant_id, dataset_id, older_than_seconds=self.upload_seconds_max)
         self.references.expire_results(tenant_id, dataset_id, older_than_seconds=self.result_seconds_max)
+        self.references.expire_replaced(tenant_id, dataset_id, older_than_seconds=self.grace_seconds)
         # The order matters. What is unfinished here is kept; what had ended by now has either published its files,
         # and the question below sees them, or never will. The other way round, a commit in between would lose them.
-        busy_instants, busy_jobs = self.references.unfinished(tenant_id, dataset_id)
+        busy_instants, busy_jobs, busy_claim = self.references.unfinished(tenant_id, dataset_id)
         kept = set() if gone else self.references.referenced(tenant_id, dataset_id, old)
         orphans = [
             path
             for path in old
             if path not in kept and instant_of(path) not in busy_instants and job_of(path) not in busy_jobs
+            if busy_claim is None or maintenance_epoch_of(path) != busy_claim
         ]
         self.storage.delete(orphans)
         return len(orphans)

@@ -37,12 +37,14 @@ class Cut(Stored):
     at: str
     to: int = 1
 
-    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+    def segments(
+        self, tenant_id: str, dataset_id: str, since: int, until: int, *, limit: int | None = None
+    ) -> list[ChangelogSegment]:
         if self.at == "index":
             self.earliest = self.to
         if since < self.earliest:
             raise OffsetExpired("gone", since=since, earliest=self.earliest)
-        return super().segments(tenant_id, dataset_id, since, until)
+        return super().segments(tenant_id, dataset_id, since, until, limit=limit)
 
     def read_slice(self, file: StoredFile, *args: Any, **options: Any) -> pa.Table:
         if self.at == "file":

@@ -31,7 +31,7 @@ from app.jobs.values import NewJob
 from app.reads.tables import read_files
 from app.retention.repository.references import ReferenceStore
 from app.retention.service.reaper import Reap
-from app.timeline.tables import timeline_archives
+from app.timeline.tables import replaced_changelog_files, timeline_archives
 from app.timeline.values import NewCommit
 from tests.support.lakehouse import RULES, commit_of, message, new_job
 from tests.support.store_fixtures import Stores
@@ -80,6 +80,13 @@ def _changelog(stores: Stores, dataset: Dataset, path: str) -> None:
         return structs.replace(commit, messages=(structs.replace(made, changelog=(changes,)),))
 
     _commit(stores, dataset, change)
+
+
+def _replaced(stores: Stores, dataset: Dataset, path: str) -> None:
+    """Replaced just now: a job that began before may still read it."""
+    stores.jobs.accept(dataset.tenant_id, new_job(dataset.id))
+    stores.jobs.claim(dataset.tenant_id, dataset.id, "worker", RULES)
+    _row(stores, dataset, replaced_changelog_files, path=path, size_bytes=1)
 
 
 def _quarantine(stores: Stores, dataset: Dataset, path: str) -> None:
@@ -157,6 +164,7 @@ REFERENCES: Final[dict[str, Refer]] = {
     "files.vector_path": _vector,
     "files.index_path": _index,
     "changelog_files.path": _changelog,
+    "replaced_changelog_files.path": _replaced,
     "quarantine_files.path": _quarantine,
     "uploads.path": _upload,
     "export_files.path": _export,

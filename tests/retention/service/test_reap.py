@@ -22,6 +22,7 @@ from app.format.paths import (
     decoded_prefix,
     export_folder,
     marker_path,
+    merged_changelog_path,
     quarantine_prefix,
     read_folder,
     staged_path,
@@ -52,6 +53,7 @@ class References:
     paths: set[str] = field(default_factory=set)
     between: Callable[[], None] | None = None
     purged: list[tuple[str, float]] = field(default_factory=list)
+    claim: int | None = None
 
     def tenants(self) -> Sequence[str]:
         return [TENANT]
@@ -65,8 +67,11 @@ class References:
     def expire_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
         self.purged.append(("uploads", older_than_seconds))
 
-    def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
-        found = set(self.instants), set(self.jobs)
+    def expire_replaced(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+        self.purged.append(("replaced", older_than_seconds))
+
+    def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str], int | None]:
+        found = set(self.instants), set(self.jobs), self.claim
         self._answered()
         return found
 
@@ -121,7 +126,7 @@ def test_reaper_deletes_what_nothing_refers_to(storage: LocalStorage, put: Calla
     put(orphan)
     references = References(paths={kept})
     assert left(storage, references) == {kept}
-    assert references.purged == [("uploads", 7), ("results", 8)]
+    assert references.purged == [("uploads", 7), ("results", 8), ("replaced", 60)]
 
 
 def test_reaper_keeps_files_that_are_published_between_its_two_queries(
@@ -175,6 +180,17 @@ def test_reaper_keeps_files_of_unfinished_jobs_however_old(
     assert left(storage, References()) == set()
 
 
+def test_reaper_keeps_merged_changelog_files_that_may_still_be_listed(
+    storage: LocalStorage, put: Callable[..., None]
+) -> None:
+    """Those of the claim that runs, however old they are; another claim has ended."""
+    ours, lost = (merged_changelog_path(PREFIX, epoch) for epoch in (12, 1))
+    put(ours, 10_000_000)
+    put(lost, 10_000_000)
+    assert left(storage, References(claim=12)) == {ours}
+    assert left(storage, References()) == set()
+
+
 def test_reaper_keeps_young_files(storage: LocalStorage, put: Callable[..., None]) -> None:
     """A body or an upload that is still arriving has no row yet."""
     young, old = upload_path(PREFIX, new_id()), upload_path(PREFIX, new_id())
@@ -216,7 +232,7 @@ def test_dataset_whose_files_cannot_be_listed_does_not_stop_the_others(
                 raise Unavailable("its datasets cannot be read")
             return [("broken", False), (DATASET, False)]
 
-        def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
+        def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str], int | None]:
             if dataset_id == "broken":
                 raise Unavailable("its jobs cannot be read")
             return super().unfinished(tenant_id, dataset_id)

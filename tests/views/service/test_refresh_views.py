@@ -220,14 +220,20 @@ class Recorder:
         self.queries.append(queries)
         return []
 
-    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+    def segments(
+        self, tenant_id: str, dataset_id: str, since: int, until: int, *, limit: int | None = None
+    ) -> list[ChangelogSegment]:
         """One that reaches beyond both ends, unless the feed was cut."""
         self.queries.append((tenant_id, dataset_id, since, until))
         first = max(since - 1, self.earliest)
         file = ChangelogFile(
             path="c", size_bytes=1, checksum="", row_count=until - first + 1, schema_id=1, file_group=""
         )
-        return [ChangelogSegment(file=file, first_offset=first, version=1, committed_at=NOW)]
+        return [
+            ChangelogSegment(
+                file=file, row_count=file.row_count, first_offset=first, version=1, committed_at=NOW
+            )
+        ]
 
 
 def derive(view: View, expires: int = 0) -> tuple[Operation, Recorder, tuple[int, int]]:

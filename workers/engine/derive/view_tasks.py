@@ -106,8 +106,8 @@ def _parts(source: DeriveInput) -> Iterator[RowsPart | ChangesPart]:
                 yield from [whole] if whole.merged else (RowsPart(files=(file,)) for file in base)
         case FeedInput():
             for segment in source.segments:
-                start = max(source.since - segment.first_offset, 0)
-                end = min(source.until - segment.first_offset, segment.file.row_count)
+                start = segment.row_of(max(source.since, segment.first_offset))
+                end = segment.row_of(min(source.until, segment.end_offset))
                 for first in range(start, end, _STEP_ROWS):
                     yield ChangesPart(file=segment.file, first_row=first, rows=min(_STEP_ROWS, end - first))
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from app.changelog.change_positions import changes_since
 from app.changelog.change_selection import ChangeSelection
+from app.changelog.changelog_run import ChangelogRun, runs_of
 from app.changelog.changelog_scan import ChangelogScan
 from app.changelog.corrections import CORRECTION_SOURCES, resolved_corrects
 from app.changelog.forms import flat, in_form, symbols_of
@@ -21,7 +22,6 @@ from app.files.parquet_file import ParquetReader, unique_columns
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.spill import SpillBuffer
 from app.files.storage import Storage
-from app.format.file_group import ChangelogSegment
 from app.format.index.key_hash import hash_keys
 from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.meta_columns import CORRECTS_COLUMN
@@ -72,23 +72,21 @@ def _scan(part: ExportPart, reader: ParquetReader) -> ChangelogScan:
 def _export_changes(part: ExportPart, scan: ChangelogScan, storage: Storage) -> ExportedPart:
     shown = _shown(part, scan.selection.changes_schema().empty_table())
     with _sink(part, storage, shown.schema) as sink:
-        for segment in part.segments:
-            for first, last in _pieces(part, scan, segment):
-                sink.write(_shown(part, _changes(part, scan, segment, first, last)), last)
+        for run in runs_of(part.segments):
+            for first, last in _pieces(part, scan, run):
+                sink.write(_shown(part, _changes(part, scan, run, first, last)), last)
         return ExportedPart(files=sink.finish(), splits_end=_splits_end(part, scan))
 
 
-def _changes(
-    part: ExportPart, scan: ChangelogScan, segment: ChangelogSegment, first: int, last: int
-) -> pa.Table:
+def _changes(part: ExportPart, scan: ChangelogScan, run: ChangelogRun, first: int, last: int) -> pa.Table:
     """The changes [first, last), which start or end within a pair only where the whole range does."""
     joins = part.spec.form.joins_pairs
     scan_start, lower = first, first
     if first == part.since:
         # The first half is out of the range, but may be selected, or be needed for the event.
-        scan_start = max(part.earliest, segment.first_offset, first - scan.selection.selects)
+        scan_start = max(part.earliest, run.first_offset, first - scan.selection.selects)
         lower = max(part.earliest, first - (scan.selection.selects or joins))
-    found = scan.find(segment, scan_start, last, lower=lower, upper=last).changes
+    found = scan.find(run, scan_start, last, lower=lower, upper=last).changes
     return changes_since(found, first, whole=joins)
 
 
@@ -109,25 +107,27 @@ def _shown(part: ExportPart, changes: pa.Table) -> pa.Table:
     return flat(events, form, part.spec.dataset.changelog.vocabulary)
 
 
-def _pieces(part: ExportPart, scan: ChangelogScan, segment: ChangelogSegment) -> Iterator[tuple[int, int]]:
-    """The row ranges of a file that are in the part. None ends within a pair, which would then be in two files."""
-    first, last = max(part.first, segment.first_offset), min(part.last, segment.end_offset)
-    cuts = [_cut(part, scan, segment, at) for at in (*range(first, last, _STEP_CHANGES), last)]
+def _pieces(part: ExportPart, scan: ChangelogScan, run: ChangelogRun) -> Iterator[tuple[int, int]]:
+    """The changes of a run that are in the part. None ends within a pair, which would then be in two files."""
+    first, last = max(part.first, run.first_offset), min(part.last, run.end_offset)
+    cuts = [_cut(part, scan, run, at) for at in (*range(first, last, _STEP_CHANGES), last)]
     for begin, end in pairwise(cuts):
         if begin < end:
             yield begin, end
 
 
-def _cut(part: ExportPart, scan: ChangelogScan, segment: ChangelogSegment, at: int) -> int:
+def _cut(part: ExportPart, scan: ChangelogScan, run: ChangelogRun, at: int) -> int:
     """The position, or the one behind the pair that it would split. A range with that end stops before it."""
     if at == part.since:
         return at
-    splits = scan.splits_pair(segment, at)
+    splits = scan.splits_pair(run, at)
     return at - splits if at == part.until else at + splits
 
 
 def _splits_end(part: ExportPart, scan: ChangelogScan) -> bool:
-    return part.last == part.until and any(scan.splits_pair(each, part.until) for each in part.segments)
+    return part.last == part.until and any(
+        scan.splits_pair(run, part.until) for run in runs_of(part.segments)
+    )
 
 
 def _changed_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -> Iterator[pa.Table]:
@@ -144,16 +144,16 @@ def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) ->
     key = part.spec.dataset.record_key
     for _, group in groupby(part.segments, key=lambda segment: segment.file.file_group):
         segments = [segment for segment in group if not scan.selection.rules_out(segment.file)]
-        changes = sum(segment.file.row_count for segment in segments)
+        changes = sum(segment.row_count for segment in segments)
         with SpillBuffer(
             lambda rows: hash_keys(encode_keys(rows, key)),
             memory_bytes=memory.bytes_max,
             expected_rows=changes,
             scratch=memory.scratch,
         ) as rows_by_key:
-            for segment in segments:
-                for first, last in _pieces(part, scan, segment):
-                    stored = scan.read(segment, first, last, also=key)
+            for run in runs_of(segments):
+                for first, last in _pieces(part, scan, run):
+                    stored = scan.read(run, first, last, also=key)
                     emitted = pc.not_equal(stored.column(OP_COLUMN), int(Op.CORRECT_FROM))
                     rows_by_key.add_incoming(stored.filter(emitted))
             for _, rows in rows_by_key.parts():
@@ -174,11 +174,10 @@ def _last_of_keys(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
 def _standing_rows(part: ExportPart, scan: ChangelogScan) -> Iterator[pa.Table]:
     """Without a key, the rows that were appended in the range and not retracted in it."""
     retracted = _retracted(part, scan)
-    for segment in part.segments:
-        if scan.selection.rules_out(segment.file):
-            continue
-        for first, last in _pieces(part, scan, segment):
-            stored = scan.read(segment, first, last)
+    segments = [segment for segment in part.segments if not scan.selection.rules_out(segment.file)]
+    for run in runs_of(segments):
+        for first, last in _pieces(part, scan, run):
+            stored = scan.read(run, first, last)
             stands = stored.column(OP_COLUMN).to_numpy() == Op.APPEND
             stands &= ~np.isin(np.arange(first, last), retracted)
             yield stored.filter(pa.array(stands))
@@ -191,9 +190,7 @@ def _retracted(part: ExportPart, scan: ChangelogScan) -> np.ndarray:
         first, last = max(part.since, segment.first_offset), min(part.until, segment.end_offset)
         for start in range(first, last, _STEP_CHANGES):
             count = min(_STEP_CHANGES, last - start)
-            stored = scan.reader.read_slice(
-                segment.file, CORRECTION_SOURCES, start - segment.first_offset, count
-            )
+            stored = scan.reader.read_slice(segment.file, CORRECTION_SOURCES, segment.row_of(start), count)
             offsets = resolved_corrects(stored, segment.first_offset).column(CORRECTS_COLUMN).drop_null()
             taken = offsets.to_numpy()
             found.append(taken[(taken >= part.first) & (taken < part.last)])

@@ -82,6 +82,15 @@ class Changelog(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the system columns."""
 
 
+class ChangelogPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Small changelog files of consecutive commits are merged: `small_files` or more, each `seconds` old or older."""
+
+    small_files: int = 32
+    """The number of small changelog files in a row from which on they are merged."""
+    seconds: int = 10
+    """The age from which on a changelog file is merged."""
+
+
 class ClusteringPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Keeps rows ordered by `columns`: a file group is clustered once it has this number of unordered bytes."""
 
@@ -432,6 +441,8 @@ class TableServices(msgspec.Struct, frozen=True, kw_only=True):
 
     compaction: CompactionPolicy | None = None
     """When file groups are compacted."""
+    changelog: ChangelogPolicy | None = None
+    """When small changelog files are merged."""
     clustering: ClusteringPolicy | None = None
     """The order in which rows are kept."""
     history: HistoryPolicy | None = None
