@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
+from app.changelog.shared_files import SHARES_MAX, is_of_share, sharing_partitions, unit_of
 from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.errors import NotVerifiable
-from app.format.file_group import ChangelogSegment, DataFile, FileKind, bucket_slot, is_shared, partition_of
+from app.format.file_group import ChangelogSegment, DataFile, FileKind, partition_of
 from app.format.schema.schema import Schema
-
-# Each of these tasks of a partition reads all changelog files that its file groups share.
-_SHARES_MAX: Final = 16
 
 
 class DifferenceKind(str, Enum):
@@ -51,9 +49,8 @@ class FoldTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     keys.
 
     `dataset`: under its schema at the version. `start`, `files`: in the order of their commits, by file group.
-    `segments`: in the order of their offsets. `schemas`: by id, those of the dataset up to that version. Of a changelog
-    file that several file groups share, the task folds the changes of the buckets with remainder `share` modulo
-    `shares`.
+    `segments`: in the order of their offsets. `schemas`: by id, those of the dataset up to that version. `share`: of
+    this number of `shares`, where file groups share changelog files (see `app.changelog.shared_files`).
     """
 
     dataset: DatasetDefinition
@@ -133,14 +130,7 @@ def plan_fold(
     Where file groups share changelog files, each of a few tasks has some of the groups and reads all of these files.
     """
     segments = list(segments)
-    units = _Units(
-        dataset=dataset,
-        sharing=frozenset(
-            partition_of(segment.file.file_group)
-            for segment in segments
-            if is_shared(segment.file.file_group)
-        ),
-    )
+    units = _Units(dataset=dataset, sharing=sharing_partitions(segments))
     starts, ends = units.split(compared(dataset, start)), units.split(compared(dataset, files))
     changes: dict[_Unit, list[ChangelogSegment]] = {}
     for segment in sorted(segments, key=lambda segment: segment.first_offset):
@@ -172,18 +162,16 @@ class _Units(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shares(self) -> int:
-        return min(self.dataset.bucket.count, _SHARES_MAX)
+        return min(self.dataset.bucket.count, SHARES_MAX)
 
     def of(self, file_group: str) -> list[_Unit]:
         """The tasks of a file group, or of a changelog file of several."""
-        partition = partition_of(file_group)
         if not self.dataset.keyed:
-            return [(partition, 0)]
-        if partition not in self.sharing:
-            return [(file_group, 0)]
-        if is_shared(file_group):
-            return [(partition, share) for share in range(self.shares)]
-        return [(partition, bucket_slot(file_group).bucket % self.shares)]
+            return [(partition_of(file_group), 0)]
+        unit = unit_of(file_group, self.sharing)
+        if unit == file_group:
+            return [(unit, 0)]
+        return [(unit, share) for share in range(self.shares) if is_of_share(file_group, share, self.shares)]
 
     def split(self, files: Iterable[DataFile]) -> dict[_Unit, list[DataFile]]:
         """The files by task."""

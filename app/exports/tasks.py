@@ -13,9 +13,10 @@ from typing import Final
 import msgspec
 
 from app.changelog.forms import ChangeForm
+from app.changelog.shared_files import SHARES_MAX, changes_by_unit, is_of_share
 from app.format.dataset import DatasetDefinition
 from app.format.file_format import FileFormat
-from app.format.file_group import ChangelogSegment
+from app.format.file_group import ChangelogSegment, is_shared
 from app.format.result_file import ExportedFile
 from app.sql.conditions.row_access import EVERYTHING, RowAccess
 
@@ -69,7 +70,8 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One task of the export of the changes [since, until): those at [first, last), which `segments` hold, in order.
 
     `earliest`: no change before it can be read. `retracting`: without a key, files that may take back some of the
-    changes of the part. `prefix`: what the paths of the files start with.
+    changes of the part. `prefix`: what the paths of the files start with. `share`: of this number of `shares` of a
+    partition, where file groups share changelog files (see `app.changelog.shared_files`).
     """
 
     spec: ExportSpec
@@ -81,6 +83,8 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     earliest: int
     retracting: tuple[ChangelogSegment, ...] = ()
     prefix: str
+    share: int = 0
+    shares: int = 1
 
 
 class ExportedPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -106,24 +110,35 @@ def export_parts(
     whole = ExportPart(
         spec=spec, segments=(), since=since, until=until, first=since, last=until, earliest=earliest, prefix=prefix
     )  # fmt: skip
-    drafts = _of_groups(segments, since, until) if by_group else _of_offsets(segments, since, until)
+    drafts = (
+        _of_groups(spec.dataset, segments, since, until) if by_group else _of_offsets(segments, since, until)
+    )
     retracting = [each for each in segments if each.file.corrects_max is not None]
     if spec.query is ExportQuery.CHANGES or spec.dataset.keyed:
         retracting = []
     return [
         msgspec.structs.replace(
             whole,
-            segments=tuple(part),
-            first=first,
-            last=last,
-            retracting=tuple(each for each in retracting if _may_retract(each, first, last)),
+            segments=tuple(draft.segments),
+            first=draft.first,
+            last=draft.last,
+            share=draft.share,
+            shares=draft.shares,
+            retracting=tuple(each for each in retracting if _may_retract(each, draft.first, draft.last)),
             prefix=f"{prefix}-{number:05d}",
         )
-        for number, (part, first, last) in enumerate(drafts)
+        for number, draft in enumerate(drafts)
     ]
 
 
-_Draft = tuple[list[ChangelogSegment], int, int]
+class _Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """What distinguishes a part from the others."""
+
+    segments: list[ChangelogSegment]
+    first: int
+    last: int
+    share: int = 0
+    shares: int = 1
 
 
 def _may_retract(segment: ChangelogSegment, first: int, last: int) -> bool:
@@ -146,24 +161,34 @@ def _of_offsets(segments: Sequence[ChangelogSegment], since: int, until: int) ->
             position += step
             size_bytes += step * row_bytes
             if position - first >= _PART_ROWS or size_bytes >= _PART_BYTES:
-                yield part, first, position
+                yield _Draft(segments=part, first=first, last=position)
                 part, first, size_bytes = [], position, 0.0
     if part:
-        yield part, first, until
+        yield _Draft(segments=part, first=first, last=until)
 
 
-def _of_groups(segments: Sequence[ChangelogSegment], since: int, until: int) -> Iterator[_Draft]:
-    """Whole file groups, since all changes of a key are in one group; small groups share a part."""
-    groups: dict[str, list[ChangelogSegment]] = {}
-    for segment in segments:
-        groups.setdefault(segment.file.file_group, []).append(segment)
+def _of_groups(
+    dataset: DatasetDefinition, segments: Sequence[ChangelogSegment], since: int, until: int
+) -> Iterator[_Draft]:
+    """Whole file groups, since all changes of a key are in one group; small groups share a part.
+
+    A large partition whose groups share changelog files is divided into shares.
+    """
+    whole = _Draft(segments=[], first=since, last=until)
     part: list[ChangelogSegment] = []
     size_bytes = 0
-    for name in sorted(groups):
-        part += groups[name]
-        size_bytes += sum(segment.size_bytes for segment in groups[name])
+    for unit in changes_by_unit(segments):
+        unit_bytes = sum(segment.size_bytes for segment in unit)
+        shares = min(dataset.bucket.count, SHARES_MAX, 1 + unit_bytes // _PART_BYTES)
+        if shares > 1 and any(is_shared(segment.file.file_group) for segment in unit):
+            for share in range(shares):
+                own = [each for each in unit if is_of_share(each.file.file_group, share, shares)]
+                yield msgspec.structs.replace(whole, segments=own, share=share, shares=shares)
+            continue
+        part += unit
+        size_bytes += unit_bytes
         if size_bytes >= _PART_BYTES:
-            yield part, since, until
+            yield msgspec.structs.replace(whole, segments=part)
             part, size_bytes = [], 0
     if part:
-        yield part, since, until
+        yield msgspec.structs.replace(whole, segments=part)

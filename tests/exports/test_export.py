@@ -11,7 +11,14 @@ from app.exports import tasks as export
 from app.exports.tasks import ExportFormat, ExportQuery, ExportSpec, export_parts
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.format.file_group import ChangelogFile, ChangelogSegment
+from app.format.file_group import (
+    ChangelogFile,
+    ChangelogSegment,
+    Slot,
+    bucket_file_group,
+    partition_of,
+    shared_changes,
+)
 
 FIELDS = [CreateField(name="id", type="int64")]
 KEYED = define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=FIELDS), record_key=["id"]))
@@ -117,3 +124,39 @@ def test_file_group_is_in_one_part(files):
         versions = [(each.file.file_group, each.version) for each in part.segments]
         assert versions == sorted(versions)
         assert (part.first, part.last) == (0, head)
+
+
+SHARED = st.lists(
+    st.tuples(
+        st.integers(1, 40),
+        st.sampled_from(
+            ["bucket-00000", "bucket-00001", "bucket-00005", "shared", "p=1/shared", "p=2/bucket-00001"]
+        ),
+        st.integers(1, 400),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60)
+@given(files=SHARED.map(segments_of))
+def test_keys_of_a_bucket_are_in_one_part_where_file_groups_share_files(files):
+    """Each bucket of a partition has exactly one part that takes its changes, with all files that may have some."""
+    segments, head = files
+    parts = parts_of(KEYED, ExportQuery.INCREMENTAL, files, 0, head)
+    assert len({part.prefix for part in parts}) == len(parts)
+    for partition in ("", "p=1", "p=2"):
+        of_partition = [each for each in segments if partition_of(each.file.file_group) == partition]
+        for bucket in range(KEYED.bucket.count):
+            group = bucket_file_group(Slot(partition_path=partition, bucket=bucket))
+            holding = [
+                each for each in of_partition if each.file.file_group in (group, shared_changes(partition))
+            ]
+            taking = [
+                part
+                for part in parts
+                if bucket % part.shares == part.share and any(each in part.segments for each in holding)
+            ]
+            assert len(taking) == bool(holding)
+            for part in taking:
+                assert [each for each in part.segments if each in holding] == holding

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.changelog.fold_check import BEFORE, check_fold
+from app.changelog.shared_files import own_changes
 from app.changelog.verification import FoldTask, FoldVerdict
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
@@ -17,10 +18,9 @@ from app.files.slices.slice_merge import row_hashes
 from app.files.slices.spill import SpillBuffer
 from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile
-from app.format.file_group import ChangelogSegment, DataFile, FileKind, StoredFile, is_shared
+from app.format.file_group import ChangelogSegment, DataFile, FileKind, StoredFile
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import META_FIELDS
-from app.format.rows.record_key import bucket_numbers
 from app.format.schema.schema import Schema
 from app.format.schema.schema_projection import field_id
 
@@ -97,14 +97,7 @@ def _changes(slices: SliceReader, segment: ChangelogSegment, task: FoldTask) -> 
             offsets = np.arange(first, first + rows.num_rows)
             first += rows.num_rows
             rows = rows.add_column(1, _OFFSET_FIELD, pa.array(offsets, pa.int64()))
-            yield _own_changes(rows, task) if is_shared(segment.file.file_group) else rows
-
-
-def _own_changes(rows: pa.Table, task: FoldTask) -> pa.Table:
-    """The changes of the task's own buckets."""
-    key, bucket = task.dataset.bucket_key, task.dataset.bucket
-    buckets = bucket_numbers(rows, key, bucket.count, bucket.function)
-    return rows.filter(pa.array(buckets % task.shares == task.share))
+            yield own_changes(rows, [segment], task.dataset, task.share, task.shares)
 
 
 def _as_changes(rows: pa.Table, dataset: DatasetDefinition) -> pa.Table:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from app.changelog.forms import ChangeForm
+from app.exports import tasks
 from app.exports import tasks as export
 from tests.support.exports import (
     ARROW,
@@ -174,14 +175,16 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_incremental_rows_of_every_kind_equal_the_last_of_the_feed(client, service, kind):
+def test_incremental_rows_of_every_kind_equal_the_last_of_the_feed(client, service, kind, monkeypatch):
     path = keyed_history(client, service, seed=8, writes=4, **KINDS[kind])
     client.post(f"{path}/compactions")
     service.work()
     feed_changes = client.get(f"{path}/changes", params={"limit": 10_000}).json()["changes"]
     assert feed_changes
     key = KINDS[kind].get("record_key", ["region", "id"])
-    for since in (0, len(feed_changes) // 2):
+    # Then with a task for each share of the buckets.
+    for since, part_bytes in ((0, 2**24), (len(feed_changes) // 2, 2**24), (0, 1)):
+        monkeypatch.setattr(tasks, "_PART_BYTES", part_bytes)
         last = {tuple(each["row"][name] for name in key): each for each in feed_changes[since:]}
         rows = [each["row"] for each in last.values() if each["op"] != "-R"]
         for region in (None, "us"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from app.changelog.changelog_run import ChangelogRun, runs_of
 from app.changelog.changelog_scan import ChangelogScan
 from app.changelog.corrections import CORRECTION_SOURCES, resolved_corrects
 from app.changelog.forms import flat, in_form, symbols_of
+from app.changelog.shared_files import changes_by_unit, own_changes
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
 from app.files.export_file import ExportSink, TextForm
 from app.files.parquet_file import ParquetReader, unique_columns
@@ -142,8 +143,8 @@ def _changed_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -
 def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -> Iterator[pa.Table]:
     """By key, the row of its last change; no row for a deleted key."""
     key = part.spec.dataset.record_key
-    for _, group in groupby(part.segments, key=lambda segment: segment.file.file_group):
-        segments = [segment for segment in group if not scan.selection.rules_out(segment.file)]
+    for unit in changes_by_unit(part.segments):
+        segments = [segment for segment in unit if not scan.selection.rules_out(segment.file)]
         changes = sum(segment.row_count for segment in segments)
         with SpillBuffer(
             lambda rows: hash_keys(encode_keys(rows, key)),
@@ -153,7 +154,8 @@ def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) ->
         ) as rows_by_key:
             for run in runs_of(segments):
                 for first, last in _pieces(part, scan, run):
-                    stored = scan.read(run, first, last, also=key)
+                    read = scan.read(run, first, last, also=(*key, *part.spec.dataset.bucket_key))
+                    stored = own_changes(read, run.segments, part.spec.dataset, part.share, part.shares)
                     emitted = pc.not_equal(stored.column(OP_COLUMN), int(Op.CORRECT_FROM))
                     rows_by_key.add_incoming(stored.filter(emitted))
             for _, rows in rows_by_key.parts():
