@@ -117,7 +117,7 @@ def test_jobs_beyond_the_running_ones_wait(stores: Stores, tenant_id: str) -> No
     [first, _] = claimed
     stores.timeline.publish_one(tenant_id, commit_of(first, [message()]))
     sent: list[Any] = []
-    stores.outbox.relay(sent.append, 100)
+    stores.outbox.relay(sent.extend, 100)
     [woken] = [each.dataset_id for each in sent if each.topic == "work"]
     running = {group[0].dataset_id for group in claimed}
     assert woken == next(each.id for each in made if each.id not in running)
