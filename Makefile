@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-waiting bench-fairness bench-tenants bench-write
+	bench bench-latency bench-upsert bench-feed bench-changelog bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-waiting bench-fairness bench-tenants bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,7 +79,7 @@ typescript: ## build and test the TypeScript package from openapi/openapi.json (
 
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
 # and leaves bench/results/NAME.json. docs/performance.md explains them.
-BENCHES := latency upsert feed exports reads clustering compaction memory small-writes waiting fairness planning
+BENCHES := latency upsert feed changelog exports reads clustering compaction memory small-writes waiting fairness planning
 bench: ## measure the service by itself
 	@$(MAKE) --no-print-directory $(addprefix bench-,$(BENCHES))
 
@@ -91,6 +91,9 @@ bench-upsert: setup ## load and upserts of a 10-million-row table, beside rewrit
 
 bench-feed: setup ## change rows served as JSON, NDJSON and Arrow
 	@$(BIN)/python -m bench.feed $(BENCH)
+
+bench-changelog: setup ## catching up with a feed of small commits, before and after its files are merged
+	@$(BIN)/python -m bench.changelog $(BENCH)
 
 bench-exports: setup ## changes, and changed rows, written to files in each format
 	@$(BIN)/python -m bench.exports $(BENCH)

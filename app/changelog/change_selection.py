@@ -89,7 +89,7 @@ class ChangeSelection:
 
     def rules_out(self, file: ChangelogFile) -> bool:
         """Whether the partition of the file excludes all of its changes."""
-        if self.definition.bucket.mode is BucketMode.KEY_DYNAMIC:
+        if not self.selects or self.definition.bucket.mode is BucketMode.KEY_DYNAMIC:
             return False
         path = partition_of(file.file_group)
         if self.partitions is not None and not in_globs(path, self.partitions):

@@ -57,21 +57,19 @@ class ChangelogRun:
 
     def ranges(self, first: int, last: int) -> Iterator[FileRange]:
         """The changes [first, last) as ranges of files; adjacent rows of a file are one range."""
-        found: FileRange | None = None
+        file, row, begin, stop = None, 0, 0, 0
         for segment in self.segments:
             start, end = max(first, segment.first_offset), min(last, segment.end_offset)
             if start >= end:
                 continue
-            row = segment.row_of(start)
-            if found is None:
-                found = FileRange(file=segment.file, first_row=row, start=start, end=end)
-            elif found.file.path == segment.file.path and row == found.first_row + start - found.start:
-                found = FileRange(file=found.file, first_row=found.first_row, start=found.start, end=end)
-            else:
-                yield found
-                found = FileRange(file=segment.file, first_row=row, start=start, end=end)
-        if found is not None:
-            yield found
+            first_row = segment.row_of(start)
+            if file is None or file.path != segment.file.path or first_row != row + start - begin:
+                if file is not None:
+                    yield FileRange(file=file, first_row=row, start=begin, end=stop)
+                file, row, begin = segment.file, first_row, start
+            stop = end
+        if file is not None:
+            yield FileRange(file=file, first_row=row, start=begin, end=stop)
 
     def segment_at(self, offset: int) -> ChangelogSegment:
         """The segment that holds the change, or that is nearest to the offset."""

@@ -11,7 +11,7 @@ from msgspec import structs
 from app.commit.compaction_policy import GroupShape, is_due, next_due_at
 from app.format.definition.dataset_definition import with_services
 from app.format.errors import InvalidDataset
-from app.format.policies import CompactionPolicy, TableServices, TagPeriod, TagPolicy
+from app.format.policies import ChangelogPolicy, CompactionPolicy, TableServices, TagPeriod, TagPolicy
 from tests.support.lakehouse import definition
 
 DATASET = structs.replace(definition(), target_bytes=4_000)
@@ -87,6 +87,11 @@ def test_next_compaction_is_due_at_the_age_of_the_oldest_log() -> None:
     ("services", "pointers"),
     [
         (TableServices(compaction=CompactionPolicy(logs=0)), ["/services/compaction/logs"]),
+        (
+            TableServices(changelog=ChangelogPolicy(small_files=1, seconds=-1)),
+            ["/services/changelog/small_files", "/services/changelog/seconds"],
+        ),
+        (TableServices(changelog=ChangelogPolicy(small_files=1_025)), ["/services/changelog/small_files"]),
         (
             TableServices(compaction=CompactionPolicy(small_files=1, seconds=0)),
             ["/services/compaction/small_files", "/services/compaction/seconds"],

@@ -152,7 +152,8 @@ def _as_ndjson(page: ChangePage) -> bytes:
 
 
 def _as_arrow(page: ChangePage) -> bytes:
-    return arrow_stream(flat(page.events.table, page.form, page.vocabulary))
+    # One record batch, from however many files the changes were read.
+    return arrow_stream(flat(page.events.table, page.form, page.vocabulary).combine_chunks())
 
 
 _ENCODERS: Final[dict[str, Encode]] = {JSON: _as_json, NDJSON: _as_ndjson, ARROW_STREAM: _as_arrow}

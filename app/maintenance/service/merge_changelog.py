@@ -92,14 +92,15 @@ class MergeChangelog:
         if run:
             merged = self._merge(observation, state, run)
             return _result(merged, 0.0 if merged != state else _AFTER_A_LOST_RACE_SECONDS)
+        if run_to_merge(small, policy.small_files):
+            # It will be old enough.
+            return _result(state, max(float(policy.seconds), 1.0))
         if small:
             since = settled_before(small)
         full = len(small) == _FILES_MAX
         if full and since == small[0].first_offset:
             since = small[-1].first_offset
-        later = full or bool(run_to_merge(small, policy.small_files))
-        wake_after = max(float(policy.seconds), 1.0) if later else None
-        return _result(msgspec.structs.replace(state, since=since), wake_after)
+        return _result(msgspec.structs.replace(state, since=since), 0.0 if full else None)
 
     def _merge(self, observation: Observation, state: _State, run: Sequence[SmallFile]) -> _State:
         dataset = observation.dataset

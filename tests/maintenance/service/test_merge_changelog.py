@@ -34,9 +34,13 @@ class Merging:
     now: Any = field(default_factory=lambda: committed_at(10_000))
     memory: dict[str, Any] = field(default_factory=dict)
     refuses: bool = False
+    large: int | None = None
 
     def small_files(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> list[SmallFile]:
-        return [each for each in self.feed.files() if each.first_offset >= since][:limit]
+        files = self.feed.files()
+        if self.large is not None:
+            del files[self.large]
+        return [each for each in files if each.first_offset >= since][:limit]
 
     def replace(
         self, tenant_id: str, dataset_id: str, epoch: int, replaced: Sequence[SmallFile], merged: StoredFile
@@ -94,6 +98,17 @@ def test_young_files_wait_for_their_age(merging: Merging) -> None:
     merging.now += timedelta(seconds=1)
     assert merging.reconcile().wake_after_seconds == 0.0
     assert len(merging.feed.files()) < len(files)
+
+
+def test_young_files_before_a_large_one_wait_for_their_age(merging: Merging) -> None:
+    """Nothing will be added to them, but they are not merged yet."""
+    merging.large = LEAST + 1
+    files = merging.feed.files()
+    merging.now = files[0].committed_at
+    assert merging.reconcile().wake_after_seconds is not None
+    merging.now = committed_at(10_000)
+    assert merging.reconcile().wake_after_seconds == 0.0
+    assert merging.feed.files()[0].file.row_count == files[LEAST + 1].first_offset
 
 
 def test_no_policy_merges_nothing(merging: Merging) -> None:
