@@ -11,6 +11,7 @@ from tests.support.http import ORDERS, problem
 
 DEFAULTS = {
     "compaction": {"logs": 16, "log_ratio": 1.0, "deleted_ratio": 0.5, "small_files": 32, "seconds": None},
+    "changelog": {"small_files": 32, "seconds": 10},
     "clustering": None,
     "history": None,
     "timeline": {"instants": 10_000},

@@ -72,14 +72,14 @@ def test_input_is_referenced_until_its_job_ends(
     stores: Stores, references: ReferenceStore, tenant_id: str, dataset: Dataset
 ) -> None:
     job = raw_job(stores, dataset, "input/1")
-    assert references.unfinished(tenant_id, dataset.id)[:2] == ({job.instant_id}, {job.id})
+    assert references.unfinished(tenant_id, dataset.id) == ({job.instant_id}, {job.id}, None)
     [claimed_job] = stores.jobs.claim(tenant_id, dataset.id, "w", RULES)
     assert references.referenced(tenant_id, dataset.id, ["input/1", "input/2"]) == {"input/1"}
     stores.jobs.release(tenant_id, [claim_of(claimed_job)])
-    assert references.unfinished(tenant_id, dataset.id)[:2] == ({job.instant_id}, {job.id})
+    assert references.unfinished(tenant_id, dataset.id) == ({job.instant_id}, {job.id}, None)
     stores.jobs.cancel(tenant_id, job.id)
     assert references.referenced(tenant_id, dataset.id, ["input/1"]) == set()
-    assert references.unfinished(tenant_id, dataset.id)[:2] == (set(), set())
+    assert references.unfinished(tenant_id, dataset.id) == (set(), set(), None)
 
 
 def test_file_of_an_expired_upload_stays_while_a_job_reads_it(
