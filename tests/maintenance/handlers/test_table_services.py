@@ -18,7 +18,6 @@ DEFAULTS = {
     "tags": None,
     "partition_done": None,
     "metastore": None,
-    "changelog": {"small_files": 32, "seconds": 10},
 }
 TAGS = {"period": "day", "keep": 7}
 
