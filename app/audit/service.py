@@ -64,6 +64,7 @@ class AccessCounts:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
+        self._flushing = threading.Lock()
         self._periods: dict[str, _Period] = {}
 
     def count(self, access: Access) -> None:
@@ -86,7 +87,14 @@ class AccessCounts:
             found.last = now
 
     def flush(self, *, everything: bool = False) -> None:
-        """Stores what is new, and what is left of the minutes that have ended. What cannot be stored is kept."""
+        """Stores what is new, and what is left of the minutes that have ended. What cannot be stored is kept.
+
+        Waits for a flush of another thread.
+        """
+        with self._flushing:
+            self._flush(everything=everything)
+
+    def _flush(self, *, everything: bool) -> None:
         for tenant_id in list(self._periods):
             entries, period = self._take(tenant_id, everything=everything)
             try:

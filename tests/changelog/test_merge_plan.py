@@ -53,7 +53,7 @@ HISTORIES = st.lists(st.tuples(SIZES, st.integers(1, 60), st.integers(1, 2)), mi
 @given(HISTORIES, st.sampled_from([2, 3, 8, 32]), st.booleans())
 def test_merges_end_and_leave_few_small_files(files: list[SmallFile], least: int, all_listed: bool) -> None:
     """Of the files that are listed, which are all, or those that are small."""
-    stretches = 1 + sum(
+    row_ranges = 1 + sum(
         not is_small(each) or (number > 0 and files[number - 1].file.schema_id != each.file.schema_id)
         for number, each in enumerate(files)
     )
@@ -71,7 +71,7 @@ def test_merges_end_and_leave_few_small_files(files: list[SmallFile], least: int
         files = merged(files, run)
     assert sum(each.file.row_count for each in files) == rows
     # In each class fewer than the least number in a row, and a limited run may end between two files of a class.
-    assert sum(is_small(each) for each in files) <= stretches * 2 * least * least
+    assert sum(is_small(each) for each in files) <= row_ranges * 2 * least * least
 
 
 @given(HISTORIES, st.integers(0, 60), st.sampled_from([2, 8, 32]))

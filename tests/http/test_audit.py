@@ -31,7 +31,7 @@ class Tenant:
         self.client = service.client(self.made.api_key)
 
     def entries(self, **query: Any) -> list[dict[str, Any]]:
-        self.service.api.counts.flush()
+        self.service.api.counts.flush(everything=True)
         items: list[dict[str, Any]] = []
         page = {"next_page_token": None}
         while True:

@@ -1,4 +1,4 @@
-"""Merged changelog files: whoever reads the feed, in whatever way, sees the same as before."""
+"""Merged changelog files: every reader of the feed sees the same as before, in every form."""
 
 from __future__ import annotations
 

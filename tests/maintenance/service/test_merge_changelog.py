@@ -1,4 +1,4 @@
-"""The policy `services.changelog`: when changelog files are merged, and what becomes of a merge that fails."""
+"""The policy `services.changelog`: when changelog files are merged, and the result of a merge that fails."""
 
 from __future__ import annotations
 
