@@ -11,6 +11,7 @@ from litestar.params import PathParameter
 from app.administration.service import QuotaUse
 from app.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter
 from app.format.identifiers import PATTERN_END
+from app.http.openapi.openapi_components import EXPECTED
 from app.http.parameters.page_options import PageOptions
 from app.paging import Page
 from app.tenants.quotas import NO_QUOTAS, Quotas, RequestRate
@@ -33,7 +34,14 @@ TenantReference: TypeAlias = Annotated[str, PathParameter(description="The id or
 KeyId: TypeAlias = Annotated[str, PathParameter(description="The id of an API key.")]
 
 _Name: TypeAlias = Annotated[
-    str, msgspec.Meta(max_length=128, pattern=rf"^[A-Za-z0-9][A-Za-z0-9_.-]*{PATTERN_END}")
+    str,
+    msgspec.Meta(
+        max_length=128,
+        pattern=rf"^[A-Za-z0-9][A-Za-z0-9_.-]*{PATTERN_END}",
+        extra_json_schema={
+            EXPECTED: "1 to 128 letters, digits, `.`, `_` and `-`, of which the first is a letter or digit"
+        },
+    ),
 ]
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1_000, pattern=r"^[^\x00]*$")]
 

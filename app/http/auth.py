@@ -109,7 +109,7 @@ async def require_scope(connection: ASGIConnection[Any, Any, Any, Any], handler:
     if principal.scopes.isdisjoint(scopes_of(handler)):
         raise scope_missing(scope.value)
     if handler.opt[_WHOLE_TENANT] and principal.grants is not None:
-        raise Forbidden("this needs a key without grants", required_scope=scope.value)
+        raise Forbidden("this needs a key without grants")
     request: Any = connection.scope
     if request["method"] not in SAFE_METHODS and not handler.opt[_ENDS]:
         refuse_suspended(principal, scope)

@@ -1,5 +1,7 @@
 """`headwater tenants …`."""
 
+from msgspec import Struct, to_builtins
+
 from clients.cli.service import print_table, service
 from headwater_client.models import Tenant, TenantWithDeletion
 
@@ -81,4 +83,7 @@ def delete(tenant: str, *, confirm: str) -> None:
 def _print(tenant: Tenant | TenantWithDeletion) -> None:
     for name in tenant.__struct_fields__:
         value = getattr(tenant, name)
+        if isinstance(value, Struct):
+            given = {key: each for key, each in to_builtins(value).items() if each is not None}
+            value = ", ".join(f"{key}={each}" for key, each in given.items()) or None
         print(f"{name}: {'-' if value is None else value}")

@@ -169,12 +169,13 @@ def test_waiting_requests_are_limited(limited, client):
         assert each.post("/datasets", json=ORDERS).status_code == 201
     with few.stream("GET", "/datasets/orders/changes/events") as events:
         assert events.status_code == 200
-        refused = few.get("/datasets/orders/changes", params={"since": 0, "timeout": 1})
+        waiting = {"since": 0, "feed": "longpoll", "timeout": 1}
+        refused = few.get("/datasets/orders/changes", params=waiting)
         assert problem(refused, 429, "quota-exceeded")["quota"] == "streams"
-        problem(few.get("/datasets/orders/changes"), 429, "quota-exceeded")
-        assert few.get("/datasets/orders/changes", params={"timeout": 0}).status_code == 200
-        assert client.get("/datasets/orders/changes", params={"since": 0, "timeout": 1}).status_code == 200
-    waiting = {"since": 0, "timeout": 1}
+        problem(few.get("/datasets/orders/changes", params={"feed": "longpoll"}), 429, "quota-exceeded")
+        assert few.get("/datasets/orders/changes", params={**waiting, "timeout": 0}).status_code == 200
+        assert few.get("/datasets/orders/changes", params={"timeout": 1}).status_code == 200
+        assert client.get("/datasets/orders/changes", params=waiting).status_code == 200
     until(lambda: few.get("/datasets/orders/changes", params=waiting).is_success, "the end of the stream")
 
 

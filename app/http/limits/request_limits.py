@@ -100,8 +100,18 @@ def _waits(scope: Any) -> bool:
         if name == b"prefer" and parse_preference(value.decode("latin-1")).wait_seconds:
             return True
     query = parse_qs(scope["query_string"].decode("latin-1"))
+    if _reads_pages(handler) and "longpoll" not in query.get("feed", ()):
+        return False
     sent = [seconds for name in _WAITING for seconds in query.get(name, ())]
     return any(seconds.strip("0") for seconds in sent) if sent else _waits_by_default(handler)
+
+
+@cache
+def _reads_pages(handler: BaseRouteHandler) -> bool:
+    """Whether the request waits only as a longpoll of a feed."""
+    type_ = options_type(handler)
+    fields = () if type_ is None else msgspec.structs.fields(type_)
+    return any(field.encode_name == "feed" for field in fields)
 
 
 @cache

@@ -121,8 +121,8 @@ def deadly() -> Fault:
         code=ProcessKilled.code,
         title=ProcessKilled.title,
         detail=(
-            "the process that computed the rows was killed twice, the second time while it ran nothing else: the "
-            "rows need more memory than it has"
+            "the process that computed the rows was killed while it ran nothing else: the rows need more memory "
+            "than it has"
         ),
         facts={"deaths": DEATHS_MAX},
     )
