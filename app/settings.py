@@ -208,7 +208,7 @@ class Settings:
     )
     """The time in which a client reads at least 4 KiB of a response."""
 
-    worker_threads: int = field(default=16, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
+    worker_threads: int = field(default=8, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
     """The number of groups of writes that one worker process runs at a time."""
     derived_threads: int = field(default=2, metadata=_env("HEADWATER_DERIVED_THREADS", _whole_number(1, 64)))
     """The number of refreshes of views and restores that one worker runs at a time, in a process of their own."""
