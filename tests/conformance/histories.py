@@ -35,8 +35,8 @@ from tests.conformance.operations import BEGIN, CONTINUE, LIVE_KEYS, MOVES, WAYS
 from tests.support.commit_seed import commit_seed
 from tests.support.lake_table import COMPACT, LakeTable, Run, Write
 
-EXTENT: Final = os.environ.get("CONFORMANCE", "quarter")
-"""`long`: all combinations. `share`: the covering share. `quarter`: a quarter of that, another one for each commit."""
+EXTENT: Final = os.environ.get("CONFORMANCE", "eighth")
+"""`long`: all combinations. `share`: the covering share. `eighth`: an eighth of that, another one for each commit."""
 LONG: Final = EXTENT == "long"
 TRIED: Final = (*WAYS, LIVE_KEYS, MOVES)
 _WAYS_OF_ONE_PICK: Final = 4
@@ -73,12 +73,12 @@ def combinations() -> list[Combination]:
         found = [Combination(kind=kind, way=way) for kind in distinct_kinds() for way in TRIED]
         return [each for each in found if is_tried(each.kind, each.way)]
     covering = list(share())
-    return covering if EXTENT == "share" else quarter(covering, commit_seed())
+    return covering if EXTENT == "share" else eighth(covering, commit_seed())
 
 
-def quarter(covering: Sequence[Combination], seed: str) -> list[Combination]:
-    """A random quarter, in the same order: the same one for the same seed."""
-    chosen = set(random.Random(seed).sample(range(len(covering)), len(covering) // 4))
+def eighth(covering: Sequence[Combination], seed: str) -> list[Combination]:
+    """A random eighth, in the same order: the same one for the same seed."""
+    chosen = set(random.Random(seed).sample(range(len(covering)), len(covering) // 8))
     return [each for number, each in enumerate(covering) if number in chosen]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.format.dataset import DatasetDefinition
-from tests.conformance.histories import TRIED, is_tried, quarter, share
+from tests.conformance.histories import TRIED, eighth, is_tried, share
 from tests.conformance.kinds import AXES, Kind, defined, distinct_kinds, every_kind, legal_kinds
 from tests.conformance.operations import LIVE_KEYS, MOVES, WAYS, Way
 from tests.conformance.published import explained, explained_way, published, values_of
@@ -102,9 +102,9 @@ def test_every_way_and_every_axis_is_covered() -> None:
     assert set(AXES) == {axis for axis, _ in values_of(every_kind()[0])}
 
 
-def test_quarter_of_the_share_depends_on_the_seed_only() -> None:
+def test_eighth_of_the_share_depends_on_the_seed_only() -> None:
     covering = list(share())
-    first, other = quarter(covering, "a"), quarter(covering, "b")
-    assert first == quarter(covering, "a") != other
-    assert len(first) == len(covering) // 4
+    first, other = eighth(covering, "a"), eighth(covering, "b")
+    assert first == eighth(covering, "a") != other
+    assert len(first) == len(covering) // 8
     assert set(first) < set(covering)

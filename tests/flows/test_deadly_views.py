@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from typing import Any
 
@@ -11,7 +12,12 @@ from tests.flows.conftest import tables_of_a_new_tenant
 from tests.support.deployment import WORKERS, Deployment
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.stack
+pytestmark = [
+    pytest.mark.stack,
+    pytest.mark.skipif(
+        "SECURITY_EXAMPLES" not in os.environ, reason="takes one to two minutes: a part of `make security`"
+    ),
+]
 
 NOTE = "x" * 1_000
 # 1.6 GB of one note: more than the heap, less than what a value may have.
