@@ -16,7 +16,7 @@ from tests.mutants.guards import GUARDS, share
 from tests.support.commit_seed import commit_seed
 
 # Of each commit others; `make mutants` takes out all.
-_SHARE: Final = 2
+_SHARE: Final = 1
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=[guard.name for guard in GUARDS])

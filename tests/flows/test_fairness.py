@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 
 import pytest
@@ -9,7 +10,13 @@ import pytest
 from tests.flows.conftest import tables_of_a_new_tenant
 from tests.support.deployment import Deployment
 
-pytestmark = pytest.mark.stack
+pytestmark = [
+    pytest.mark.stack,
+    pytest.mark.skipif(
+        "SECURITY_EXAMPLES" not in os.environ,
+        reason="takes half a minute: a part of `make security`; the model of the queue runs always",
+    ),
+]
 
 DATASETS = 4
 WRITES_EACH = 10
