@@ -43,7 +43,7 @@ mutants: setup ## take guards of the commit path out of a copy, one at a time: t
 SECURITY := tests/sql tests/codecs/test_hostile_bodies.py tests/http tests/oidc tests/tenants tests/outbound \
 	tests/jobs/test_fair_queue.py tests/retention tests/changes/service/test_feed_access.py \
 	tests/reads/service/test_row_access.py tests/engine/test_generated_views.py tests/flows/test_fairness.py \
-	tests/flows/test_logs.py tests/flows/test_outages.py tests/flows/test_deadly_views.py
+	tests/flows/test_logs.py tests/flows/test_outages.py tests/flows/test_deadly_views.py tests/flows/test_derived_views.py
 security: setup ## the tests of docs/security.md with 10,000 generated examples each (SECURITY_EXAMPLES=10000)
 	@SECURITY_EXAMPLES=$(or $(SECURITY_EXAMPLES),10000) $(BIN)/python -m pytest $(PYTEST) $(SECURITY)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -76,6 +77,9 @@ def led(place: int, match_id: int, player: str, score: int) -> Row:
     return {"place": place, "match_id": match_id, "player": player, "score": score}
 
 
+@pytest.mark.skipif(
+    "SECURITY_EXAMPLES" not in os.environ, reason="takes half a minute: a part of `make security`"
+)
 def test_ranking_view_emits_overtakings(scores: Table) -> None:
     """By place, what stands there is corrected; without a key, what is gone is retracted before new rows come."""
     placed = new_view(scores, LEADERS, record_key=["place"], bucket={"count": 1})
