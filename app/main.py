@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import resource
+import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_network
+from types import FrameType
 from typing import Any, Final
 
 import uvicorn
@@ -29,6 +33,7 @@ from app.audit.repository.audit import AuditStore
 from app.audit.service import FLUSH_SECONDS, AccessCounts, Audit
 from app.composition import stores_on
 from app.db.session import ADMINISTRATOR_ROLE, Database
+from app.doctor import Examined, log_faults
 from app.http.audited import AuditedRequests
 from app.http.auth import require_grant
 from app.http.bearer import BearerAuthentication
@@ -42,7 +47,7 @@ from app.http.server.protocol import BoundedHttp
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
-from app.jobs.service.relay import Relay
+from app.jobs.service.relay import APART_SECONDS, Relay
 from app.messaging.announcements import LISTEN_SECONDS, Announcements, listen
 from app.messaging.limits import RENEW_SECONDS, RedisLimits
 from app.messaging.outbox_sender import OutboxSender
@@ -72,19 +77,21 @@ _STOP_SECONDS_MAX: Final = 10
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
 # A tick of the server is a tenth of a second.
 _TICKS_PER_CHECK: Final = 10
+_CLOSE: Final = (b"connection", b"close")
 # Open files beside connections: of storage, of the database, of libraries.
 _OTHER_FILES: Final = 1_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Api:
     """The settings, the application, the requests that a stop must wake, the dependencies of handlers, the counts of
-    requests.
+    requests. `draining`: set while the process still serves and reports that it is not ready.
     """
 
     settings: Settings
     app: ASGIApp
     subscriptions: Subscriptions
+    draining: threading.Event
     dependencies: Mapping[str, object]
     counts: AccessCounts
 
@@ -99,11 +106,12 @@ def compose(settings: Settings) -> Api:
     announcements = Announcements(settings.redis_url)
     relay = Relay(OutboxStore(database), OutboxSender(queue=queue, announcements=announcements))
     loops = Loops()
-    loops.add(Loop("relay", relay.run, every_seconds=settings.poll_seconds, woken=relay.woken))
+    loops.add(_relaying(relay, settings))
     listening = loops.pulse("announcements", LISTEN_SECONDS)
     platform = Platform.on(settings, stores_on(database), relay.wake)
     threads, subscriptions = Threads(), Subscriptions()
-    checks = readiness(platform, WorkerStore(database), announcements, loops)
+    draining = threading.Event()
+    checks = readiness(platform, WorkerStore(database), announcements, loops, draining)
     keys, administration = CredentialStore(database), _administration(settings)
     audit = AuditStore(database, administration)
     counts = AccessCounts(audit)
@@ -124,9 +132,7 @@ def compose(settings: Settings) -> Api:
     limits, used = RedisLimits(settings.redis_url), UsageCounter()
     usage = RecordUsage(counted=used, store=UsageStore(database))
     _add_recorders(loops, uses, usage, counts)
-    if administration is not None:
-        finish = FinishDeletions(store=AdministrationStore(administration))
-        loops.add(Loop("deletions of tenants", finish.run, every_seconds=settings.poll_seconds))
+    _add_deletions(loops, administration, settings.poll_seconds)
     renewing = loops.pulse("waiting requests", RENEW_SECONDS)
 
     @asynccontextmanager
@@ -153,9 +159,12 @@ def compose(settings: Settings) -> Api:
     served = application(
         provided, credentials, grants, audited, limits, used.note, [beside], cors_origins=origins
     )
-    return Api(
-        settings=settings, app=served, subscriptions=subscriptions, dependencies=provided, counts=counts
-    )
+    return Api(settings, served, subscriptions, draining, provided, counts)
+
+
+def _relaying(relay: Relay, settings: Settings) -> Loop:
+    every, apart = settings.poll_seconds, APART_SECONDS
+    return Loop("relay", relay.run, every_seconds=every, apart_seconds=apart, woken=relay.woken)
 
 
 def _follow(credentials: Credentials, database: Database, loops: Loops) -> FollowCredentials:
@@ -175,6 +184,12 @@ def _add_recorders(loops: Loops, uses: RecordUses, usage: RecordUsage, counts: A
     loops.add(Loop("uses of keys", uses.record, every_seconds=USED_SECONDS, delayed=True))
     loops.add(Loop("usage of keys", usage.record, every_seconds=USAGE_SECONDS, delayed=True))
     loops.add(Loop("audit", counts.flush, every_seconds=FLUSH_SECONDS, delayed=True))
+
+
+def _add_deletions(loops: Loops, administration: Database | None, every_seconds: float) -> None:
+    if administration is not None:
+        finish = FinishDeletions(store=AdministrationStore(administration))
+        loops.add(Loop("deletions of tenants", finish.run, every_seconds=every_seconds))
 
 
 def _tokens(settings: Settings) -> TokenVerifier | None:
@@ -220,19 +235,48 @@ async def _task(name: str, run: Coroutine[Any, Any, None]) -> AsyncIterator[None
 
 
 class Server(uvicorn.Server):
-    """Ends connections whose clients make no progress, and makes waiting requests return before it waits for them."""
+    """Ends connections whose clients make no progress, and makes waiting requests return before it waits for them.
 
-    def __init__(self, config: uvicorn.Config, subscriptions: Subscriptions) -> None:
+    After SIGTERM it serves on for a time: it is not ready, so that load balancers send requests elsewhere, and closes
+    each connection after its next response, so that proxies keep none. Then it accepts no more. A second signal, and
+    SIGINT, end that time.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        subscriptions: Subscriptions,
+        draining: threading.Event,
+        drain_seconds: float,
+    ) -> None:
         super().__init__(config)
         self._wakeups = subscriptions
+        self._draining = draining
+        self._drain_seconds = drain_seconds
+        self._drained_at = math.inf
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if sig == signal.SIGTERM and self._drain_seconds and not self._draining.is_set():
+            self._drained_at = time.monotonic() + self._drain_seconds
+            self._draining.set()
+        else:
+            super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
+        if time.monotonic() >= self._drained_at:
+            self._drained_at = math.inf
+            super().handle_exit(signal.SIGTERM, None)
         if counter % _TICKS_PER_CHECK == 0:
             now = asyncio.get_running_loop().time()
             for connection in tuple(self.server_state.connections):
                 if isinstance(connection, BoundedHttp):
                     connection.check(now)
-        return await super().on_tick(counter)
+        ends = await super().on_tick(counter)
+        headers = self.server_state.default_headers
+        # The server makes a new list once per second.
+        if self._draining.is_set() and _CLOSE not in headers:
+            self.server_state.default_headers = [*headers, _CLOSE]
+        return ends
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._wakeups.close()
@@ -264,7 +308,7 @@ def server(api: Api, host: str, port: int) -> Server:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_STOP_SECONDS_MAX,
     )
-    return Server(config, api.subscriptions)
+    return Server(config, api.subscriptions, api.draining, settings.drain_seconds)
 
 
 def _limits(settings: Settings) -> Limits:
@@ -311,6 +355,7 @@ def main() -> None:
     sys.setswitchinterval(0.001)
     keep_freed_memory()
     _allow_open_files(settings.connections_max)
+    log_faults(settings, Examined.API)
     server(api, settings.host, settings.port).run()
 
 

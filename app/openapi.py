@@ -51,6 +51,7 @@ _TAGS: Final = {
     "jobs": "State and result of writes and tasks.",
     "changes": "The feed: every change of a dataset, in commit order.",
     "consumers": "Durable positions in the feed.",
+    "sources": "Data that arrive by themselves: files, other datasets, HTTP APIs, databases.",
     "views": "Datasets derived from others by SQL.",
     "savepoints": "Names of versions that can be restored, with the feed since then.",
     "tags": "Names of versions for readers.",

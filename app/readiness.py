@@ -1,8 +1,9 @@
-"""The readiness of the API: the database, the workers and their loops, the storage, the disk, and Redis."""
+"""The readiness of the API: the database, the workers, Spark, their loops, the storage, the disk, and Redis."""
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
@@ -20,14 +21,23 @@ _POLLS_MISSED_MAX: Final = 3
 
 
 def readiness(
-    platform: Platform, workers: WorkerStore, announcements: Announcements, loops: Loops
+    platform: Platform,
+    workers: WorkerStore,
+    announcements: Announcements,
+    loops: Loops,
+    draining: threading.Event,
 ) -> Callable[[], list[Check]]:
-    """The function that checks everything; it takes a few seconds at most. `loops`: those of this process."""
+    """The function that checks everything; it takes a few seconds at most. `loops`: those of this process.
+
+    `draining`: set when this process is about to stop.
+    """
     settings = platform.settings
     probe = StorageProbe(platform.storage, settings.data_dir, settings.disk_free_bytes_min)
     alive_seconds = settings.poll_seconds * _POLLS_MISSED_MAX
 
     def checks() -> list[Check]:
+        if draining.is_set():
+            return [Check(name="process", ok=False, detail="it is about to stop: use another one")]
         redis, probed = announcements.reachable(), probe.run()
         return [
             *_database_checks(platform, workers, alive_seconds, loops.still()),
@@ -62,9 +72,22 @@ def _database_checks(
     return [
         Check(name="database", ok=True),
         Check(name="worker", ok=bool(alive), detail=detail),
-        loops_check({"the API": still, **{f"worker {name}": loops for name, loops in alive.items()}}),
+        spark_check({name: worker.executors for name, worker in alive.items()}),
+        loops_check({"the API": still, **{f"worker {name}": each.still for name, each in alive.items()}}),
         Check(name="jobs", ok=not postponed, required=False, detail=waiting),
     ]
+
+
+def spark_check(executors: Mapping[str, int | None]) -> Check:
+    """The check of the executors of live workers, by their names; None where Spark runs in the worker.
+
+    It is required if no worker has an executor: then nothing is written.
+    """
+    without = [name for name, number in executors.items() if number == 0]
+    detail = f"Spark has no executor for the workers {', '.join(without)}" if without else ""
+    return Check(
+        name="spark", ok=not without, required=bool(without) and len(without) == len(executors), detail=detail
+    )
 
 
 def loops_check(still: Mapping[str, Mapping[str, datetime]]) -> Check:

@@ -55,10 +55,19 @@ from app.overview.handlers.overview import list_files, read_statistics
 from app.overview.handlers.partitions import list_partitions
 from app.partitions.handlers import end_partitions, read_partition_events
 from app.quarantine.handlers import create_redrive, discard_quarantine, read_quarantine
+from app.reads.handlers.lookups import get_row, lookup_rows
 from app.reads.handlers.reads import create_read
 from app.reads.handlers.results import check_result_file, download_result_file, get_result
 from app.reads.handlers.rows import read_rows
 from app.retention.handlers import create_clean
+from app.sources.handlers import (
+    change_source,
+    create_source,
+    delete_source,
+    get_source,
+    list_sources,
+    start_source_round,
+)
 from app.timeline.handlers import read_timeline
 from app.transactions.handlers import create_transaction, get_transaction
 from app.verifications.handlers import create_verification
@@ -113,6 +122,8 @@ ROUTES: Final = (
     lease_consumer,
     release_consumer,
     read_rows,
+    get_row,
+    lookup_rows,
     create_read,
     get_result,
     download_result_file,
@@ -141,6 +152,12 @@ ROUTES: Final = (
     create_clean,
     create_compaction,
     create_clustering,
+    create_source,
+    list_sources,
+    get_source,
+    change_source,
+    delete_source,
+    start_source_round,
     create_view,
     list_views,
     get_view,

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Mapping
 
 from app import core
 from app.changes.handlers.head_polls import head_polls
 from app.changes.handlers.shared_pages import SharedPages
 from app.exports import compose as exports
+from app.files.links import storage_links
+from app.files.lookups.hot_folder import HotFolder
+from app.files.lookups.key_search import KeySearch
 from app.files.slices.memory_budget import MemoryBudget
+from app.files.slices.table_reader import TableReader
+from app.files.slices.table_walk import TableWalk
 from app.format.identifiers import is_uuid
 from app.http.auth import AccessOf, DatasetsOf
 from app.http.dependencies import merged
@@ -24,12 +31,16 @@ from app.partitions import compose as partitions
 from app.platform import Platform
 from app.quarantine import compose as quarantine
 from app.reads import compose as reads
+from app.settings import Settings
+from app.sources import compose as sources
 from app.transactions import compose as transactions
 from app.verifications import compose as verifications
 from app.versions import compose as versions
 from app.views import compose as views
 from app.webhooks import compose as webhooks
 from app.writes import compose as writes
+
+_log = logging.getLogger(__name__)
 
 
 def dependencies(platform: Platform, threads: Threads, subscriptions: Subscriptions) -> Mapping[str, object]:
@@ -40,7 +51,11 @@ def dependencies(platform: Platform, threads: Threads, subscriptions: Subscripti
     settings = platform.settings
     # Data of reads that do not fit into memory go to a folder of their own.
     memory = MemoryBudget(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
+    walk = TableWalk(
+        groups=TableReader(platform.storage, platform.reader, memory), bytes_max=settings.page_bytes_max
+    )
     version_of = versions.version_of(platform)
+    key_search = KeySearch(platform.storage, platform.reader, memory, _hot_folder(settings))
     page_threads = Threads(PAGE_THREADS_MAX)
     accept_write = writes.accept_write(platform)
     return merged(
@@ -49,15 +64,22 @@ def dependencies(platform: Platform, threads: Threads, subscriptions: Subscripti
             "page_threads": page_threads,
             "outbound": Threads(OUTBOUND_THREADS_MAX),
             "in_flight": InFlight(),
+            "storage_links": storage_links(
+                settings.storage_uri,
+                endpoint=settings.storage_link_url,
+                seconds=settings.storage_link_seconds,
+                environment=os.environ,
+            ),
         },
         {"subscriptions": subscriptions, "json_body_bytes_max": settings.json_body_bytes_max},
-        _waiting(platform, threads, page_threads, subscriptions),
+        _waiting(platform, walk, threads, page_threads, subscriptions),
         core.dependencies(platform),
-        writes.dependencies(platform, accept_write, memory),
+        writes.dependencies(platform, accept_write, key_search),
         transactions.dependencies(platform, accept_write),
-        reads.dependencies(platform, version_of, memory),
+        reads.dependencies(platform, version_of, walk, key_search),
         versions.dependencies(platform),
         views.dependencies(platform),
+        sources.dependencies(platform),
         exports.dependencies(platform),
         verifications.dependencies(platform),
         maintenance.dependencies(platform),
@@ -69,10 +91,22 @@ def dependencies(platform: Platform, threads: Threads, subscriptions: Subscripti
     )
 
 
+def _hot_folder(settings: Settings) -> HotFolder | None:
+    """The folder for copies of files in which rows are looked up; None without one, which makes lookups slower."""
+    if not settings.hot_bytes_max:
+        return None
+    try:
+        return HotFolder(settings.data_dir / "hot", settings.hot_bytes_max)
+    except OSError as error:
+        _log.warning("rows are looked up without copies of files: %s", error)
+        return None
+
+
 def datasets_of(platform: Platform) -> Mapping[str, DatasetsOf]:
     """The names of the datasets that something belongs to, by the parameter of its path. See `require_grant`."""
     stores = platform.stores
     webhooks_of, exports_of = webhooks.webhooks(platform), exports.manage_exports(platform)
+    sources_of = sources.manage_sources(platform)
     accepted = transactions.transaction_store(platform)
 
     def of_dataset(tenant_id: str, reference: str) -> list[str]:
@@ -88,6 +122,9 @@ def datasets_of(platform: Platform) -> Mapping[str, DatasetsOf]:
     def of_export(tenant_id: str, export_id: str) -> list[str]:
         return stores.catalog.names(tenant_id, [exports_of.get(tenant_id, export_id).dataset_id])
 
+    def of_source(tenant_id: str, reference: str) -> list[str]:
+        return [sources_of.get(tenant_id, reference).dataset_name]
+
     def of_transaction(tenant_id: str, transaction_id: str) -> list[str]:
         found = accepted.get(tenant_id, transaction_id)
         return stores.catalog.names(tenant_id, [job.dataset_id for job in found.jobs])
@@ -95,6 +132,7 @@ def datasets_of(platform: Platform) -> Mapping[str, DatasetsOf]:
     return {
         "dataset": of_dataset,
         "view": of_dataset,
+        "source": of_source,
         "job": of_job,
         "webhook": of_webhook,
         "export": of_export,
@@ -125,19 +163,24 @@ def quota_use(platform: Platform) -> Mapping[str, Callable[[str], int]]:
         "consumers": core.consumer_store(platform).count,
         "webhooks": webhooks.count(platform),
         "exports": exports.count(platform),
+        "sources": sources.count(platform),
         "queued_jobs": stores.jobs.count_queued,
         "running_jobs": stores.jobs.count_running,
     }
 
 
 def _waiting(
-    platform: Platform, threads: Threads, page_threads: Threads, subscriptions: Subscriptions
+    platform: Platform, walk: TableWalk, threads: Threads, page_threads: Threads, subscriptions: Subscriptions
 ) -> dict[str, object]:
     """What requests wait with, and the pages that they share."""
     stores = platform.stores
     polls = job_polls(subscriptions, threads, stores.jobs.find)
     return {
-        "pages": SharedPages(core.read_changes(platform).page_at_known_head, page_threads),
+        "pages": SharedPages(
+            core.read_snapshots(platform, walk).page_at_known_head,
+            page_threads,
+            kept_bytes=platform.settings.page_cache_bytes,
+        ),
         "head_polls": head_polls(subscriptions, threads, stores.catalog.get),
         "job_waits": JobWaits(
             polls=polls, get_job=stores.jobs.get, threads=threads, subscriptions=subscriptions

@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 MEBIBYTE = 1024 * 1024
 GIBIBYTE = 1024 * MEBIBYTE
@@ -47,6 +47,10 @@ def _seconds(value: str) -> float:
     return number
 
 
+def _seconds_or_none(value: str) -> float:
+    return 0.0 if value == "0" else _seconds(value)
+
+
 def _audit_seconds(value: str) -> float:
     if (number := _seconds(value)) < 30 * 86400:
         # The database refuses to delete entries that are younger.
@@ -66,6 +70,17 @@ def _networks_and_hosts(value: str) -> tuple[str, ...]:
                 ip_network(part)
             except ValueError as fault:
                 raise ValueError(f"must be networks such as 10.20.0.0/16, and hosts: {fault}") from None
+    return parts
+
+
+def _folders_and_prefixes(value: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in value.split(",") if part.strip())
+    for part in parts:
+        url = urlsplit(part)
+        if url.scheme not in {"file", "s3"} or not (url.netloc or url.path.strip("/")):
+            raise ValueError(
+                f"must be folders such as file:///srv/incoming, or s3://bucket/prefix, not {part!r}"
+            )
     return parts
 
 
@@ -104,6 +119,17 @@ def _postgres_url(value: str) -> str:
     return f"postgresql://{rest}"
 
 
+def _with_password(url: str, password: str) -> str:
+    """The URL with the password, unless it has one. Raises SettingsError if it has no user to whom it belongs."""
+    if not url or not password:
+        return url
+    scheme, _, rest = url.partition("://")
+    login, at, place = rest.partition("@")
+    if not at or not login:
+        raise SettingsError("a URL of Postgres without a user has no place for a password: add USER@ to it")
+    return url if ":" in login else f"{scheme}://{login}:{quote(password, safe='')}@{place}"
+
+
 def _url_of(*schemes: str, example: str) -> Callable[[str], str]:
     def parse(value: str) -> str:
         if urlsplit(value).scheme not in schemes:
@@ -117,6 +143,11 @@ def _spark_master(value: str) -> str:
     if not value.startswith(("local", "spark://", "k8s://", "yarn")):
         raise ValueError(f"must be local[*], local[N], spark://host:7077, k8s://… or yarn, not {value!r}")
     return value
+
+
+def is_cluster(spark_master: str) -> bool:
+    """Whether the executors of this master are processes of their own, mostly on other machines."""
+    return not spark_master.startswith("local")
 
 
 def _path(value: str) -> Path:
@@ -137,18 +168,30 @@ class Settings:
 
     database_url: str = field(repr=False, metadata=_env("HEADWATER_DATABASE_URL", _postgres_url))
     """Postgres with the application's role, which row level security restricts."""
+    database_password: str = field(
+        repr=False, default="", metadata=_env("HEADWATER_DATABASE_PASSWORD", _text)
+    )
+    """The password for that URL, if the URL has none: any characters, none of them encoded."""
     migration_database_url: str = field(
         repr=False,
         default="",
         metadata=_env("HEADWATER_MIGRATION_DATABASE_URL", _postgres_url),
     )
     """Postgres with the schema's owner, for migrations; by default the application's URL."""
+    migration_database_password: str = field(
+        repr=False, default="", metadata=_env("HEADWATER_MIGRATION_DATABASE_PASSWORD", _text)
+    )
+    """The password for that URL, if the URL has none."""
     admin_database_url: str = field(
         repr=False,
         default="",
         metadata=_env("HEADWATER_ADMIN_DATABASE_URL", _postgres_url),
     )
     """Postgres with the login that administers tenants and API keys, for the API only; without it, the API does not."""
+    admin_database_password: str = field(
+        repr=False, default="", metadata=_env("HEADWATER_ADMIN_DATABASE_PASSWORD", _text)
+    )
+    """The password for that URL, if the URL has none."""
     redis_url: str = field(
         repr=False,
         metadata=_env(
@@ -172,7 +215,43 @@ class Settings:
         default="", metadata=_env("HEADWATER_DERIVED_SPARK_MASTER", _spark_master)
     )
     """Where refreshes and restores run; by default as writes do, but on the worker's machine instead of a standalone
-    cluster, since an application there takes all free cores."""
+    cluster."""
+    spark_ui_url: str = field(
+        default="",
+        metadata=_env("HEADWATER_SPARK_UI_URL", _url_of("http", "https", example="http://spark-master:8080")),
+    )
+    """The web interface of a standalone master, which reports its cores; by default port 8080 of the master."""
+    spark_cores_max: int = field(
+        default=2, metadata=_env("HEADWATER_SPARK_CORES_MAX", _whole_number(1, 10_000))
+    )
+    """The cores of a cluster that one worker process takes at most."""
+    spark_executor_cores: int = field(
+        default=1, metadata=_env("HEADWATER_SPARK_EXECUTOR_CORES", _whole_number(1, 1_000))
+    )
+    """The cores of one executor on a cluster: the number of its tasks at a time."""
+    spark_executor_memory_bytes: int = field(
+        default=1 * GIBIBYTE,
+        metadata=_env("HEADWATER_SPARK_EXECUTOR_MEMORY_BYTES", _whole_number(512 * MEBIBYTE)),
+    )
+    """The heap of the JVM of one executor on a cluster. Rows are in Python processes beside it."""
+    spark_dynamic_allocation: bool = field(
+        default=False, metadata=_env("HEADWATER_SPARK_DYNAMIC_ALLOCATION", _flag)
+    )
+    """Whether executors without work are given back to the cluster, except one."""
+    spark_driver_host: str = field(default="", metadata=_env("HEADWATER_SPARK_DRIVER_HOST", _text))
+    """The name or address under which executors of a cluster reach this worker; by default the one Spark finds."""
+    spark_bind_address: str = field(default="", metadata=_env("HEADWATER_SPARK_BIND_ADDRESS", _text))
+    """The address on which this worker listens for executors of a cluster; by default the one of the driver's host."""
+    spark_driver_port: int = field(
+        default=0, metadata=_env("HEADWATER_SPARK_DRIVER_PORT", _whole_number(0, 65535))
+    )
+    """The port on which this worker listens for executors of a cluster; 0: any free port."""
+    spark_block_manager_port: int = field(
+        default=0, metadata=_env("HEADWATER_SPARK_BLOCK_MANAGER_PORT", _whole_number(0, 65535))
+    )
+    """The port for blocks of data, on this worker and on each executor of a cluster; 0: any free port."""
+    executor_dir: Path | None = field(default=None, metadata=_env("HEADWATER_EXECUTOR_DIR", _path))
+    """The folder for hot copies on the machines of executors; by default the data directory."""
     host: str = field(default="127.0.0.1", metadata=_env("HEADWATER_HOST", _text))
     port: int = field(default=8080, metadata=_env("HEADWATER_PORT", _whole_number(1, 65535)))
     tls_certificate: Path | None = field(default=None, metadata=_env("HEADWATER_TLS_CERTIFICATE", _path))
@@ -208,7 +287,9 @@ class Settings:
     )
     """The time in which a client reads at least 4 KiB of a response."""
 
-    worker_threads: int = field(default=8, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
+    drain_seconds: float = field(default=0.0, metadata=_env("HEADWATER_DRAIN_SECONDS", _seconds_or_none))
+    """The time for which the API serves after SIGTERM while it reports that it is not ready."""
+    worker_threads: int = field(default=16, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
     """The number of groups of writes that one worker process runs at a time."""
     derived_threads: int = field(default=2, metadata=_env("HEADWATER_DERIVED_THREADS", _whole_number(1, 64)))
     """The number of refreshes of views and restores that one worker runs at a time, in a process of their own."""
@@ -253,6 +334,10 @@ class Settings:
         default=48 * MEBIBYTE, metadata=_env("HEADWATER_FILE_CACHE_BYTES", _whole_number(0))
     )
     """The memory of a process in which footers and decoded parts of files are cached."""
+    page_cache_bytes: int = field(
+        default=32 * MEBIBYTE, metadata=_env("HEADWATER_PAGE_CACHE_BYTES", _whole_number(0))
+    )
+    """The memory of an API process in which encoded pages of changes are cached for a minute."""
     page_bytes_max: int = field(
         default=32 * MEBIBYTE, metadata=_env("HEADWATER_PAGE_BYTES_MAX", _whole_number(1024))
     )
@@ -269,6 +354,18 @@ class Settings:
         default=8 * GIBIBYTE, metadata=_env("HEADWATER_HOT_BYTES_MAX", _whole_number(0))
     )
     """The disk space for hot copies of data files in which rows are looked up by key; 0 disables them."""
+
+    storage_link_seconds: int = field(
+        default=0, metadata=_env("HEADWATER_STORAGE_LINK_SECONDS", _whole_number(0, 3600))
+    )
+    """The time for which links to files in an S3 storage are valid; 0: there are none, and the API sends the files."""
+    storage_link_url: str = field(
+        default="",
+        metadata=_env(
+            "HEADWATER_STORAGE_LINK_URL", _url_of("http", "https", example="https://s3.example.com")
+        ),
+    )
+    """The URL of the S3 service under which clients reach it, if it is another one than the service uses."""
 
     lease_seconds: float = field(default=20.0, metadata=_env("HEADWATER_LEASE_SECONDS", _seconds))
     heartbeat_seconds: float = field(default=5.0, metadata=_env("HEADWATER_HEARTBEAT_SECONDS", _seconds))
@@ -324,6 +421,21 @@ class Settings:
     )
     """Networks and hosts outside the public internet that webhooks may be sent to, on any port."""
 
+    source_roots: tuple[str, ...] = field(
+        default=(), metadata=_env("HEADWATER_SOURCE_ROOTS", _folders_and_prefixes)
+    )
+    """The folders and prefixes below which sources may read files; `{tenant_id}` stands for the id of the tenant."""
+    source_http: bool = field(default=False, metadata=_env("HEADWATER_SOURCE_HTTP", _flag))
+    """Whether sources may connect unencrypted."""
+    source_allow: tuple[str, ...] = field(
+        default=(), metadata=_env("HEADWATER_SOURCE_ALLOW", _networks_and_hosts)
+    )
+    """Networks and hosts outside the public internet that sources may connect to, on any port."""
+    source_threads: int = field(default=4, metadata=_env("HEADWATER_SOURCE_THREADS", _whole_number(1, 64)))
+    """The threads of a worker that plan the rounds of sources, for each tenant at most."""
+    source_poll_seconds: float = field(default=0.5, metadata=_env("HEADWATER_SOURCE_POLL_SECONDS", _seconds))
+    """The interval at which a worker finds sources that are due."""
+
     metastore_uri: str = field(
         default="",
         metadata=_env("HEADWATER_METASTORE_URI", _url_of("thrift", example="thrift://metastore:9083")),
@@ -365,6 +477,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         # Some defaults follow from other fields; a frozen dataclass allows this assignment only here.
+        for login in ("database", "migration_database", "admin_database"):
+            url, password = getattr(self, f"{login}_url"), getattr(self, f"{login}_password")
+            object.__setattr__(self, f"{login}_url", _with_password(url, password))
         if not self.migration_database_url:
             object.__setattr__(self, "migration_database_url", self.database_url)
         if not self.derived_spark_master:
@@ -375,6 +490,11 @@ class Settings:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise SettingsError(
                 "HEADWATER_TLS_CERTIFICATE and HEADWATER_TLS_KEY belong together: set both, or neither"
+            )
+        if self.spark_executor_cores > self.spark_cores_max:
+            raise SettingsError(
+                f"HEADWATER_SPARK_EXECUTOR_CORES is {self.spark_executor_cores} and HEADWATER_SPARK_CORES_MAX "
+                f"{self.spark_cores_max}: not one executor would fit"
             )
         if self.heartbeat_seconds * 2 > self.lease_seconds:
             raise SettingsError(

@@ -11,6 +11,7 @@ import app.jobs.tables
 import app.maintenance.tables
 import app.partitions.tables
 import app.reads.tables
+import app.sources.tables
 import app.tenants.tables
 import app.timeline.tables
 import app.views.tables

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from app.changes.service.read_corrections import ReadCorrections
 from app.db.session import Database
 from app.files.parquet_file import ParquetReader
+from app.files.slices.table_walk import TableWalk
 from app.reads.service.rows import ReadTable, RowQuery
 from app.settings import Settings
 from app.timeline.repository.read_leases import ReadLeaseStore
@@ -122,7 +123,7 @@ class Reader:
             catalog=lake.catalog,
             timeline=lake.timeline,
             versions=versions,
-            tables=lake.tables,
+            walk=TableWalk(groups=lake.tables),
             corrections=ReadCorrections(index=lake.changelog, reader=lake.reader),
         )
         return cls(lake=lake, pages=pages)

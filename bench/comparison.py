@@ -14,7 +14,8 @@ from bench.processes import MEBIBYTE
 LEGEND: Final = (
     "s: the write by the clock; run s: of it, from the claim of its job to the commit; changes s: reading its changes",
     "MB: written to files; MB ÷: that, divided by the Arrow bytes of the changed rows",
-    "PEER ÷: the seconds of the peer divided by ours; +ch: of the write and of reading its changes",
+    "cpu s: of the processors; changes cpu s: of reading its changes in-process",
+    "PEER ÷: the processor seconds of the peer divided by ours; +ch: of the write and of reading its changes",
 )
 """What the columns mean."""
 
@@ -28,14 +29,15 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     stage_seconds: float | None
     cpu_seconds: float
     changes_seconds: float | None
+    changes_cpu_seconds: float | None
     http_changes_seconds: float | None
     written_bytes: float
     peak_bytes: float
 
     @property
     def with_changes(self) -> float | None:
-        """Writing, and reading what the write changed."""
-        return None if self.changes_seconds is None else self.seconds + self.changes_seconds
+        """Processor seconds of writing, and of reading what the write changed."""
+        return None if self.changes_cpu_seconds is None else self.cpu_seconds + self.changes_cpu_seconds
 
 
 def summary(samples: Sequence[Sample]) -> Summary:
@@ -52,6 +54,7 @@ def summary(samples: Sequence[Sample]) -> Summary:
         stage_seconds=part(lambda sample: sample.parts.get("upload")),
         cpu_seconds=median(sample.cpu_seconds for sample in samples),
         changes_seconds=part(lambda sample: sample.changes.get("changes")),
+        changes_cpu_seconds=part(lambda sample: sample.changes_cpu_seconds),
         http_changes_seconds=part(lambda sample: sample.changes.get("changes over HTTP")),
         written_bytes=median(sum(sample.written.values()) for sample in samples),
         peak_bytes=median(sample.peak_bytes for sample in samples),
@@ -73,14 +76,23 @@ def compare(
 
 
 def disagreements(measured: Sequence[Measured]) -> list[str]:
-    """Where systems did not change, or did not read, the same number of rows: their times cannot be compared."""
-    rows: dict[tuple[str, int], dict[str, tuple[int, int]]] = {}
+    """Where systems did not change, or did not read, the same number of rows: their times cannot be compared.
+
+    A system without a feed states no changes, and may state no rows of a delete.
+    """
+    rows: dict[tuple[str, int], dict[str, int]] = {}
+    changes: dict[tuple[str, int], dict[str, int]] = {}
     for each in measured:
         for sample in each.samples:
-            rows.setdefault((sample.case, sample.run), {})[each.system] = (sample.rows, sample.change_rows)
+            at = (sample.case, sample.run)
+            if sample.rows:
+                rows.setdefault(at, {})[each.system] = sample.rows
+            if sample.changes:
+                changes.setdefault(at, {})[each.system] = sample.change_rows
     return [
-        f"{case}, run {run}: the systems disagree about its rows and changes: {found}"
-        for (case, run), found in rows.items()
+        f"{case}, run {run}: the systems disagree about its {what}: {found}"
+        for what, counts in (("rows", rows), ("changes", changes))
+        for (case, run), found in counts.items()
         if len(set(found.values())) > 1
     ]
 
@@ -93,9 +105,10 @@ def _line(found: Summary, row_bytes: float) -> dict[str, Any]:
         "upload s": found.stage_seconds,
         "cpu s": found.cpu_seconds,
         "changes s": found.changes_seconds,
+        "changes cpu s": found.changes_cpu_seconds,
         "by HTTP": found.http_changes_seconds,
     }
-    if found.written_bytes:
+    if found.written_bytes and found.rows:
         line["MB"] = found.written_bytes / 1e6
         line["MB ÷"] = found.written_bytes / (found.rows * row_bytes)
         line["peak MiB"] = round(found.peak_bytes / MEBIBYTE)
@@ -106,7 +119,7 @@ def _line(found: Summary, row_bytes: float) -> dict[str, Any]:
 def _ratios(ours: Summary, theirs: dict[str, Summary]) -> dict[str, float]:
     ratios = {}
     for name, peer in theirs.items():
-        ratios[f"{name} ÷"] = peer.seconds / ours.seconds
+        ratios[f"{name} ÷"] = peer.cpu_seconds / ours.cpu_seconds
         if ours.with_changes is not None and peer.with_changes is not None:
             ratios[f"{name} ÷ +ch"] = peer.with_changes / ours.with_changes
     return {name: round(value, 2) for name, value in ratios.items()}

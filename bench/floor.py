@@ -51,11 +51,12 @@ def _rewrite(source: Path, target: Path) -> float:
         first = opened.metadata.row_group(0)
         columns = [first.column(number) for number in range(first.num_columns)]
         repeated = [column.path_in_schema for column in columns if "RLE_DICTIONARY" in column.encodings]
+        codecs = {column.path_in_schema: column.compression.lower() for column in columns}
         with pq.ParquetWriter(
             target,
             opened.schema_arrow,
-            compression="zstd",
-            compression_level=1,
+            compression=codecs,
+            compression_level={path: 1 for path, codec in codecs.items() if codec == "zstd"},
             use_dictionary=repeated or False,
         ) as writer:
             for group in range(opened.metadata.num_row_groups):

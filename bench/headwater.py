@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
+import psutil
 
 from bench.in_process import InProcess
 from bench.lake import Omitted
@@ -35,6 +36,11 @@ class Headwater:
         self._tables: list[Table] = []
         self._in_process = InProcess.of(service)
         self._job: dict[str, Any] = {}
+
+    @property
+    def readers(self) -> Sequence[psutil.Process]:
+        """None: files are read in this process."""
+        return ()
 
     def create(self) -> None:
         """Another dataset."""

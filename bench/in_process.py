@@ -14,20 +14,26 @@ from app.catalog.repository.catalog import CatalogStore
 from app.catalog.values import Dataset
 from app.changes.repository.changelog import ChangelogStore
 from app.changes.service.read_changes import FeedQuery, ReadChanges
+from app.commit.read_plan import plan_read
+from app.commit.table_rows import BaseRows, MergedRows
 from app.composition import stores_on
 from app.db.session import Database
+from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
+from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
+from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.files.slices.table_reader import TableReader
 from app.files.storage import open_storage
-from app.format.file_group import DataFile
+from app.format.file_format import FileFormat
 from app.format.paths import dataset_prefix
+from app.reads.tasks import ReadSource, ReadSpec, table_sources
 from app.settings import Settings
-from app.sql.conditions.evaluate import matches
 from app.sql.conditions.parse import parse_filter
 from app.tenants.repository.credentials import CredentialStore
 from app.timeline.repository.timeline import TimelineStore
 from bench.service import Service
+from workers.engine.read.export_handle import rows_schema
 
 _PAGE_ROWS = 65_536
 _MERGE_BYTES = 512 * 1024 * 1024
@@ -43,6 +49,8 @@ class InProcess:
     changelog: ChangelogStore
     reader: ParquetReader
     tables: TableReader
+    slices: SliceReader
+    memory: MemoryBudget
 
     @classmethod
     def of(cls, service: Service) -> InProcess:
@@ -54,13 +62,16 @@ class InProcess:
             raise SystemExit("the key that the service announced is not known to its database")
         storage = open_storage(settings.storage_uri)
         reader = ParquetReader(storage)
+        memory = MemoryBudget(bytes_max=_MERGE_BYTES)
         return cls(
             tenant_id=principal.tenant_id,
             catalog=stores_on(database).catalog,
             timeline=stores_on(database).timeline,
             changelog=ChangelogStore(database),
             reader=reader,
-            tables=TableReader(storage, reader, MemoryBudget(bytes_max=_MERGE_BYTES)),
+            tables=TableReader(storage, reader, memory),
+            slices=SliceReader(reader, VectorReader(storage)),
+            memory=memory,
         )
 
     def folder(self, dataset_id: str) -> str:
@@ -80,22 +91,29 @@ class InProcess:
     def rows(self, dataset_id: str, where: str | None) -> int:
         """Reads the rows of the table at its head, or those that a filter selects; how many there were."""
         dataset = self._dataset(dataset_id)
-        groups = self._groups(dataset)
-        if where is None:
-            return sum(rows.num_rows for rows in groups)
-        selection = parse_filter(where, dataset.definition.schema)
-        return sum(rows.filter(pa.array(matches(selection, rows))).num_rows for rows in groups)
-
-    def _groups(self, dataset: Dataset) -> Iterator[pa.Table]:
-        """Every file group's live rows; the one place that knows how a group is read."""
+        definition = dataset.definition
+        selection = None if where is None else parse_filter(where, definition.schema)
         files = self.timeline.live_files(self.tenant_id, dataset.id, dataset.version, None)
-        groups: dict[str, list[DataFile]] = {}
-        for file in sorted(files, key=lambda file: (file.added_version or 0, file.path)):
-            groups.setdefault(file.file_group, []).append(file)
-        schema = dataset.definition.schema.to_arrow()
-        for group in groups.values():
-            rows = sum(file.live_rows for file in group)
-            yield self.tables.read_group(dataset.definition, group, schema, 0, rows)
+        spec = ReadSpec(
+            dataset=definition,
+            columns=tuple(definition.schema.names()),
+            where=selection,
+            partitions=None,
+            order_by=(),
+            format=FileFormat.ARROW,
+            target_bytes=definition.target_bytes,
+        )
+        sources = table_sources(spec, plan_read(definition, files, where=selection), None)
+        return sum(rows.num_rows for source in sources for rows in self._rows(spec, source))
+
+    def _rows(self, spec: ReadSpec, source: ReadSource) -> Iterator[pa.Table]:
+        """The rows of a source that match the filter, as the task of a read job reads them."""
+        schema, choice = rows_schema(spec.dataset.schema), RowChoice(where=spec.where)
+        match source:
+            case BaseRows(file=file, first=first, end=end):
+                yield from base_rows(self.slices, spec.dataset, file, schema, choice, first, end)
+            case MergedRows(files=files):
+                yield from merged_rows(self.slices, spec.dataset, files, schema, choice, None, self.memory)
 
     def _dataset(self, dataset_id: str) -> Dataset:
         return self.catalog.get(self.tenant_id, dataset_id)

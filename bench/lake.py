@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,6 +32,11 @@ class Lake(Protocol):
     """Its processor time, with that of the processes below it, is what a write costs."""
     holds: psutil.Process
     """Its memory, with that of the processes below it, is what a write needs."""
+
+    @property
+    def readers(self) -> Sequence[psutil.Process]:
+        """The processes that read for it, beside this one."""
+        ...
 
     def create(self) -> None:
         """Begins an empty table; the one before is of no more use."""
@@ -70,6 +75,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One measured step. `rows` is how many it changed, or read; `written` are bytes by folder.
 
     `parts` are times within the write, or before it (`upload`), `changes` those of reading what it changed; by name.
+    `changes_cpu_seconds` is of the first way to read them.
     """
 
     case: str
@@ -79,6 +85,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     cpu_seconds: float
     parts: dict[str, float] = {}
     changes: dict[str, float] = {}
+    changes_cpu_seconds: float | None = None
     change_rows: int = 0
     written: dict[str, int] = {}
     peak_bytes: int = 0
@@ -153,14 +160,17 @@ def _write(lake: Lake, step: Step, write: Callable[[], Mapping[str, float]]) -> 
     cpu_seconds = processor_seconds(tree(lake.works)) - cpu_before
     written = _written(before, lake.files())
     changes: dict[str, float] = {}
+    changes_cpu_seconds = None
     change_rows = 0
     for way, read in lake.changes().items():
-        began = time.perf_counter()
+        began, cpu_before = time.perf_counter(), _reading_seconds(lake)
         change_rows = read()
         changes[way] = time.perf_counter() - began
+        if changes_cpu_seconds is None:
+            changes_cpu_seconds = _reading_seconds(lake) - cpu_before
         if change_rows != (step.changes or change_rows):
             raise Omitted(f"{change_rows} {way} instead of {step.changes}")
-    if not change_rows:
+    if changes and not change_rows:
         raise Omitted("it succeeded, and changed nothing")
     return Sample(
         case=step.case,
@@ -170,6 +180,7 @@ def _write(lake: Lake, step: Step, write: Callable[[], Mapping[str, float]]) -> 
         cpu_seconds=cpu_seconds,
         parts=dict(parts),
         changes=changes,
+        changes_cpu_seconds=changes_cpu_seconds,
         change_rows=change_rows,
         written=written,
         peak_bytes=peak.proportional,
@@ -190,10 +201,14 @@ def _read(lake: Lake, case: str, run: int, where: str | None) -> Sample:
         # The first time, files are checked and caches are filled: it is not counted.
         lake.read(where)
     with one_core():
-        began, cpu_began = time.perf_counter(), time.process_time()
+        began, cpu_began = time.perf_counter(), _reading_seconds(lake)
         rows = lake.read(where)
-        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
+        seconds, cpu_seconds = time.perf_counter() - began, _reading_seconds(lake) - cpu_began
     return Sample(case=case, run=run, rows=rows, seconds=seconds, cpu_seconds=cpu_seconds)
+
+
+def _reading_seconds(lake: Lake) -> float:
+    return time.process_time() + processor_seconds(list(lake.readers))
 
 
 def _description(sample: Sample) -> str:

@@ -1,4 +1,4 @@
-"""From POST to visible in the feed: one small upsert at a time, into a small table, with everything warm.
+"""From POST to visible in the feed: one small upsert at a time, into a small and a large table, with everything warm.
 
 A reader waits in a long poll before each write is sent. The clock stops when it holds all of the write's changes.
 """
@@ -18,7 +18,8 @@ import numpy as np
 from bench.options import parser
 from bench.report import percentiles, publish
 from bench.service import Service, running_service
-from bench.trips import definition, trips, upsert_body
+from bench.table import Table
+from bench.trips import trips, upsert_body
 
 _PREFERENCE = {"Content-Type": "application/json", "Prefer": "wait=30"}
 
@@ -51,18 +52,19 @@ class Follower:
                 return at
 
 
-def measure(service: Service, *, rows: int, runs: int, warm_up: int, keys: int) -> list[dict[str, Any]]:
-    """The stages of `runs` writes, in seconds, after `warm_up` others."""
+def measure(
+    service: Service, *, rows: int, runs: int, warm_up: int, keys: int, buckets: int | None
+) -> list[dict[str, Any]]:
+    """The stages of `runs` writes, in seconds, after `warm_up` others, into a table of up to this many keys."""
     random = np.random.default_rng(rows)
     with service.client() as client:
-        created = (
-            client.post("/datasets", json=definition(f"trips_{rows}", buckets=4)).raise_for_status().json()
+        table = Table.create(
+            service, client, f"trips_{keys}_{rows}", buckets=buckets, table_type="merge_on_read"
         )
-        dataset = created["id"]
-        follower = Follower(service=service, dataset=dataset)
+        follower = Follower(service=service, dataset=table.id)
         thread = threading.Thread(target=follower.run, daemon=True)
         stages = []
-        _write(client, dataset, upsert_body(trips(np.arange(keys // 2), ts=0)))
+        table.write("bulk_insert", np.arange(keys // 2), ts=0)
         thread.start()
         for number in range(warm_up + runs):
             body = upsert_body(trips(random.choice(keys, rows, replace=False), ts=number + 1))
@@ -70,12 +72,12 @@ def measure(service: Service, *, rows: int, runs: int, warm_up: int, keys: int) 
             # Between a page and the next request the reader is not waiting: give it the time to get there.
             time.sleep(0.02)
             began = time.time()
-            job = _write(client, dataset, body)
+            job = _write(client, table.id, body)
             answered = time.time()
             visible = follower.wait_for(job["last_offset"] + 1)
             stages.append(_stages(job, began, answered, visible))
         follower.stopped = True
-        _write(client, dataset, upsert_body(trips(np.arange(1), ts=warm_up + runs + 1)))
+        _write(client, table.id, upsert_body(trips(np.arange(1), ts=warm_up + runs + 1)))
         thread.join(30)
     return stages[warm_up:]
 
@@ -107,17 +109,37 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--runs", type=int, default=200, help="measured writes of each size")
     options.add_argument("--warm-up", type=int, default=20, help="writes before them")
-    options.add_argument("--keys", type=int, default=20_000, help="keys that the writes are drawn from")
+    options.add_argument(
+        "--keys",
+        type=int,
+        nargs="+",
+        default=[20_000, 10_000_000],
+        help="keys that the writes are drawn from, for each table; half of them are loaded before",
+    )
+    options.add_argument("--buckets", type=int, help="buckets of each table; they grow unless this is given")
     chosen = options.parse_args()
     figures = []
     with running_service(chosen.scratch) as service:
-        for rows in (1_000, 1):
-            stages = measure(service, rows=rows, runs=chosen.runs, warm_up=chosen.warm_up, keys=chosen.keys)
-            figures += [
-                {"rows": rows, "stage (ms)": name, **percentiles([each[name] for each in stages])}
-                for name in stages[0]
-            ]
-    publish("latency", {"runs": chosen.runs, "keys": chosen.keys, "buckets": 4}, figures)
+        for keys in chosen.keys:
+            for rows in (1_000, 1):
+                stages = measure(
+                    service,
+                    rows=rows,
+                    runs=chosen.runs,
+                    warm_up=chosen.warm_up,
+                    keys=keys,
+                    buckets=chosen.buckets,
+                )
+                figures += [
+                    {
+                        "keys": keys,
+                        "rows": rows,
+                        "stage (ms)": name,
+                        **percentiles([each[name] for each in stages]),
+                    }
+                    for name in stages[0]
+                ]
+    publish("latency", {"runs": chosen.runs, "buckets": chosen.buckets or "growing"}, figures)
 
 
 if __name__ == "__main__":

@@ -30,11 +30,16 @@ from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.rows.record_key import bucket_numbers, encode_keys
 from bench.options import parser
 from bench.report import publish
-from bench.trips import SCHEMA, trips
+from bench.trips import SCHEMA as PLAIN
+from bench.trips import trips
 
 KEY: Final = ["uuid"]
+SCHEMA: Final = pa.schema(
+    [field.with_metadata({"PARQUET:field_id": str(number)}) for number, field in enumerate(PLAIN, 1)]
+)
 _STEP_ROWS: Final = 500_000
 _HOT_BYTES: Final = 16 * 2**30
+_SINGLE_KEYS: Final = 300
 _T = TypeVar("_T")
 
 
@@ -85,7 +90,7 @@ def build(
     """The table bucket by bucket, with what it took to make indexes and copies."""
     unknown = by_bucket(rows, rows // 10, count)
     for bucket, numbers in enumerate(by_bucket(0, rows, count)):
-        table = trips(numbers, ts=0).sort_by("uuid").combine_chunks()
+        table = trips(numbers, ts=0).sort_by("uuid").combine_chunks().cast(SCHEMA)
         path = f"data/{bucket:05d}"
         with create_parquet(
             storage, path, SCHEMA, row_group_rows=BASE_ROW_GROUP_ROWS, unique_columns=KEY
@@ -187,6 +192,26 @@ def lookup_times(
         yield figure(f"{count} keys, one bucket: {name}", took)
 
 
+def single_keys(hot: KeyLookup, cold: KeyLookup, buckets: list[Bucket]) -> Iterator[dict[str, Any]]:
+    """Finding the row of one key, as a lookup of a reader does: the median, and what one in a hundred exceeds."""
+    random = np.random.default_rng(1)
+    for name, lookup in (("copy", hot), ("no copy", cold)):
+        times = []
+        for _ in range(_SINGLE_KEYS):
+            bucket = buckets[random.integers(len(buckets))]
+            key = encode_keys(trips(random.choice(bucket.known, 1), ts=1), KEY)
+            took, found = timed(
+                lambda lookup=lookup, bucket=bucket, key=key: list(
+                    lookup.find_rows([bucket.record], key, KEY, SCHEMA)
+                )
+            )
+            if sum(part.rows.num_rows for part in found) != 1:
+                raise SystemExit(f"one key, {name}: its row was not found")
+            times.append(took)
+        clock, _ = np.percentile(times, 99, axis=0)
+        yield {**figure(f"one key: record index, {name}", times), "p99 ms": round(float(clock), 2)}
+
+
 def upserts(hot: KeyLookup, buckets: list[Bucket], rows: int) -> dict[str, Any]:
     """Finding the old rows of an upsert of `rows` rows, half of them new, in the whole table."""
     share = rows // len(buckets)
@@ -204,6 +229,7 @@ def upserts(hot: KeyLookup, buckets: list[Bucket], rows: int) -> dict[str, Any]:
 
 def measure(scratch: Path, rows: int, count: int) -> list[dict[str, Any]]:
     """All figures."""
+    (scratch / "storage").mkdir()
     storage = LocalStorage(scratch / "storage")
     folder = HotFolder(scratch / "hot", _HOT_BYTES)
     hot, cold = (
@@ -226,6 +252,7 @@ def measure(scratch: Path, rows: int, count: int) -> list[dict[str, Any]]:
             list(hot.find_rows([file], bucket.keys(2, known=1), KEY, SCHEMA))
     for per_bucket in (rows // count // 1_000, rows // count // 10):
         figures += lookup_times(storage, hot, cold, buckets, per_bucket)
+    figures += single_keys(hot, cold, buckets)
     figures += [upserts(hot, buckets, rows // 1_000), upserts(hot, buckets, rows // 10)]
     return figures
 

@@ -116,11 +116,22 @@ def committed(service: Service, dataset: str, jobs: list[str]) -> Counter[int]:
 
 
 def measure(
-    service: Service, *, clients: int, rows: int, keys: int, seconds: float, wait: bool
+    service: Service,
+    *,
+    clients: int,
+    rows: int,
+    keys: int,
+    seconds: float,
+    wait: bool,
+    buckets: int | None,
 ) -> dict[str, Any]:
     """One line of the table."""
     with service.client() as client:
-        made = client.post("/datasets", json=definition(f"trips_{wait}", buckets=4)).raise_for_status().json()
+        made = (
+            client.post("/datasets", json=definition(f"trips_{wait}", buckets=buckets))
+            .raise_for_status()
+            .json()
+        )
     source = requests(service, made["id"], rows=rows, keys=keys, wait=wait)
     asyncio.run(send(service, source, clients, 3.0))
     api, worker = service.process("app.main"), service.process("workers.main")
@@ -159,8 +170,9 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=100, help="rows of a write")
     options.add_argument("--keys", type=int, default=20_000, help="keys that the rows are drawn from")
     options.add_argument("--seconds", type=float, default=15.0, help="how long the clients send")
+    options.add_argument("--buckets", type=int, help="buckets of the dataset; they grow unless this is given")
     chosen = options.parse_args()
-    given = {name: getattr(chosen, name) for name in ("clients", "rows", "keys", "seconds")}
+    given = {name: getattr(chosen, name) for name in ("clients", "rows", "keys", "seconds", "buckets")}
     with running_service(chosen.scratch) as service:
         figures = [measure(service, **given, wait=wait) for wait in (True, False)]
     publish("small-writes", given, figures)

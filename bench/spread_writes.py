@@ -38,7 +38,8 @@ def by_program(service: Service) -> dict[str, float]:
     return {**found, "postgres and valkey": everything - sum(found.values())}
 
 
-def _in_turn(sources: list[Iterator[bytes]]) -> Iterator[bytes]:
+def in_turn(sources: list[Iterator[bytes]]) -> Iterator[bytes]:
+    """Requests of all sources, one of each in turn."""
     return (next(source) for source in cycle(sources))
 
 
@@ -52,7 +53,7 @@ def measure(
         for owner in owners
         for dataset in new_datasets(owner, datasets // tenants)
     ]
-    source = _in_turn(sources)
+    source = in_turn(sources)
     asyncio.run(send(service, source, clients, _WARM_SECONDS))
     before, began = by_program(service), time.perf_counter()
     answers = asyncio.run(send(service, source, clients, seconds))

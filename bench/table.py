@@ -55,10 +55,10 @@ class Table:
         client: httpx.Client,
         name: str,
         *,
-        buckets: int,
+        buckets: int | None,
         table_type: str = "copy_on_write",
     ) -> Table:
-        """A new, empty one."""
+        """A new, empty one. Without `buckets` they grow."""
         registration = {**definition(name, buckets=buckets), "table_type": table_type}
         made = client.post("/datasets", json=registration).raise_for_status().json()
         return cls(service=service, client=client, id=made["id"])

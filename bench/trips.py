@@ -51,16 +51,17 @@ SCHEMA: Final = pa.schema(
 )
 
 
-def definition(name: str, *, buckets: int) -> dict[str, Any]:
-    """The registration of a trips dataset, keyed by uuid and ordered by ts."""
+def definition(name: str, *, buckets: int | None) -> dict[str, Any]:
+    """The registration of a trips dataset, keyed by uuid and ordered by ts. Without `buckets` they grow."""
     types = {pa.string(): "string", pa.int64(): "int64", pa.float64(): "double"}
     fields = [{"name": field.name, "type": types[field.type], "nullable": field.nullable} for field in SCHEMA]
+    bucket = {"mode": "fixed", **({} if buckets is None else {"count": buckets})}
     return {
         "name": name,
         "schema": {"fields": fields},
         "record_key": ["uuid"],
         "ordering_field": "ts",
-        "bucket": {"mode": "fixed", "count": buckets},
+        "bucket": bucket,
     }
 
 

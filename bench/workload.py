@@ -62,11 +62,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         return [Step(case=BULK_INSERT, run=run, rows=self.rows) for run in range(self.loads)]
 
     def upserts(self) -> list[Step]:
-        """A fixed number of rows, 1 % and 10 % of them; every key equally likely."""
+        """A hundred rows, a fixed number, 1 % and 10 % of them; every key equally likely."""
         steps: list[Step] = []
         head = self.rows
         # The small ones first: a system that leaves replaced rows for later is slower after large ones.
         cases = (
+            ("upsert 100", min(100, self.rows)),
             (f"upsert {self.small_upsert:,}", self.small_upsert),
             ("upsert 1 %", self.rows // 100),
             ("upsert 10 %", self.rows // 10),

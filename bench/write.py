@@ -41,11 +41,18 @@ def by_peer(name: str, workload: Workload, inputs: Path, scratch: Path) -> Measu
     """A peer in a process of its own."""
     result = inputs / f"{name}.json"
     places = ["--inputs", str(inputs), "--result", str(result), "--scratch", str(scratch)]
-    command = [sys.executable, "-m", "bench.peers", name, msgspec.json.encode(workload).decode(), *places]
+    command = [_python(name), "-m", "bench.peers", name, msgspec.json.encode(workload).decode(), *places]
     code = subprocess.run(command, cwd=ROOT, check=False).returncode
     if code:
         return Measured(system=name, notes=[f"{name}: its process ended with exit code {code}"])
     return msgspec.json.decode(result.read_bytes(), type=Measured)
+
+
+def _python(name: str) -> str:
+    release = PEERS[name].spark
+    return (
+        sys.executable if release is None else str(ROOT / f".venv-bench-spark-{release}" / "bin" / "python")
+    )
 
 
 def main() -> None:
@@ -59,9 +66,12 @@ def main() -> None:
     )
     options.add_argument("--repeat", type=int, default=3, help="runs of a case, of which the median is shown")
     options.add_argument("--loads", type=int, default=1, help="the same for loading the whole table")
-    everything = (*_TABLE_TYPES, *PEERS)
     options.add_argument(
-        "--systems", nargs="+", choices=everything, default=everything, help="whom to measure"
+        "--systems",
+        nargs="+",
+        choices=(*_TABLE_TYPES, *PEERS),
+        default=(*_TABLE_TYPES, *(name for name, peer in PEERS.items() if peer.spark is None)),
+        help="whom to measure",
     )
     chosen = options.parse_args()
     workload = Workload(

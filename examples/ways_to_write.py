@@ -113,7 +113,8 @@ with Headwater.from_environment() as headwater:
     except Problem as problem:
         show("refused", problem.code)
 
-    # Old rows are only marked as deleted so far. A compaction writes files without them, and changes no row.
+    # A compaction joins small files and drops rows that are only marked as deleted; it changes no row. In a table as
+    # small as this one, writes have done so.
     compacted = headwater.compact(stock, wait=60)
     show("compacted", f"version {compacted.committed_version}")
 

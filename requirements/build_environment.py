@@ -31,7 +31,7 @@ def interpreter(environment: Path) -> Path:
     return environment / "bin" / "python"
 
 
-def build(environment: Path, locks: list[Path]) -> None:
+def build(environment: Path, locks: list[Path], packages: dict[str, Path]) -> None:
     """Fill the environment, each lock in the order given, then our packages; create it unless it is there.
 
     One that is there is brought up to date in place: processes that run from it keep running.
@@ -45,7 +45,7 @@ def build(environment: Path, locks: list[Path]) -> None:
     for lock in locks:
         print(f"setup: installing {lock}", flush=True)
         subprocess.run([*install, "--require-hashes", "-r", str(lock)], check=True)
-    for name, folder in PACKAGES.items():
+    for name, folder in packages.items():
         print(f"setup: installing {name}, editable", flush=True)
         # `compat` adds the folder to the path; without it only an import hook knows it, which type checkers do not run.
         mode = ["--config-settings", "editable_mode=compat"]
@@ -61,6 +61,7 @@ def is_built(environment: Path, stamp: Path, wanted: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--venv", type=Path, required=True)
+    parser.add_argument("--locks-only", action="store_true", help="without the packages of this repository")
     parser.add_argument("locks", type=Path, nargs="+")
     arguments = parser.parse_args()
     if sys.version_info < (3, 11):  # noqa: UP036 - an older python3 may be first on PATH
@@ -78,7 +79,7 @@ def main() -> None:
     if is_built(arguments.venv, stamp, wanted):
         return
     try:
-        build(arguments.venv, arguments.locks)
+        build(arguments.venv, arguments.locks, {} if arguments.locks_only else PACKAGES)
     except subprocess.CalledProcessError as failure:
         sys.exit(f"setup: this command failed with exit code {failure.returncode}: {' '.join(failure.cmd)}")
     stamp.write_text(wanted)

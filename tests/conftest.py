@@ -12,10 +12,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from app.db.session import ADMINISTRATOR_ROLE, Database
 from tests.support.fixtures import redis, service
+from tests.support.kafka.fixtures import bootstrap, broker, new_topic, registry, topic
 from tests.support.postgres import TestServer
 from tests.support.service_fixtures import (
     client,
@@ -41,6 +43,8 @@ from tests.support.store_fixtures import (
 
 __all__ = [
     "accept",
+    "bootstrap",
+    "broker",
     "claim",
     "client",
     "dataset",
@@ -48,21 +52,28 @@ __all__ = [
     "export",
     "feed",
     "new_client",
+    "new_topic",
     "new_view",
     "orders",
     "receiver",
     "redis",
     "register",
+    "registry",
     "running",
     "service",
     "stores",
     "tenant_id",
+    "topic",
     "trips",
     "write_notes",
 ]
 
+# An example takes as long as it takes: a busy machine is no fault.
+settings.register_profile("headwater", deadline=None)
+settings.load_profile("headwater")
+
 TESTS: Final = Path(__file__).parent
-_HEAVY: Final = frozenset({"conformance", "engine", "flows"})
+_HEAVY: Final = frozenset({"conformance", "engine", "flows", "spark"})
 
 
 class _ByModule(LoadScopeScheduling):
@@ -81,6 +92,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByModule:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the slow ones first."""
     items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in _HEAVY)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """The id of a value: bytes are named by their argument, since compressed ones can differ with the time of day."""
+    return argname if isinstance(val, bytes) else None
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.composition import stores_on
 from app.db.session import Database
 from app.format.errors import Unavailable
+from app.jobs.service.relay import APART_SECONDS
 from app.jobs.values import WorkerEnd, WriteProcess
 from app.messaging.work_queue import WRITE_TASK, WorkQueue
 from app.platform import Platform
@@ -104,7 +105,15 @@ def _serve(
         weight=quotas.weight,
         stopping=stopping,
     )
-    loops.add(Loop("relay", relay.run, every_seconds=settings.poll_seconds, woken=relay.woken))
+    loops.add(
+        Loop(
+            "relay",
+            relay.run,
+            every_seconds=settings.poll_seconds,
+            apart_seconds=APART_SECONDS,
+            woken=relay.woken,
+        )
+    )
     loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
     loops.start()
     # A daemon: a read cannot be interrupted.

@@ -19,8 +19,10 @@ from app.consumers.repository.followers import FollowerStore
 from app.consumers.service.run_followers import Follow
 from app.db.rotation import Rotation
 from app.db.session import Database
+from app.doctor import Examined, log_faults
 from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.workers import WorkerStore
+from app.jobs.service.relay import APART_SECONDS
 from app.jobs.values import JobQueue, WorkerEnd, WriteProcess
 from app.maintenance.compose import maintenance_store
 from app.maintenance.service.run_maintenance import RunMaintenance
@@ -29,7 +31,8 @@ from app.platform import Platform
 from app.retention.compose import end_tenants, reaper, retain, sample_usage
 from app.retention.service.usage import SAMPLE_SECONDS
 from app.runtime.loops import Loop, Loops
-from app.settings import Settings
+from app.settings import Settings, is_cluster
+from app.sources.compose import round_store
 from app.tenants.repository.quotas import QuotaStore
 from app.tenants.service import QUOTA_SECONDS, KnownQuotas
 from workers.engine.scratch import is_alive, remove_abandoned, scratch_folder
@@ -40,7 +43,14 @@ from workers.jobs.derived_process import DerivedProcesses, worker_of
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
 from workers.process import SCRATCH_FOLDER, configured, new_relay, spark_engine
-from workers.wiring import WorkerContext, follower_handlers, reconcilers, run_tasks, run_writes
+from workers.wiring import (
+    WorkerContext,
+    follower_handlers,
+    reconcilers,
+    run_tasks,
+    run_writes,
+    start_rounds,
+)
 
 _log = logging.getLogger(__name__)
 # Together less than the supervisor waits before it kills.
@@ -49,6 +59,9 @@ _LOOPS_SECONDS = 2.0
 _POLLS_MISSED_MAX = 4
 _MAINTENANCE_THREADS = 4
 _SETTLED_POLLS = 5
+# Datasets with new versions that a poll hands to the policies. A check of a dataset costs as much as a write to it, so
+# with more of them each is checked less often, the one that has waited longest first.
+_CHECKS_PER_POLL = 10
 # This JVM only schedules tasks: no rows are in it, and no SQL of tenants.
 _HEAP_BYTES = 1024**3
 
@@ -56,6 +69,7 @@ _HEAP_BYTES = 1024**3
 def main() -> None:
     """Runs a worker until it is stopped."""
     settings = configured("")
+    log_faults(settings, Examined.WORKER)
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
     with scratch_folder(settings.data_dir / SCRATCH_FOLDER, worker_id) as scratch:
         _work(settings, worker_id, scratch)
@@ -73,12 +87,28 @@ def _work(settings: Settings, worker_id: str, scratch: Path) -> None:
         died=partial(_end_this_process, stopping),
     )
     try:
-        # Polling starts once Spark is ready: a worker that reports itself alive can run a write at once.
-        engine.warm_up()
+        # Polling for jobs starts once Spark is ready: until then this worker claims nothing.
+        _warm_up(settings, engine, partial(WorkerStore(database).polled, worker_id))
         _serve(settings, database, engine, worker_id, stopping)
     finally:
         engine.stop()
         database.close()
+
+
+def _warm_up(settings: Settings, engine: SparkEngine, polled: Callable[[None, int], None]) -> None:
+    """Starts Spark, and reports meanwhile that this worker waits for executors of its cluster.
+
+    Where Spark runs in the worker, nothing is reported: a worker that reports itself alive can run a write at once.
+    """
+    waiting = Loops()
+    if is_cluster(settings.spark_master):
+        report = partial(polled, None, 0)
+        waiting.add(Loop("warm up", report, every_seconds=settings.poll_seconds, delayed=True))
+    waiting.start()
+    try:
+        engine.warm_up()
+    finally:
+        waiting.stop(_LOOPS_SECONDS)
 
 
 def _serve(
@@ -115,20 +145,20 @@ def _serve(
         stopping=stopping,
     )
     policy_runner, policy_poller = _maintenance(worker, quotas.weight, stopping)
-    runners = (writes, tasks, follow, policy_runner)
+    runners = (writes, tasks, follow, policy_runner, _sources(worker, quotas.weight, stopping, loops))
     poller = Poller(
         [
             PollSource(find=partial(_waiting, stores.jobs, JobQueue.WRITES, Rotation()), runner=writes),
             PollSource(find=partial(_waiting, stores.jobs, JobQueue.TASKS, Rotation()), runner=tasks),
             PollSource(find=followers.due, runner=follow),
         ],
-        alive=lambda: workers.polled(worker_id, loops.still()),
+        alive=lambda: workers.polled(worker_id, loops.still(), engine.executors()),
     )
     celery = celery_app(settings.redis_url)
     register_tasks(celery, {WRITE_TASK: writes.wake, TASKS_TASK: tasks.wake, FOLLOW_TASK: follow.wake})
     polling = settings.poll_seconds
     loops.add(Loop("poller", poller.run, every_seconds=polling))
-    loops.add(Loop("relay", relay.run, every_seconds=polling, woken=relay.woken))
+    loops.add(Loop("relay", relay.run, every_seconds=polling, apart_seconds=APART_SECONDS, woken=relay.woken))
     loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
     end_claims = partial(_end_claims_of_others, dead, settings)
     loops.add(Loop("dead workers", end_claims, every_seconds=polling, woken=freed))
@@ -171,6 +201,24 @@ def _write_runner(
     )
 
 
+def _sources(
+    worker: WorkerContext, weight: Callable[[str], float], stopping: threading.Event, loops: Loops
+) -> Runner:
+    """The runner of sources, and its poll. What they read from may be slow, so they have threads of their own."""
+    settings = worker.platform.settings
+    runner = Runner(
+        start_rounds(worker),
+        name="sources",
+        threads=settings.source_threads,
+        per_dataset_max=1,
+        weight=weight,
+        stopping=stopping,
+    )
+    poller = Poller([PollSource(find=round_store(worker.platform).due, runner=runner)])
+    loops.add(Loop("sources", poller.run, every_seconds=settings.source_poll_seconds))
+    return runner
+
+
 def _maintenance(
     worker: WorkerContext, weight: Callable[[str], float], stopping: threading.Event
 ) -> tuple[Runner, Poller]:
@@ -192,7 +240,7 @@ def _maintenance(
     )
     # A dataset with continuous writes is reconciled after several of them, not after each.
     find = partial(tables.due, settled_seconds=_SETTLED_POLLS * settings.maintenance_poll_seconds)
-    return policy_runner, Poller([PollSource(find=find, runner=policy_runner)])
+    return policy_runner, Poller([PollSource(find=find, runner=policy_runner, datasets_max=_CHECKS_PER_POLL)])
 
 
 def _add_housekeeping(loops: Loops, platform: Platform) -> None:

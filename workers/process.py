@@ -15,8 +15,8 @@ from app.messaging.announcements import Announcements
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
 from app.platform import row_limits
-from app.settings import Settings, SettingsError
-from workers.engine.session import start_session
+from app.settings import Settings, SettingsError, is_cluster
+from workers.engine.session import ClusterShare, start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_setup import TaskSetup
 
@@ -52,13 +52,27 @@ def spark_engine(
     settings: Settings, scratch: Path, *, master: str, heap_bytes: int, died: Callable[[], None]
 ) -> SparkEngine:
     """An engine that is not started yet. `died` is called when its JVM has exited."""
+    cluster = is_cluster(master)
+    share = ClusterShare(
+        cores_max=settings.spark_cores_max,
+        executor_cores=settings.spark_executor_cores,
+        executor_memory_bytes=settings.spark_executor_memory_bytes,
+        dynamic_allocation=settings.spark_dynamic_allocation,
+        driver_host=settings.spark_driver_host,
+        bind_address=settings.spark_bind_address,
+        driver_port=settings.spark_driver_port,
+        block_manager_port=settings.spark_block_manager_port,
+    )
+    local = (settings.executor_dir if cluster else None) or settings.data_dir
+    memory = f"{heap_bytes // _MEBIBYTE}m"
     return SparkEngine(
-        partial(start_session, master, scratch, driver_memory=f"{heap_bytes // _MEBIBYTE}m"),
+        partial(start_session, master, scratch, driver_memory=memory, share=share),
         TaskSetup(
             storage_uri=settings.storage_uri,
             memory_bytes=settings.task_memory_bytes,
-            scratch=str(scratch),
-            hot_folder=str(settings.data_dir / "hot"),
+            # Executors on other machines have folders of their own, which Spark removes with them.
+            scratch="" if cluster else str(scratch),
+            hot_folder=str(local / "hot"),
             hot_bytes_max=settings.hot_bytes_max,
             decompressed_bytes_max=settings.decompressed_bytes_max,
             limits=row_limits(settings),

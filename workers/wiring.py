@@ -18,6 +18,8 @@ from app.partitions import compose as partitions
 from app.platform import Platform
 from app.reads import compose as reads
 from app.retention import compose as retention
+from app.sources import compose as sources
+from app.sources.service.due import StartRounds
 from app.verifications import compose as verifications
 from app.versions import compose as versions
 from app.views import compose as views
@@ -56,8 +58,14 @@ def run_writes(
     stagers: dict[JobKind, InputStager] = {
         **views.stagers(platform, engine),
         **versions.stagers(platform, engine),
+        **sources.stagers(platform, engine),
     }
     return writes.run_writes(platform, engine, worker.id, stagers, process=process, hand_over=hand_over)
+
+
+def start_rounds(worker: WorkerContext) -> StartRounds:
+    """The sources that are due."""
+    return sources.start_rounds(worker.platform)
 
 
 def run_tasks(worker: WorkerContext) -> RunTasks:

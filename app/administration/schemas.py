@@ -11,7 +11,7 @@ from litestar.params import PathParameter
 from app.administration.service import QuotaUse
 from app.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter
 from app.format.identifiers import PATTERN_END
-from app.http.openapi.openapi_components import EXPECTED
+from app.format.member_errors import EXPECTED
 from app.http.parameters.page_options import PageOptions
 from app.paging import Page
 from app.tenants.quotas import NO_QUOTAS, Quotas, RequestRate

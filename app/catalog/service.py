@@ -12,8 +12,8 @@ from app.catalog.repository.live_datasets import dataset_not_found
 from app.catalog.values import Dataset, SchemaVersion
 from app.format.definition.dataset_definition import (
     define_dataset,
+    with_changelog,
     with_name,
-    with_retention,
     with_services,
 )
 from app.format.definition.evolution import evolve
@@ -69,7 +69,7 @@ class Datasets:
         version: int,
         actor: str | None = None,
     ) -> Dataset:
-        """Changes the name, schema, retention or services of a dataset, which must still be at `version`.
+        """Changes the name, schema, feed or services of a dataset, which must still be at `version`.
 
         The change makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
         DatasetExists, DerivedDataset (the SQL of a view determines its schema).
@@ -79,11 +79,11 @@ class Datasets:
             raise PreconditionFailed(
                 f"The dataset is at version {dataset.version}, not {version}", version=dataset.version
             )
-        evolved, retained = dataset.definition, wanted.changelog
+        evolved = dataset.definition
         if wanted.name is not msgspec.UNSET:
             evolved = with_name(evolved, wanted.name)
-        if retained is not msgspec.UNSET:
-            evolved = with_retention(evolved, retained.retention)
+        if wanted.changelog is not msgspec.UNSET:
+            evolved = with_changelog(evolved, wanted.changelog)
         if wanted.services is not msgspec.UNSET:
             _check_metastore(wanted.services, available=self.metastore)
             evolved = with_services(evolved, wanted.services)

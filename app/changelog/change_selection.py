@@ -19,7 +19,7 @@ from app.format.file_group import ChangelogFile, partition_of
 from app.format.partition.codes import partition_codes
 from app.format.partition.fields import partition_sources
 from app.format.partition.statistics import partition_statistics
-from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import CORRECTS_COLUMN, CORRECTS_FIELD, resolved_offsets
 from app.format.rows.projection import check_partitions, projection
 from app.format.schema.schema import Schema
@@ -107,6 +107,10 @@ class ChangeSelection:
             fields.append(declared.with_name(_EVENT_TIME_COLUMN).with_nullable(True))
         return pa.schema(fields)
 
+    def row_schema(self, also: Sequence[str] = ()) -> pa.Schema:
+        """The columns to read of rows of the table: those shown, those that decide, and these."""
+        return pa.schema(self._fields({*self.shown.names(), *also, *self._deciding()}))
+
     def deciding_schema(self) -> pa.Schema:
         """The columns of a changelog file that determine which of its rows are selected."""
         return pa.schema([OP_FIELD, *self._fields(self._deciding())])
@@ -156,30 +160,62 @@ class ChangeSelection:
 
     def changes(self, stored: pa.Table, run: ChangelogRun, offsets: npt.NDArray[np.int64]) -> pa.Table:
         """The changes of rows of changelog files with these offsets in the run."""
+        versions, times, first_offsets = run.origins(offsets)
+        return self._assembled(
+            stored,
+            offsets=pa.array(offsets),
+            ops=stored.column(OP_COLUMN),
+            versions=versions,
+            times=times,
+            event_time=None
+            if self.definition.event_time_field is None
+            else stored.column(_EVENT_TIME_COLUMN),
+            corrects=resolved_offsets(stored.column(CORRECTS_COLUMN), first_offsets),
+        )
+
+    def appends(
+        self,
+        rows: pa.Table,
+        *,
+        offsets: pa.ChunkedArray,
+        versions: pa.ChunkedArray,
+        times: pa.ChunkedArray,
+        event_time: pa.ChunkedArray | None,
+    ) -> pa.Table:
+        """Rows of the table as changes that append them. The others are the members of the changes, by row."""
+        ops = pa.array(np.full(rows.num_rows, Op.APPEND, dtype=np.uint8))
+        return self._assembled(
+            rows,
+            offsets=offsets,
+            ops=ops,
+            versions=versions,
+            times=times,
+            event_time=event_time,
+            corrects=pa.nulls(rows.num_rows, pa.int64()),
+        )
+
+    def _assembled(
+        self,
+        stored: pa.Table,
+        *,
+        offsets: pa.Array | pa.ChunkedArray,
+        ops: pa.Array | pa.ChunkedArray,
+        versions: pa.Array | pa.ChunkedArray,
+        times: pa.Array | pa.ChunkedArray,
+        event_time: pa.ChunkedArray | None,
+        corrects: pa.Array | pa.ChunkedArray,
+    ) -> pa.Table:
         schema = self.changes_schema()
-        count = stored.num_rows
         row_type = schema.field("row").type
-        stored = self.access.shown(stored)
+        shown = self.access.shown(stored)
         row = pa.StructArray.from_arrays(
-            [one_array(stored.column(name)) for name in self.shown.names()],
+            [one_array(shown.column(name)) for name in self.shown.names()],
             fields=[row_type.field(at) for at in range(row_type.num_fields)],
         )
-        event_time = (
-            pa.nulls(count, schema.field("event_time").type)
-            if self.definition.event_time_field is None
-            or self.access.hides_any([self.definition.event_time_field])
-            else stored.column(_EVENT_TIME_COLUMN)
-        )
-        versions, times, first_offsets = run.origins(offsets)
-        columns = [
-            pa.array(offsets),
-            stored.column(OP_COLUMN),
-            versions,
-            times,
-            event_time,
-            row,
-            resolved_offsets(stored.column(CORRECTS_COLUMN), first_offsets),
-        ]
+        source = self.definition.event_time_field
+        if event_time is None or source is None or self.access.hides_any([source]):
+            event_time = pa.nulls(stored.num_rows, schema.field("event_time").type)
+        columns = [offsets, ops, versions, times, event_time, row, corrects]
         return pa.table(columns, schema=schema)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.format.dataset import DEFAULT_VOCABULARY, Vocabulary
+from app.format.dataset import DEFAULT_VOCABULARY, Vocabulary, json_member_names
 from app.format.rows.changelog import SYMBOLS, Op
 
 _Codes = npt.NDArray[np.uint8]
@@ -200,6 +200,11 @@ def flat(events: pa.Table, form: ChangeForm, vocabulary: Vocabulary = DEFAULT_VO
             shown = f"_hw_{name}" if called in taken else called
             fields.append(events.schema.field(name).with_name(shown))
     return pa.table(columns, schema=pa.schema(fields))
+
+
+def json_names(form: ChangeForm, vocabulary: Vocabulary) -> dict[str, str]:
+    """The names of system columns as members of JSON objects, by column; those of other systems' formats stay."""
+    return {} if form in (ChangeForm.DEBEZIUM, ChangeForm.DELTA) else json_member_names(vocabulary)
 
 
 _LEADING: Final = ("offset", "op", "system_time", "event_time", "version", "corrects_offset")

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from app.changelog.shared_files import SHARES_MAX, is_of_share, sharing_partitions, unit_of
+from app.changelog.shared_files import is_of_share, shares_of, sharing_partitions, unit_of
 from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.errors import NotVerifiable
 from app.format.file_group import ChangelogSegment, DataFile, FileKind, partition_of
@@ -127,11 +127,15 @@ def plan_fold(
 ) -> list[FoldTask]:
     """Tasks that never share a key: one per file group; without keys one per partition, since rows move within it.
 
-    Where file groups share changelog files, each of a few tasks has some of the groups and reads all of these files.
+    Where file groups share changelog files, or buckets were halved, each of a few tasks has some of the keys of a
+    partition, and reads all files that may have them.
     """
     segments = list(segments)
-    units = _Units(dataset=dataset, sharing=sharing_partitions(segments))
-    starts, ends = units.split(compared(dataset, start)), units.split(compared(dataset, files))
+    then, now = compared(dataset, start), compared(dataset, files)
+    groups = [file.file_group for file in (*then, *now)]
+    groups += [segment.file.file_group for segment in segments]
+    units = _Units(dataset=dataset, sharing=sharing_partitions(groups), shares=shares_of(dataset, groups))
+    starts, ends = units.split(then), units.split(now)
     changes: dict[_Unit, list[ChangelogSegment]] = {}
     for segment in sorted(segments, key=lambda segment: segment.first_offset):
         for unit in units.of(segment.file.file_group):
@@ -144,7 +148,7 @@ def plan_fold(
             segments=tuple(changes.get(unit, ())),
             schemas=schemas,
             share=unit[1],
-            shares=units.shares,
+            shares=units.shares if unit[0] in units.sharing else 1,
         )
         for unit in sorted({*starts, *ends, *changes})
     ]
@@ -155,14 +159,11 @@ _Unit = tuple[str, int]
 
 
 class _Units(msgspec.Struct, frozen=True, kw_only=True):
-    """How a table is divided into tasks. `sharing`: the partitions with changelog files of several file groups."""
+    """How a table is divided into tasks. `sharing`: the partitions in which a key may be in several file groups."""
 
     dataset: DatasetDefinition
     sharing: frozenset[str]
-
-    @property
-    def shares(self) -> int:
-        return min(self.dataset.bucket.count, SHARES_MAX)
+    shares: int
 
     def of(self, file_group: str) -> list[_Unit]:
         """The tasks of a file group, or of a changelog file of several."""
@@ -177,8 +178,8 @@ class _Units(msgspec.Struct, frozen=True, kw_only=True):
         """The files by task."""
         found: dict[_Unit, list[DataFile]] = {}
         for file in files:
-            [unit] = self.of(file.file_group)
-            found.setdefault(unit, []).append(file)
+            for unit in self.of(file.file_group):
+                found.setdefault(unit, []).append(file)
         return found
 
 

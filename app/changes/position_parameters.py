@@ -7,12 +7,21 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from app.changes.positions import FeedStart, StartingPosition, one_start
+from app.changes.positions import (
+    SNAPSHOT_PATTERN,
+    FeedStart,
+    SnapshotPosition,
+    StartingPosition,
+    one_start,
+)
 from app.format.identifiers import PATTERN_END
-from app.http.openapi.openapi_components import COMPONENT, EXPECTED, INT64_MAX
+from app.format.member_errors import EXPECTED
+from app.http.openapi.openapi_components import COMPONENT, INT64_MAX
 
 _DIGITS_MAX = 19
 _PATTERN: Final = rf"^(earliest|now|[0-9]{{1,{_DIGITS_MAX}}}){PATTERN_END}"
+
+_FEED_PATTERN: Final = rf"^(earliest|now|{SNAPSHOT_PATTERN}|[0-9]{{1,{_DIGITS_MAX}}}){PATTERN_END}"
 
 _START: Final = msgspec.Meta(pattern=_PATTERN, extra_json_schema={EXPECTED: "an offset, `earliest` or `now`"})
 
@@ -25,6 +34,13 @@ Position: TypeAlias = Annotated[
 """An offset, as a number or as digits; `earliest` for the first change that is kept, `now` for the head."""
 PositionText: TypeAlias = Annotated[str, _START]
 """A position as query parameters write it."""
+FeedPositionText: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=_FEED_PATTERN, extra_json_schema={EXPECTED: "an offset, `earliest`, `now` or `snapshot`"}
+    ),
+]
+"""A position as readers of a feed write it: one that may also be in the rows of a version."""
 SinceVersion: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
 """A version of the dataset: the position of the first change that was committed at it or later."""
 SinceTime: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -36,6 +52,11 @@ def position_of(since: int | str) -> int | StartingPosition:
     if isinstance(since, int):
         return since
     return min(int(since), INT64_MAX) if since.isdecimal() else StartingPosition(since)
+
+
+def position_text(position: int | SnapshotPosition) -> str:
+    """The position of the next page, as requests and responses write it."""
+    return position.text if isinstance(position, SnapshotPosition) else str(position)
 
 
 def start_of(

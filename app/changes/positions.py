@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -59,6 +59,47 @@ FeedStart: TypeAlias = int | StartingPosition | FromVersion | FromTime
 """Where a reader of a feed starts. `FromVersion` and `FromTime` are looked up in the commits of the dataset."""
 
 
+class SnapshotPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """A position in the rows of a version, with which a feed starts that continues with the changes after it.
+
+    `version`: None for the latest, from the first row on. `group`: the place of a file group among those of the
+    version, by name. `row`: the number of a live row of that group.
+    """
+
+    version: int | None = None
+    group: int = 0
+    row: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> SnapshotPosition:
+        """The position in a text that matches `SNAPSHOT_PATTERN`."""
+        _, *numbers = text.split(":")
+        if not numbers:
+            return cls()
+        version, group, row = (min(int(number), _INT64_MAX) for number in numbers)
+        return cls(version=version, group=group, row=row)
+
+    @property
+    def text(self) -> str:
+        """The position as requests and responses write it."""
+        if self.version is None:
+            return SNAPSHOT
+        return f"{SNAPSHOT}:{self.version}:{self.group}:{self.row}"
+
+
+SNAPSHOT: Final = "snapshot"
+SNAPSHOT_READER: Final = "snapshot"
+"""The reader of the leases of versions that readers of feeds start with. The feed after such a version is kept, too."""
+SNAPSHOT_PATTERN: Final = rf"{SNAPSHOT}(:[0-9]{{1,19}}){{3}}|{SNAPSHOT}"
+"""A regular expression for the texts of snapshot positions."""
+_INT64_MAX: Final = 2**63 - 1
+
+FeedPosition: TypeAlias = int | StartingPosition | SnapshotPosition
+"""Where a page of a feed starts."""
+
+_Since = TypeVar("_Since")
+
+
 def resolve_position(wanted: int | StartingPosition, bounds: FeedBounds) -> int:
     """A position that the feed can be read from. Raises OffsetAhead, OffsetExpired."""
     if wanted is StartingPosition.EARLIEST:
@@ -69,17 +110,17 @@ def resolve_position(wanted: int | StartingPosition, bounds: FeedBounds) -> int:
 
 
 def one_start(
-    since: int | StartingPosition | None,
+    since: _Since | None,
     since_version: int | None,
     since_time: datetime | None,
     *,
     name: str = "since",
-) -> FeedStart | None:
+) -> _Since | FromVersion | FromTime | None:
     """The start that a request names; None if it names none. `name`: what the request calls an offset.
 
     Raises InvalidRequest if it names more than one.
     """
-    members = {
+    members: dict[str, _Since | FromVersion | FromTime | None] = {
         name: since,
         "since_version": None if since_version is None else FromVersion(since_version),
         "since_time": None if since_time is None else FromTime(since_time),

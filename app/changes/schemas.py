@@ -7,10 +7,22 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from app.changes.positions import SNAPSHOT
 from app.changes.service.read_corrections import CorrectedChange, CorrectionPage
 from app.format.rows.changelog import SYMBOLS
 from app.http.openapi.openapi_components import COMPONENT
 
+NextPosition: TypeAlias = Annotated[
+    Annotated[int, msgspec.Meta(ge=0)] | Annotated[str, msgspec.Meta(pattern=rf"^{SNAPSHOT}:")],
+    msgspec.Meta(
+        extra_json_schema={
+            COMPONENT: "NextPosition",
+            "examples": [120],
+            "description": "A position: an offset, or a text within the rows of a version.",
+        }
+    ),
+]
+"""Where the next page of a feed starts: an offset, or a text within the rows of a version."""
 Row: TypeAlias = Annotated[
     dict[str, Any],
     msgspec.Meta(
@@ -120,10 +132,10 @@ class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
 
     changes: list[ChangeResponse]
     """The changes in the requested form, in the order of the feed."""
-    next_since: int
+    next_since: NextPosition
     """The next call's `since`, in any form."""
     pending: int
-    """How many changes follow the page, of which a filter may select none."""
+    """How many changes follow the page, of which a filter may select none; approximate within the rows of a version."""
     earliest: Annotated[int, msgspec.Meta(examples=[0])]
     """The first offset that can still be read."""
     schema_id: Annotated[int, msgspec.Meta(examples=[1])]

@@ -16,7 +16,7 @@ more, which are not null if a later change has retracted the row's values:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.codecs.json.objects import to_objects
+from app.format.dataset import DatasetDefinition
+from app.format.partition.fields import partition_sources
 from app.format.rows.meta_columns import (
     FILE_NAME_FIELD,
     META_FIELDS,
@@ -69,6 +71,31 @@ def meta_on_read(
         PARTITION_FIELD.name: rows.column(PARTITION_FIELD.name),
         FILE_NAME_FIELD.name: rows.column(FILE_NAME_FIELD.name),
     }
+
+
+def with_meta(
+    shown: pa.Table,
+    rows: pa.Table,
+    definition: DatasetDefinition,
+    masked: Collection[str],
+    commit_times: Mapping[int, datetime],
+) -> pa.Table:
+    """The columns of `shown`, then the five columns of the same rows; null in those that repeat a masked column."""
+    columns = meta_on_read(rows, definition.record_key, commit_times)
+    for field in META_ON_READ:
+        hidden = not set(masked).isdisjoint(_sources_of(definition, field.name))
+        column = pa.chunked_array([pa.nulls(rows.num_rows, field.type)]) if hidden else columns[field.name]
+        shown = shown.append_column(field, column)
+    return shown
+
+
+def _sources_of(definition: DatasetDefinition, meta_column: str) -> Sequence[str]:
+    """The columns whose values a meta column repeats."""
+    if meta_column == RECORD_KEY_FIELD.name:
+        return definition.record_key
+    if meta_column in (PARTITION_FIELD.name, FILE_NAME_FIELD.name):
+        return partition_sources(definition)
+    return ()
 
 
 def _sequence_numbers(versions: pa.ChunkedArray, offsets: pa.ChunkedArray) -> pa.ChunkedArray:

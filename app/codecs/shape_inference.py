@@ -49,36 +49,38 @@ def infer_shapes(
     source: Source,
     split: Split,
     *,
-    op_column: str | None = None,
+    op_columns: tuple[str, ...] = (),
     limits: RowLimits = DEFAULT_LIMITS,
 ) -> dict[str, Shape]:
     """The shapes of the columns in a split, in order of first occurrence.
 
-    `op_column`: for changes, the column with the op of a row; in JSON their rows are members of records. Raises
-    SchemaMismatch for more columns than a dataset has fields, MalformedBody.
+    `op_columns`: for changes, what the column with the op may be called; in JSON their rows are members of records.
+    Raises SchemaMismatch for more columns than a dataset has fields, MalformedBody.
     """
     try:
         match form:
             case Format.NDJSON:
-                return _of_ndjson(source, split, limits, changes=op_column is not None)
+                return _of_ndjson(source, split, limits, changes=bool(op_columns))
             case Format.JSON_ROWS:
                 source.seek(0)
-                return _of_texts(_elements(source.read()), changes=op_column is not None)
+                return _of_texts(_elements(source.read()), changes=bool(op_columns))
             case Format.CSV:
-                return _without(op_column, _of_csv(source, limits))
+                return _without(op_columns, _of_csv(source, limits))
             case Format.ARROW:
                 source.seek(0)
                 with reader_faults("the Arrow stream cannot be read"):
-                    return _without(op_column, _of_columns(pa.ipc.open_stream(source).schema))
+                    return _without(op_columns, _of_columns(pa.ipc.open_stream(source).schema))
             case Format.PARQUET:
                 file = open_parquet(source)
                 with reader_faults("the Parquet file cannot be read"):
-                    return _without(op_column, _of_columns(file.schema_arrow))
+                    return _without(op_columns, _of_columns(file.schema_arrow))
     except TooManyColumns as error:
         raise _too_many(error) from None
 
 
-def infer_record_shapes(source: Source, split: Split, *, op_column: str | None = None) -> dict[str, Shape]:
+def infer_record_shapes(
+    source: Source, split: Split, *, op_columns: tuple[str, ...] = ()
+) -> dict[str, Shape]:
     """The shapes of the columns of redriven records, as `infer_shapes` for an input."""
     file = open_parquet(source)
     found: Shape = NULLS
@@ -91,9 +93,9 @@ def infer_record_shapes(source: Source, split: Split, *, op_column: str | None =
             )
             for header, payload in records:
                 some = (
-                    _of_texts([payload], changes=op_column is not None)
+                    _of_texts([payload], changes=bool(op_columns))
                     if header is None
-                    else _without(op_column, _of_csv(BytesIO(header + b"\n" + payload)))
+                    else _without(op_columns, _of_csv(BytesIO(header + b"\n" + payload)))
                 )
                 found = common_shape(found, Objects(members=some))
     except TooManyColumns as error:
@@ -101,8 +103,10 @@ def infer_record_shapes(source: Source, split: Split, *, op_column: str | None =
     return found.members if isinstance(found, Objects) else {}
 
 
-def _without(name: str | None, shapes: dict[str, Shape]) -> dict[str, Shape]:
-    return {each: shape for each, shape in shapes.items() if each != name}
+def _without(names: tuple[str, ...], shapes: dict[str, Shape]) -> dict[str, Shape]:
+    """The shapes but for that of the first of the names which is there."""
+    found = next((name for name in names if name in shapes), None)
+    return {name: shape for name, shape in shapes.items() if name != found}
 
 
 def _too_many(error: TooManyColumns) -> SchemaMismatch:

@@ -11,6 +11,7 @@
     compaction_*, clustering_plan       which file groups a table service rewrites; `rebase` moves its deletion vectors
     restore_plan, comparison            which file groups differ between two versions
     read_plan                           which file groups and files a read has to open
+    table_rows                          which pieces of them its tasks read
 
 A plan becomes tasks, tasks return messages, and the messages are checked against what was committed meanwhile:
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from app.format.file_group import ChangelogFile, DataFile
+from app.format.file_group import ChangelogFile, DataFile, halved_slot
 from app.format.instant import RowCounts
 from app.format.quarantine import QuarantineFile
 
@@ -41,8 +41,9 @@ class Reads(str, Enum):
 class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The result of one file group's task. `counts` and `quarantined` are keyed by the write's number in the group.
 
-    `changelog`: other messages of the commit may have the same file. `first_change`: the row in it at which the changes
-    of this file group begin.
+    `changelog`: in feed order. Files of `added` may be among them, with rows that are all new; then all are. Other
+    messages of the commit may have the same file; then it is the only one. `first_change`: the row in it at which the
+    changes of this file group begin.
     """
 
     file_group: str
@@ -59,6 +60,19 @@ class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 def changelog_of(messages: Iterable[CommitMessage]) -> list[ChangelogFile]:
     """The changelog files of a commit, each once, in the order of the messages."""
     return list({file.path: file for message in messages for file in message.changelog}.values())
+
+
+def removed_of(messages: Iterable[CommitMessage]) -> list[str]:
+    """The paths that a commit removes. Those that the parts of a file group that is halved remove together are in it
+    once.
+    """
+    found: list[str] = []
+    by_parts: set[str] = set()
+    for message in messages:
+        found += [path for path in message.removed if path not in by_parts]
+        if halved_slot(message.file_group) is not None:
+            by_parts.update(message.removed)
+    return found
 
 
 def failed_writes(messages: list[CommitMessage]) -> dict[int, list[KeyConflict]]:

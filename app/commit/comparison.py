@@ -15,6 +15,7 @@ from app.commit.merge.values import equal_rows, row_codes
 from app.commit.restore_plan import changed_groups, files_by_group, visible_files
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind, partition_of
+from app.format.halving import largest
 from app.format.schema.schema import Field, Schema
 
 _Groups = tuple[tuple[DataFile, ...], ...]
@@ -119,14 +120,16 @@ def plan_comparison(
     after: Iterable[DataFile],
 ) -> ComparisonPlan:
     """Tasks that never share a key: one per file group that differs; without keys one per partition with a difference.
+    Buckets that were halved in between are compared together.
 
     `dataset`, `was`, `is_`: see `CompareTask`. `before`, `after`: all files of the two versions.
     """
     old, new = files_by_group(before), files_by_group(after)
     changed = changed_groups(old, new)
     units: dict[str, tuple[list[str], list[str]]] = {}
+    whole = largest(changed)
     for group in changed:
-        sides = units.setdefault(group if dataset.keyed else partition_of(group), ([], []))
+        sides = units.setdefault(whole[group] if dataset.keyed else partition_of(group), ([], []))
         for side, groups in zip(sides, (old, new), strict=True):
             if group in groups:
                 side.append(group)

@@ -6,12 +6,18 @@ The rules make the history serializable in the order of versions: everything tha
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from app.commit.commit_message import CommitMessage, Reads
 from app.commit.write_plan import WriteScope
 from app.format.errors import CommitConflict
+from app.format.file_group import Slot, halved_slot
+from app.format.halving import overlap
+
+# Of more file groups, the first are named in a problem document, with their number.
+FILE_GROUPS_NAMED_MAX: Final = 100
 
 
 class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,47 +62,58 @@ def check_conflicts(
     write file groups of their own, which no window contains, so they never conflict. Logs never conflict either,
     because they are merged over any rows. A table service changes no rows, so it depends only on the files that it
     replaces: rows and logs that were added beside them stay beside the new files. A commit with a scope has read all of
-    the scope, also the absence of rows: any change in it is a conflict.
+    the scope, also the absence of rows: any change in it is a conflict. So is a change of a larger or smaller bucket
+    with keys of the same bucket, for every commit: a bucket was halved.
     """
     owners = _owners(messages)
     hits = [
-        (owner or change.file_group, change)
+        (owned or {change.file_group}, change)
         for change in window
-        if (owner := owners.of(change)) is not None or _within(change, scope)
+        if (owned := owners.of(change)) or _within(change, scope)
     ]
     if not hits:
         return Clean()
     _, winner = max(hits, key=lambda hit: hit[1].version)
     return Conflicted(
-        file_groups=tuple(sorted({group for group, _ in hits})),
+        file_groups=tuple(sorted({group for groups, _ in hits for group in groups})),
         winner=winner.instant_id,
         head_version=head_version,
     )
 
 
 class _Owners(msgspec.Struct, frozen=True, kw_only=True):
-    """The file groups and files (by path) that must be unchanged."""
+    """The file groups and files (by path) that must be unchanged. `halved`: by partition, all that may be halved."""
 
     groups: frozenset[str]
     files: dict[str, str]
+    halved: dict[str, list[tuple[Slot, str]]]
 
-    def of(self, change: CommittedChange) -> str | None:
-        """The file group of the message that the change conflicts with; None without a conflict."""
-        if change.file_group in self.groups:
-            return change.file_group
-        return self.files.get(change.path) if change.removed else None
+    def of(self, change: CommittedChange) -> set[str]:
+        """The file groups of the messages that the change conflicts with."""
+        found = {change.file_group} & self.groups
+        if change.removed and change.path in self.files:
+            found.add(self.files[change.path])
+        slot = halved_slot(change.file_group)
+        if slot is not None:
+            others = self.halved.get(slot.partition_path, ())
+            found |= {group for other, group in others if other != slot and overlap(other, slot)}
+        return found
 
 
 def _owners(messages: Iterable[CommitMessage]) -> _Owners:
     groups: set[str] = set()
     files: dict[str, str] = {}
+    halved: dict[str, list[tuple[Slot, str]]] = {}
     for message in messages:
+        slot = halved_slot(message.file_group)
+        if slot is not None:
+            halved.setdefault(slot.partition_path, []).append((slot, message.file_group))
         match message.reads:
             case Reads.GROUP:
                 groups.add(message.file_group)
             case Reads.FILES:
                 files |= dict.fromkeys(message.removed, message.file_group)
-    return _Owners(groups=frozenset(groups), files=files)
+    return _Owners(groups=frozenset(groups), files=files, halved=halved)
 
 
 def _within(change: CommittedChange, scope: WriteScope | None) -> bool:

@@ -44,8 +44,10 @@ def bundled(tasks: Iterable[MergeTask]) -> list[MergeBundle]:
 
 
 def _weight(task: MergeTask) -> int:
-    """About how many bytes the task reads. What a table service or a write with a scope reads has no such bound."""
-    if task.compact or task.scope is not None:
+    """About how many bytes the task reads. A table service, a write with a scope and a part of a group that is halved
+    have no such bound.
+    """
+    if task.compact or task.scope is not None or task.divides:
         return _BUNDLE_BYTES_MAX + 1
     incoming = sum(
         segment.file.size_bytes * segment.rows // max(segment.file.rows, 1) for segment in task.segments

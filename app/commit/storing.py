@@ -20,13 +20,15 @@ class Storing(str, Enum):
     POSTPONE = "postpone"
 
 
-def storing_of(dataset: DatasetDefinition, *, scoped: bool, pending: bool, compact: bool = False) -> Storing:
+def storing_of(
+    dataset: DatasetDefinition, *, scoped: bool, pending: bool, compact: bool = False, divides: bool = False
+) -> Storing:
     """The form for a file group.
 
     `scoped`: the write retracts rows that it does not name by key. `pending`: the group has logs, or postponed writes.
-    `compact`: a compaction, not a write.
+    `compact`: a compaction, not a write. `divides`: the group is a part of one that is halved.
     """
-    if compact or (scoped and pending):
+    if compact or divides or (scoped and pending):
         return Storing.REWRITE
     if not scoped:
         if dataset.bucket.mode is BucketMode.POSTPONE and not dataset.bucket.fixed_now:

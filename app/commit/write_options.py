@@ -46,6 +46,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     `where`: deletes by filter. `partitions`: globs of partition paths, for delete_partition. `expected_version`: the
     version that the head must have at the commit. `writer_id`, `batch_id`: a batch of a stream commits once.
+    `partition_done`: the partitions that the write changes are done with it.
     """
 
     mode: SaveMode = SaveMode.APPEND
@@ -59,6 +60,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     expected_version: int | None = None
     writer_id: str | None = None
     batch_id: int | None = None
+    partition_done: bool = False
 
 
 DEFAULT_OPTIONS: Final = WriteOptions()

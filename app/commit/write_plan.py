@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from app.commit.halved_groups import HalvedGroup, StagedBucket, halved_groups
 from app.format.clustering import ClusterBy
 from app.format.dataset import DatasetDefinition
-from app.format.file_group import DataFile, FileKind, Slot, append_file_group, bucket_file_group, bucket_slot
+from app.format.file_group import (
+    DataFile,
+    FileKind,
+    Slot,
+    append_file_group,
+    bucket_file_group,
+    bucket_slot,
+    halved_slot,
+)
+from app.format.halving import around
 from app.format.operation import Operation
+from app.format.partition.globs import matches_partition_glob
 from app.format.partition.statistics import partition_statistics
-from app.format.rows.staged import StagedFile
+from app.format.rows.staged import StagedBatch, StagedFile
 from app.sql.conditions.prune import may_match
 from app.sql.conditions.tree import Filter
 
 # The staged rows of one partition that one append task takes; more rows go to several parallel tasks.
 APPEND_BYTES_MAX: Final = 32 * 1024 * 1024
+# The keys of more numbers are in most buckets of a partition.
+_NUMBERS_MAX: Final = 256
 
 
 class StagedSegment(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,11 +48,21 @@ class StagedSegment(msgspec.Struct, frozen=True, kw_only=True):
 class WriteScope(msgspec.Struct, frozen=True, kw_only=True):
     """The live rows of a table that a write retracts without naming their keys, unless its own rows have them.
 
-    `partitions`: paths, all if None. `where`: a filter, all rows if None. Both must match.
+    `partitions`: paths, all if None. `where`: a filter, all rows if None. Both must match. `globs`: also the partitions
+    that match one of these; under key_dynamic, where logs have rows of partitions that no base file is in.
     """
 
     partitions: tuple[str, ...] | None = None
     where: Filter | None = None
+    globs: tuple[str, ...] = ()
+
+    def has_partition(self, path: str) -> bool:
+        """Whether rows of the partition may be in scope."""
+        return (
+            self.partitions is None
+            or path in self.partitions
+            or any(matches_partition_glob(path, glob) for glob in self.globs)
+        )
 
 
 class WriteIntent(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +101,12 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cluster: ClusterBy | None = None
 
     @property
+    def divides(self) -> bool:
+        """Whether the file group takes its rows from the files of a larger one, which is halved."""
+        slot = self.slot
+        return slot.of is not None and any(file.slot != slot for file in self.files)
+
+    @property
     def keeps_rows(self) -> bool:
         """Whether exactly the live rows of the files go to the new files.
 
@@ -86,9 +115,61 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return self.compact and all(file.kind is FileKind.BASE for file in self.files)
 
 
-def touched_groups(writes: Mapping[int, Sequence[StagedFile]]) -> list[str]:
-    """The file groups of the buckets of grouped writes' rows. The dataset has keys."""
-    return [bucket_file_group(slot) for slot in sorted(_segments_by_slot(writes))]
+class WrittenGroups(msgspec.Struct, frozen=True, kw_only=True):
+    """File groups by name, and those of all buckets of some partitions.
+
+    `numbers`: by partition, those of written keys. Where buckets are halved, the names are those of the buckets of all
+    sizes with these keys.
+    """
+
+    names: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    numbers: dict[str, frozenset[int]] = {}
+
+    def open_partitions(self, file_groups: Iterable[str]) -> tuple[str, ...]:
+        """The partitions with keys that are in none of these file groups.
+
+        It depends on all of their buckets which one these keys go to.
+        """
+        taken = {slot for name in file_groups if (slot := halved_slot(name)) is not None}
+        return tuple(
+            path
+            for path, numbers in sorted(self.numbers.items())
+            if any(taken.isdisjoint(around(path, number)) for number in numbers)
+        )
+
+
+def touched_groups(
+    dataset: DatasetDefinition,
+    writes: Mapping[int, Sequence[StagedFile]],
+    done: Container[str] = frozenset(),
+) -> WrittenGroups:
+    """The file groups that a plan of grouped writes reads, without those that are `done`; none without a key."""
+    if not dataset.keyed:
+        return WrittenGroups()
+    segments = _segments_by_slot(writes)
+    if not dataset.bucket.halves:
+        names = (bucket_file_group(slot) for slot in sorted(segments))
+        return WrittenGroups(names=tuple(name for name in names if name not in done))
+    by_path: dict[str, list[StagedSegment]] = {}
+    for slot, parts in segments.items():
+        by_path.setdefault(slot.partition_path, []).extend(parts)
+    known = {path: numbers for path, parts in by_path.items() if (numbers := _numbers(parts)) is not None}
+    few = {path: numbers for path, numbers in known.items() if len(numbers) <= _NUMBERS_MAX}
+    slots = {slot for path, numbers in few.items() for number in numbers for slot in around(path, number)}
+    names = (bucket_file_group(slot) for slot in sorted(slots))
+    return WrittenGroups(
+        names=tuple(name for name in names if name not in done),
+        partitions=tuple(sorted(by_path.keys() - few.keys())),
+        numbers=few,
+    )
+
+
+def _numbers(segments: Iterable[StagedSegment]) -> frozenset[int] | None:
+    """The numbers of the keys of these rows, where buckets are halved; None if they are not known."""
+    batches = [each.file.batches[index] for each in segments for index in each.batch_indices]
+    known = [batch.numbers for batch in batches if batch.numbers is not None]
+    return frozenset().union(*known) if len(known) == len(batches) else None
 
 
 def plan_merge(
@@ -98,18 +179,22 @@ def plan_merge(
     live: Iterable[DataFile],
     *,
     scope: WriteScope | None = None,
-    done: Container[str] = frozenset(),
+    done: Collection[str] = frozenset(),
+    beside: Iterable[str] = (),
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
     """One task per file group that the rows go to or the scope covers, without the groups that are `done`.
 
-    `writes`: numbered in order of acceptance. `live`: the live files of the touched groups; with a scope, of all
-    groups.
+    `writes`: numbered in order of acceptance. `live`: the live files of the touched groups, and of all groups of open
+    partitions; with a scope, of all groups. `beside`: file groups whose files are not in `live`, although they have
+    some.
     """
     segments = _segments_by_slot(writes)
     files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
-    if dataset.keyed:
+    if dataset.bucket.halves:
+        work = _by_half(dataset, writes, intents, files, scope, {*done, *beside})
+    elif dataset.keyed:
         work = _by_bucket(dataset, segments, files, scope)
     elif scope is None:
         work = _appends(dataset, segments, attempt)
@@ -166,6 +251,75 @@ def _by_bucket(
         )
         for group in sorted(slots)
     ]
+
+
+def _by_half(
+    dataset: DatasetDefinition,
+    writes: Mapping[int, Sequence[StagedFile]],
+    intents: Mapping[int, WriteIntent],
+    live: Sequence[DataFile],
+    scope: WriteScope | None,
+    beside: Collection[str],
+) -> list[_PlannedGroup]:
+    """The buckets that rows go to, and those with a file that may have rows in scope; full ones in parts."""
+    files: dict[str, list[DataFile]] = {}
+    for file in live:
+        files.setdefault(file.file_group, []).append(file)
+    reached = {file.file_group for file in live if scope is not None and reaches(scope, dataset, file)}
+    taken = [slot for name in {*files, *beside} if (slot := halved_slot(name)) is not None]
+    staged = {slot: _staged_bucket(segments, intents) for slot, segments in _segments_by_slot(writes).items()}
+    groups = list(halved_groups(dataset, staged, files, taken, reached))
+    segments = _segments_of(groups, writes)
+    planned = (
+        _PlannedGroup(
+            slot=group.slot,
+            file_group=bucket_file_group(group.slot),
+            files=tuple(group.files),
+            segments=tuple(segments[group.slot]),
+        )
+        for group in groups
+    )
+    return sorted(planned, key=lambda group: group.file_group)
+
+
+def _staged_bucket(segments: Sequence[StagedSegment], intents: Mapping[int, WriteIntent]) -> StagedBucket:
+    """The segments of one bucket. Rows that only delete add nothing to the table."""
+    staying = [each for each in segments if intents[each.job].operation is not Operation.DELETE]
+    return StagedBucket(
+        rows=sum(each.rows for each in staying),
+        size_bytes=sum(each.file.size_bytes * each.rows // max(each.file.rows, 1) for each in staying),
+        numbers=_numbers(segments),
+    )
+
+
+def _segments_of(
+    groups: Iterable[HalvedGroup], writes: Mapping[int, Sequence[StagedFile]]
+) -> dict[Slot, list[StagedSegment]]:
+    """The staged rows that each group reads, in order: one segment of a file, with the rows of several buckets."""
+    readers: dict[Slot, list[Slot]] = {}
+    found: dict[Slot, list[StagedSegment]] = {}
+    for group in groups:
+        found[group.slot] = []
+        for slot in group.staged:
+            readers.setdefault(slot, []).append(group.slot)
+    for job in sorted(writes):
+        for staged in writes[job]:
+            indices: dict[Slot, list[int]] = {}
+            for batch in staged.batches:
+                for slot in _readers_of(batch, readers.get(batch.slot, ())):
+                    indices.setdefault(slot, []).append(batch.index)
+            for slot, own in indices.items():
+                found[slot].append(StagedSegment(job=job, file=staged, batch_indices=tuple(own)))
+    return found
+
+
+def _readers_of(batch: StagedBatch, groups: Sequence[Slot]) -> Iterable[Slot]:
+    """Those of the groups to which rows of the batch may go."""
+    if batch.numbers is None or len(groups) == 1:
+        return groups
+    counts = {slot.of or 1 for slot in groups}
+    found = {(number % of, of) for number in batch.numbers for of in counts}
+    return [slot for slot in groups if (slot.bucket, slot.of) in found]
 
 
 def _appends(dataset: DatasetDefinition, segments: _Segments, attempt: str) -> list[_PlannedGroup]:

@@ -164,6 +164,15 @@ def _batch_rule(_: Operation, options: WriteOptions, __: DatasetDefinition) -> I
         yield "/batch_id", f"expected 0–{INT64_MAX}"
 
 
+def _partition_done_rule(_: Operation, options: WriteOptions, dataset: DatasetDefinition) -> Iterator[_Fault]:
+    if not options.partition_done:
+        return
+    if dataset.services.partition_done is None:
+        yield "/partition_done", "the dataset has no services.partition_done; `{}` enables it"
+    elif dataset.bucket.mode is BucketMode.POSTPONE:
+        yield "/partition_done", "under bucket mode postpone rows are visible only after a compaction"
+
+
 _RULES: Final[tuple[_Rule, ...]] = (
     _postponed_rule,
     _mode_rule,
@@ -175,4 +184,5 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _duplicates_rule,
     _expected_version_rule,
     _batch_rule,
+    _partition_done_rule,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from app.commit.write_options import Overwrite, OverwriteScope, SaveMode, WriteOptions
 from app.commit.write_plan import WriteScope
-from app.format.dataset import DatasetDefinition
+from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.errors import DataExists
 from app.format.file_group import DataFile
 from app.format.operation import Operation
@@ -45,7 +45,8 @@ def scope_of(
                 for path in paths
                 if any(matches_partition_glob(path, glob) for glob in options.partitions)
             }
-            return WriteScope(partitions=tuple(sorted(matching)))
+            moves = dataset.bucket.mode is BucketMode.KEY_DYNAMIC
+            return WriteScope(partitions=tuple(sorted(matching)), globs=options.partitions if moves else ())
         case Operation.DELETE if options.where is not None:
             return WriteScope(where=parse_filter(options.where, dataset.schema))
         case _:
@@ -65,6 +66,7 @@ def is_no_op(options: WriteOptions, *, holds_rows: bool, version: int) -> bool:
         raise DataExists(
             f"the dataset already has rows, at version {version}, and the write's mode is {options.mode.value}",
             version=version,
+            retryable=False,
         )
     return holds_rows and options.mode is SaveMode.IGNORE
 

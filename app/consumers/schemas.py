@@ -12,7 +12,7 @@ from app.changes.position_parameters import Position, SinceTime, SinceVersion, s
 from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.values import ConsumerChange, ConsumerLease, ConsumerStatus, MaxLag
 from app.format.identifiers import PATTERN_END
-from app.http.openapi.openapi_components import EXPECTED
+from app.format.member_errors import EXPECTED
 from app.http.parameters.page_options import PageOptions
 from app.http.parameters.resource_names import DatasetIdentity
 

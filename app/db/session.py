@@ -13,7 +13,8 @@ from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
 from psycopg import Error as DriverError
-from sqlalchemy import Connection, Executable, create_engine, event, make_url, text
+from psycopg.sql import Literal
+from sqlalchemy import Connection, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -30,11 +31,15 @@ _LIMIT_CLASS: Final = "54"
 # A statement was cancelled after its time, a lock was not granted in time, or transactions waited for each other.
 _TOO_SLOW: Final = ("57014", "55P03", "40P01")
 
-_AS_TENANT: Final = text("SELECT set_config('headwater.tenant_id', :value, true)")
-_AS_CREDENTIAL: Final = text("SELECT set_config('headwater.key_digest', :value, true)")
-_AS_NAMED: Final = text("SELECT set_config('headwater.tenant_name', :value, true)")
-_AS_RELAY: Final = text(f"SET LOCAL ROLE {RELAY_ROLE}")
-_AS_ADMINISTRATOR: Final = text(f"SET LOCAL ROLE {ADMINISTRATOR_ROLE}")
+# What a transaction begins with. One message to the server, so that no transaction waits for an answer to BEGIN alone.
+_AS_TENANT: Final = "BEGIN; SELECT set_config('headwater.tenant_id', {value}, true)"
+_AS_CREDENTIAL: Final = "BEGIN; SELECT set_config('headwater.key_digest', {value}, true)"
+_AS_NAMED: Final = "BEGIN; SELECT set_config('headwater.tenant_name', {value}, true)"
+_AS_RELAY: Final = f"BEGIN; SET LOCAL ROLE {RELAY_ROLE}"
+_AS_ADMINISTRATOR: Final = f"BEGIN; SET LOCAL ROLE {ADMINISTRATOR_ROLE}"
+# Of one connection. With fewer, the statements of a worker would push each other out, and be prepared again.
+_PREPARED_STATEMENTS_MAX: Final = 250
+_WITHOUT_PARAMETERS: Final = {"no_parameters": True}
 
 
 class _Shared(NamedTuple):
@@ -89,17 +94,21 @@ class Database:
         """
         self._engine = create_engine(
             make_url(url).set(drivername="postgresql+psycopg"),
-            isolation_level="READ COMMITTED",
+            # A transaction sends BEGIN itself: the driver would send it as a message of its own.
+            isolation_level="AUTOCOMMIT",
             # No overflow: a connection beyond the size of the pool would be opened and closed for each transaction.
             pool_size=connections_max,
             max_overflow=0,
             pool_timeout=lock_timeout_seconds,
             connect_args={"connect_timeout": 10},
+            # There is none, and looking for its type would take another transaction.
+            use_native_hstore=False,
             json_serializer=lambda value: ENCODER.encode(value).decode(),
         )
         settings = {
             "role": role,
             "timezone": "UTC",
+            "default_transaction_isolation": "read committed",
             "application_name": application_name,
             "statement_timeout": _milliseconds(statement_timeout_seconds),
             "lock_timeout": _milliseconds(lock_timeout_seconds),
@@ -112,7 +121,7 @@ class Database:
             connection.autocommit = True
             calls = ", ".join("set_config(%s, %s, false)" for _ in settings)
             connection.execute(f"SELECT {calls}", [word for pair in settings.items() for word in pair])
-            connection.autocommit = False
+            connection.prepared_max = _PREPARED_STATEMENTS_MAX
 
     @contextmanager
     def tenant(self, tenant_id: str, *, shared: bool = False) -> Iterator[Connection]:
@@ -130,7 +139,7 @@ class Database:
             with outer.connection.begin_nested():
                 yield outer.connection
             return
-        with self._transaction(_AS_TENANT, {"value": tenant_id}) as connection:
+        with self._transaction(_AS_TENANT, tenant_id) as connection:
             token = _SHARED.set(_Shared(self, tenant_id, connection)) if shared else None
             try:
                 yield connection
@@ -141,19 +150,19 @@ class Database:
     @contextmanager
     def credential(self, digest: bytes) -> Iterator[Connection]:
         """A transaction that sees the API key with this digest and its tenant, and no other row."""
-        with self._transaction(_AS_CREDENTIAL, {"value": digest.hex()}) as connection:
+        with self._transaction(_AS_CREDENTIAL, digest.hex()) as connection:
             yield connection
 
     @contextmanager
     def named(self, name: str) -> Iterator[Connection]:
         """A transaction that sees the tenant of this name, and no other row."""
-        with self._transaction(_AS_NAMED, {"value": name}) as connection:
+        with self._transaction(_AS_NAMED, name) as connection:
             yield connection
 
     @contextmanager
     def relay(self) -> Iterator[Connection]:
         """A transaction that sees which tenants and datasets have work, but none of the tenants' data."""
-        with self._transaction(_AS_RELAY, {}) as connection:
+        with self._transaction(_AS_RELAY) as connection:
             yield connection
 
     @contextmanager
@@ -162,7 +171,7 @@ class Database:
 
         Only the administration's login may begin it.
         """
-        with self._transaction(_AS_ADMINISTRATOR, {}) as connection:
+        with self._transaction(_AS_ADMINISTRATOR) as connection:
             yield connection
 
     @contextmanager
@@ -172,7 +181,7 @@ class Database:
         Raises Unavailable if the connection cannot be opened or is lost.
         """
         try:
-            with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            with self._engine.connect() as connection:
                 # A connection of the pool would be missing there for good.
                 connection.detach()
                 connection.execute(text(f"LISTEN {channel}"))
@@ -185,9 +194,9 @@ class Database:
         self._engine.dispose()
 
     @contextmanager
-    def _transaction(self, opening: Executable, values: dict[str, str]) -> Iterator[Connection]:
+    def _transaction(self, opening: str, value: str = "") -> Iterator[Connection]:
         try:
-            connection = self._begin(opening, values)
+            connection = self._begin(opening.format(value=Literal(value).as_string()))
             try:
                 yield connection
                 if connection.in_transaction():
@@ -205,20 +214,20 @@ class Database:
                 ) from error
             raise _unavailable(TooSlow if sqlstate in _TOO_SLOW else Unavailable) from error
 
-    def _begin(self, opening: Executable, values: dict[str, str]) -> Connection:
+    def _begin(self, statements: str) -> Connection:
         try:
-            return self._open(opening, values)
+            return self._open(statements)
         except DBAPIError as error:
             if not error.connection_invalidated:
                 raise
         # The pooled connection was dead, for example after a restart of the server. This has emptied the pool: the next
         # connection is new.
-        return self._open(opening, values)
+        return self._open(statements)
 
-    def _open(self, opening: Executable, values: dict[str, str]) -> Connection:
+    def _open(self, statements: str) -> Connection:
         connection = self._engine.connect()
         try:
-            connection.execute(opening, values)
+            connection.exec_driver_sql(statements, execution_options=_WITHOUT_PARAMETERS)
         except BaseException:
             connection.close()
             raise
@@ -229,7 +238,7 @@ def _unavailable(kind: type[Unavailable] = Unavailable) -> Unavailable:
     return kind("The database does not answer; no data was changed. Try again")
 
 
-def _commit_with_act(connection: Connection, opening: Executable) -> None:
+def _commit_with_act(connection: Connection, opening: str) -> None:
     act = current_act()
     if act is None or (opening is not _AS_TENANT and opening is not _AS_ADMINISTRATOR):
         _commit(connection)

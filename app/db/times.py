@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, func
+from sqlalchemy import BindParameter, ColumnElement, func
 
 
-def lease_end(lease_seconds: float) -> ColumnElement[datetime]:
+def lease_end(lease_seconds: float | BindParameter[Any]) -> ColumnElement[datetime]:
     """When a lease given now runs out."""
     return func.clock_timestamp() + _interval(lease_seconds)
 
@@ -17,5 +18,5 @@ def seconds_ago(seconds: float) -> ColumnElement[datetime]:
     return func.clock_timestamp() - _interval(seconds)
 
 
-def _interval(seconds: float) -> ColumnElement[object]:
+def _interval(seconds: float | BindParameter[Any]) -> ColumnElement[object]:
     return func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -43,6 +43,8 @@ def _run_exports(platform: Platform, engine: ExportEngine) -> RunExports:
     return RunExports(
         catalog=platform.stores.catalog,
         exports=ExportStore(platform.database),
+        timeline=platform.stores.timeline,
+        pins=platform.pins,
         index=platform.changelog,
         storage=platform.storage,
         engine=engine,

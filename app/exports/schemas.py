@@ -28,8 +28,8 @@ from app.exports.values import (
 from app.format.dataset import DEFAULT_TARGET_BYTES
 from app.format.errors import FieldError, InvalidRequest
 from app.format.identifiers import PATTERN_END
+from app.format.member_errors import EXPECTED
 from app.http.encoding import PROBLEM
-from app.http.openapi.openapi_components import EXPECTED
 from app.http.parameters.page_options import PageOptions
 from app.http.parameters.query_parameters import INT64_MAX
 from app.http.parameters.resource_names import DatasetIdentity

@@ -1,24 +1,29 @@
 """Exports: what is written to files, and the tasks that write them.
 
-A range of a feed is exported either as its changes, or as the rows that the changed keys have at its end. Each task
-writes a part of the range to files, whose names contain the number of the task and of the file.
+A range of a feed is exported either as its changes, or as the rows that changed, as they are at its end. Where the feed
+has all changes with the rows of the table, these rows are read from it. Elsewhere they are read from the table, whose
+rows know the version that gave them their values. Each task writes a part to files, whose names contain the number of
+the task and of the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
 import msgspec
 
 from app.changelog.forms import ChangeForm
-from app.changelog.shared_files import SHARES_MAX, changes_by_unit, is_of_share
-from app.format.dataset import DatasetDefinition
+from app.changelog.shared_files import changes_by_unit, is_of_share, shares_of, sharing_partitions
+from app.commit.read_plan import plan_read
+from app.commit.table_rows import TableRows, table_rows
+from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.file_format import FileFormat
-from app.format.file_group import ChangelogSegment, is_shared
+from app.format.file_group import ChangelogSegment, DataFile
 from app.format.result_file import ExportedFile
 from app.sql.conditions.row_access import EVERYTHING, RowAccess
+from app.sql.conditions.tree import Filter
 
 TARGET_BYTES_MIN: Final = 64 * 1024
 TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
@@ -67,7 +72,8 @@ class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One task of the export of the changes [since, until): those at [first, last), which `segments` hold, in order.
+    """One task of the export of the changes [since, until): those at [first, last), which `segments` hold, in order; or
+    of the rows of `table` that a commit after the version `changed_after` gave their values, if that is not None.
 
     `earliest`: no change before it can be read. `retracting`: without a key, files that may take back some of the
     changes of the part. `prefix`: what the paths of the files start with. `share`: of this number of `shares` of a
@@ -85,6 +91,13 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     prefix: str
     share: int = 0
     shares: int = 1
+    table: tuple[TableRows, ...] = ()
+    changed_after: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The approximate number of bytes to read."""
+        return sum(each.size_bytes for each in (*self.segments, *self.table))
 
 
 class ExportedPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -131,6 +144,47 @@ def export_parts(
     ]
 
 
+def reads_feed(dataset: DatasetDefinition) -> bool:
+    """Whether the rows that changed can be read from the feed: if it has every change at its version, with the row of
+    the table.
+    """
+    return dataset.changelog.producer is ChangelogProducer.FULL
+
+
+def changed_row_parts(
+    spec: ExportSpec,
+    live: Iterable[DataFile],
+    where: Filter | None,
+    *,
+    begin: int,
+    since: int,
+    until: int,
+    earliest: int,
+    prefix: str,
+) -> list[ExportPart]:
+    """The tasks that export the rows with values from commits after version `begin`, from the table.
+
+    `live`: the data files of the version at the end of the range. `where`: the rows that are selected. `since`,
+    `until`: the range in the feed.
+    """
+    scans = plan_read(spec.dataset, live, where=where, partitions=spec.partitions)
+    packs: list[list[TableRows]] = []
+    size_bytes = _PART_BYTES
+    for piece in table_rows(scans, piece_bytes=_PART_BYTES, changed_after=begin):
+        if size_bytes >= _PART_BYTES:
+            packs.append([])
+            size_bytes = 0
+        packs[-1].append(piece)
+        size_bytes += piece.size_bytes
+    return [
+        ExportPart(
+            spec=spec, segments=(), since=since, until=until, first=since, last=until, earliest=earliest,
+            prefix=f"{prefix}-{number:05d}", table=tuple(pack), changed_after=begin,
+        )
+        for number, pack in enumerate(packs)
+    ]  # fmt: skip
+
+
 class _Draft(msgspec.Struct, frozen=True, kw_only=True):
     """What distinguishes a part from the others."""
 
@@ -172,15 +226,16 @@ def _of_groups(
 ) -> Iterator[_Draft]:
     """Whole file groups, since all changes of a key are in one group; small groups share a part.
 
-    A large partition whose groups share changelog files is divided into shares.
+    A large partition in which they may be in several groups, or in shared files, is divided into shares.
     """
     whole = _Draft(segments=[], first=since, last=until)
     part: list[ChangelogSegment] = []
     size_bytes = 0
     for unit in changes_by_unit(segments):
         unit_bytes = sum(segment.size_bytes for segment in unit)
-        shares = min(dataset.bucket.count, SHARES_MAX, 1 + unit_bytes // _PART_BYTES)
-        if shares > 1 and any(is_shared(segment.file.file_group) for segment in unit):
+        groups = {segment.file.file_group for segment in unit}
+        shares = min(shares_of(dataset, groups), 1 + unit_bytes // _PART_BYTES)
+        if shares > 1 and sharing_partitions(groups):
             for share in range(shares):
                 own = [each for each in unit if is_of_share(each.file.file_group, share, shares)]
                 yield msgspec.structs.replace(whole, segments=own, share=share, shares=shares)

@@ -6,16 +6,13 @@ A process that has read very many files hashes those again that it has not read 
 from __future__ import annotations
 
 import io
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 import pyarrow as pa
 import xxhash
 
 from app.files.byte_cache import ByteCache
 from app.format.errors import CorruptFile
-from app.format.file_group import IndexFile, StoredFile
-from app.format.quarantine import QuarantineFile
-from app.format.rows.staged import RawInput, StagedFile
 
 _STEP_BYTES = 8 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024
@@ -59,9 +56,20 @@ def buffered(sink: HashingSink) -> pa.BufferedOutputStream:
     return pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), _BUFFER_BYTES)
 
 
-def verify(
-    file: StoredFile | IndexFile | QuarantineFile | StagedFile | RawInput, opened: pa.NativeFile
-) -> None:
+class Checksummed(Protocol):
+    """A file with the size and the checksum that were recorded when it was written."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def checksum(self) -> str: ...
+
+
+def verify(file: Checksummed, opened: pa.NativeFile) -> None:
     """Compares size and checksum with the values that were recorded when the file was written.
 
     Files never change, so each is hashed at the first read; the size is compared every time. Raises CorruptFile.

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.changelog.corrections import CorrectedBounds
+from app.commit.merge.outcome import appends
 from app.files.lookups.hot_copy import CopyWriter, HotCopies
 from app.files.lookups.key_index_file import KEPT_ROWS_MIN, write_index
 from app.files.parquet_file import (
@@ -34,14 +35,18 @@ from app.format.rows.meta_columns import CORRECTS_COLUMN, OFFSET_COLUMN
 from app.format.rows.record_key import encode_keys
 
 _ROW_GROUP_ROWS_MIN: Final = 256
-# Changes of a file group that are kept in memory until its task has ended.
-_SECTION_BYTES_MAX: Final = 16 * 1024 * 1024
+SMALL_CHANGES_BYTES: Final = 16 * 1024 * 1024
+"""Changes of a file group of up to this size, in memory, may share a changelog file with those of other groups."""
 # A relative offset below this is already relative to the first change of the commit.
 _COUNTED: Final = 2**62
 
 
 class DataSink(AbstractContextManager["DataSink"]):
-    """Data files of one file group, by slot. On an exception, or after `discard`, no file is left."""
+    """Data files of one file group, by slot. On an exception, or after `discard`, no file is left.
+
+    A file of rows that are all new, in the order of their changes, may be their changelog file too: then it also has
+    the columns of changes, and is an entry of `changelog`.
+    """
 
     def __init__(
         self,
@@ -72,6 +77,17 @@ class DataSink(AbstractContextManager["DataSink"]):
         self._index = index
         self._open: dict[Slot, _OpenDataFile] = {}
         self._files: list[DataFile] = []
+        self._changelog: list[ChangelogFile] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row was written."""
+        return not self._open and not self._files
+
+    @property
+    def changelog(self) -> tuple[ChangelogFile, ...]:
+        """The changelog files among the finished files, in the order of their changes."""
+        return tuple(self._changelog)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -80,9 +96,18 @@ class DataSink(AbstractContextManager["DataSink"]):
 
     def write(self, slot: Slot, rows: pa.Table) -> None:
         """Adds rows to the slot's file. A new file starts when it has the target size."""
+        self._write(slot, rows, changes=False)
+
+    def write_changes(self, slot: Slot, rows: pa.Table) -> None:
+        """Adds rows whose appends are the first changes of the task, in this order; not to be combined with `write`."""
+        self._write(slot, rows, changes=True)
+
+    def _write(self, slot: Slot, rows: pa.Table, *, changes: bool) -> None:
         start = 0
         while start < rows.num_rows:
-            file = self._open.get(slot) or self._begin(slot, rows)
+            file = self._open.get(slot) or self._begin(slot, rows, changes=changes)
+            if file.changes is not changes:
+                raise ValueError(f"{file.sink.path} has either only rows of changes or none")
             # One row group at a time: the size of a group is only known after it is written.
             step = rows.slice(start, file.sink.row_group_rows)
             start += step.num_rows
@@ -93,20 +118,21 @@ class DataSink(AbstractContextManager["DataSink"]):
             if file.sink.written_bytes >= self._dataset.target_bytes:
                 self._end(slot)
 
-    def _begin(self, slot: Slot, rows: pa.Table) -> _OpenDataFile:
+    def _begin(self, slot: Slot, rows: pa.Table, *, changes: bool) -> _OpenDataFile:
         path = self._path_of(Folder.DATA, slot)
         # Row groups of wide rows have fewer rows, or one group could exceed the size of a file.
         fitting = self._dataset.target_bytes * rows.num_rows // max(rows.nbytes, 1)
-        most = BASE_ROW_GROUP_ROWS if self._clustered_by is None else CLUSTERED_ROW_GROUP_ROWS
+        whole = self._clustered_by is None and not changes
+        most = BASE_ROW_GROUP_ROWS if whole else CLUSTERED_ROW_GROUP_ROWS
         creation = create_parquet(
             self._storage,
             path,
-            self._schema,
+            appends(self._schema.empty_table()).schema if changes else self._schema,
             row_group_rows=min(max(fitting, _ROW_GROUP_ROWS_MIN), most),
             unique_columns=unique_columns(self._dataset),
         )
         copy = nullcontext() if self._copies is None else self._copies.creating(path)
-        file = self._open[slot] = _OpenDataFile(creation, copy)
+        file = self._open[slot] = _OpenDataFile(creation, copy, changes=changes)
         return file
 
     def finish(self) -> tuple[DataFile, ...]:
@@ -123,6 +149,7 @@ class DataSink(AbstractContextManager["DataSink"]):
         self._open.clear()
         self._storage.delete([path for file in self._files for path in file.paths])
         self._files.clear()
+        self._changelog.clear()
 
     def _end(self, slot: Slot) -> None:
         file = self._open.pop(slot)
@@ -140,6 +167,10 @@ class DataSink(AbstractContextManager["DataSink"]):
                 clustered_by=self._clustered_by,
             )
         )
+        if file.changes:
+            self._changelog.append(
+                ChangelogFile(**msgspec.structs.asdict(stored), file_group=self._file_group)
+            )
 
     def _index_file(self, slot: Slot, file: _OpenDataFile) -> IndexFile | None:
         # The keys of a small file are read as fast as an index of them is opened.
@@ -157,14 +188,17 @@ class _OpenDataFile:
         self,
         creation: AbstractContextManager[ParquetSink],
         copying: AbstractContextManager[CopyWriter | None],
+        *,
+        changes: bool,
     ) -> None:
+        self.changes = changes
         self.stack = ExitStack()
         self.copy = self.stack.enter_context(copying)
         self.sink = self.stack.enter_context(creation)
         self.hashes: list[np.ndarray] = []
 
     def write(self, rows: pa.Table) -> None:
-        self.sink.write(rows)
+        self.sink.write(appends(rows) if self.changes else rows)
         if self.copy is not None:
             self.copy.write(rows)
 
@@ -272,7 +306,7 @@ class ChangesSection(AbstractContextManager["ChangesSection"]):
         self._rows += changes.num_rows
         self._kept.append(changes)
         self._kept_bytes += changes.nbytes
-        if self._kept_bytes > _SECTION_BYTES_MAX or self._own.rows:
+        if self._kept_bytes > SMALL_CHANGES_BYTES or self._own.rows:
             self._flush(self._own)
 
     def finish(self) -> tuple[ChangelogFile, ...]:

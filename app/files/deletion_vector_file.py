@@ -20,8 +20,8 @@ from app.format.file_group import DeletionVector
 from app.format.index.deletion_vector import from_bytes, to_bytes
 
 _CACHE_BYTES: Final = 8 * 1024 * 1024
-# Larger bitmaps are stored in a file.
-_INLINE_BYTES_MAX: Final = 4 * 1024
+# Larger bitmaps are stored in a file. Those of a file of up to 65,536 rows are not larger.
+_INLINE_BYTES_MAX: Final = 8 * 1024 + 256
 
 
 def write_vectors(

@@ -15,7 +15,8 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from app.files.checksums import HashingSink, buffered
-from app.files.parquet_file import BASE_ROW_GROUP_ROWS, dictionary_columns
+from app.files.parquet_encoding import dictionary_columns
+from app.files.parquet_file import BASE_ROW_GROUP_ROWS
 from app.files.storage import Storage
 from app.format.file_format import FileFormat
 from app.format.result_file import ExportedFile

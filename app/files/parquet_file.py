@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.files.byte_cache import ByteCache, footer_bytes, table_bytes
 from app.files.checksums import HashingSink, buffered, verify
+from app.files.parquet_encoding import column_codecs, dictionary_columns, stored_as_dictionary
 from app.files.statistics import row_groups, row_ranges
 from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
@@ -28,7 +29,8 @@ from app.sql.conditions.tree import Filter
 
 BASE_ROW_GROUP_ROWS: Final = 128 * 1024
 CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024
-# A filter on the columns of the order reads at most this number of extra rows at each end.
+# A filter on the columns of the order reads at most this number of extra rows at each end, as does a page of a feed in
+# a data file.
 CLUSTERED_ROW_GROUP_ROWS: Final = 32 * 1024
 # The most bytes of rows in a row group, unless it has one row: readers decode a row group as a whole.
 ROW_GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -39,6 +41,8 @@ _STEP_BYTES: Final = 16 * 1024 * 1024
 # Smaller files are read as a whole, with one request, and row groups of this size are decoded again rather than cached.
 _SMALL_BYTES: Final = 64 * 1024
 CACHE_BYTES: Final = 48 * 1024 * 1024
+_DICTIONARY: Final = pa.dictionary(pa.int32(), pa.string())
+_Columns: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(kw_only=True)
@@ -49,7 +53,7 @@ class ParquetSink:
 
     path: str
     out: pa.NativeFile
-    open_writer: Callable[[str], pq.ParquetWriter]
+    open_writer: Callable[[int], pq.ParquetWriter]
     hashing: HashingSink
     row_group_rows: int
     metadata: list[pq.FileMetaData]
@@ -88,7 +92,7 @@ class ParquetSink:
     def _writer(self, rows: int) -> pq.ParquetWriter:
         """The writer, whose codec depends on the rows of the first row group."""
         if self.writer is None:
-            self.writer = self.open_writer("snappy" if rows <= _FEW_ROWS else "zstd")
+            self.writer = self.open_writer(rows)
         return self.writer
 
     def _write_group(self, table: pa.Table) -> None:
@@ -135,13 +139,16 @@ def create_parquet(
         with ExitStack() as stack:
             out = stack.enter_context(buffered(hashing))
 
-            def open_writer(codec: str) -> pq.ParquetWriter:
+            def open_writer(rows: int) -> pq.ParquetWriter:
+                codecs = column_codecs(schema)
+                levels = {path: 1 for path, codec in codecs.items() if codec == "zstd"}
+                few = rows <= _FEW_ROWS
                 return stack.enter_context(
                     pq.ParquetWriter(
                         out,
                         schema,
-                        compression=codec,
-                        compression_level=1 if codec == "zstd" else None,
+                        compression="snappy" if few else codecs,
+                        compression_level=None if few else levels,
                         use_dictionary=dictionary_columns(schema, unique_columns) or False,
                         write_statistics=True,
                         metadata_collector=metadata,
@@ -176,17 +183,15 @@ class ParquetReader:
         """`cache_bytes`: the memory of its caches."""
         self._storage = storage
         self._footers = ByteCache[str, pq.FileMetaData](cache_bytes // 4)
-        self._row_groups = ByteCache[tuple[str, int, tuple[str, ...]], pa.Table](
-            cache_bytes - cache_bytes // 4
-        )
+        self._row_groups = ByteCache[tuple[str, int, _Columns], pa.Table](cache_bytes - cache_bytes // 4)
 
     @property
     def cached_bytes(self) -> int:
         """The bytes in its caches."""
         return self._footers.size_bytes + self._row_groups.size_bytes
 
-    def open(self, file: StoredFile) -> pq.ParquetFile:
-        """The opened file. Raises CorruptFile."""
+    def open(self, file: StoredFile, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
+        """The opened file, which returns the columns `dictionaries` as such. Raises CorruptFile."""
         small = file.size_bytes <= _SMALL_BYTES
         opened = self._storage.open(file.path)
         if small:
@@ -194,7 +199,7 @@ class ParquetReader:
         verify(file, opened)
         footer = None if small else self._footers.get(file.path)
         try:
-            parquet = pq.ParquetFile(opened, metadata=footer)
+            parquet = pq.ParquetFile(opened, metadata=footer, read_dictionary=list(dictionaries) or None)
         except (pa.ArrowInvalid, OSError) as error:
             raise fault_of_disk(error, file.path) or CorruptFile(
                 f"{file.path} is not a readable Parquet file: {error}", path=file.path
@@ -208,6 +213,19 @@ class ParquetReader:
             self._footers.put(file.path, parquet.metadata, footer_bytes(parquet.metadata))
         return parquet
 
+    def with_dictionaries(self, file: StoredFile, schema: pa.Schema) -> pa.Schema:
+        """`schema` with those of its texts as dictionaries that the file stores so. Raises CorruptFile.
+
+        Such a column is read in a third of the time, and only the rows that are needed are made texts of.
+        """
+        parquet = self.open(file)
+        return pa.schema(
+            field.with_type(_DICTIONARY)
+            if name is not None and pa.types.is_string(field.type) and stored_as_dictionary(parquet, name)
+            else field
+            for name, field in zip(sources(parquet.schema_arrow, schema), schema, strict=True)
+        )
+
     def read_slice(
         self,
         file: StoredFile,
@@ -219,11 +237,14 @@ class ParquetReader:
     ) -> pa.Table:
         """Rows [first_row, first_row + rows) under `schema`. Reads only the row groups that contain them.
 
-        `bytes_max`: the rows may end, after at least one, where they have this size. Raises CorruptFile, and
-        pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        `schema`: may be one `with_dictionaries`. `bytes_max`: the rows may end, after at least one, where they have
+        this size. Raises CorruptFile, and pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot
+        hold.
         """
         parquet = self.open(file)
-        names = _stored_names(parquet, schema)
+        names, dictionaries = columns = _stored_columns(parquet, schema)
+        if dictionaries:
+            parquet = self.open(file, dictionaries)
         tables = [schema.empty_table()]
         start = 0
         room = sys.maxsize if bytes_max is None else bytes_max
@@ -232,7 +253,7 @@ class ParquetReader:
             if first_row < end and start < first_row + rows:
                 # The end is explicit: a group without requested columns has no rows that a slice could end with.
                 begin, stop = max(first_row, start), min(first_row + rows, end)
-                key = (file.path, number, names)
+                key = (file.path, number, columns)
                 group = self._row_groups.take(key)
                 if group is None and room < _group_bytes(parquet, number, names):
                     part = _part_of_group(parquet, number, names, begin - start, stop - begin, room)
@@ -273,12 +294,19 @@ class ParquetReader:
     def read_row_group(self, file: StoredFile, number: int, schema: pa.Schema) -> pa.Table:
         """Row group `number` under `schema`. Raises CorruptFile, and pyarrow.ArrowInvalid as `read_slice` does."""
         parquet = self.open(file)
-        return project_rows(_row_group(parquet, number, _stored_names(parquet, schema)), schema)
+        names, _ = _stored_columns(parquet, schema)
+        return project_rows(_row_group(parquet, number, names), schema)
 
 
-def _stored_names(parquet: pq.ParquetFile, schema: pa.Schema) -> tuple[str, ...]:
-    found = sources(parquet.schema_arrow, schema)
-    return tuple(dict.fromkeys(name for name in found if name is not None))
+def _stored_columns(parquet: pq.ParquetFile, schema: pa.Schema) -> _Columns:
+    """The columns to read, and those of them to read as dictionaries."""
+    found = [
+        (name, field)
+        for name, field in zip(sources(parquet.schema_arrow, schema), schema, strict=True)
+        if name is not None
+    ]
+    names = tuple(dict.fromkeys(name for name, _ in found))
+    return names, tuple(name for name, field in found if pa.types.is_dictionary(field.type))
 
 
 def _row_group(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -> pa.Table:
@@ -334,16 +362,3 @@ def _part_of_group(
 def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:
     """Columns that never repeat a value: a key of one field."""
     return dataset.record_key if len(dataset.record_key) == 1 else ()
-
-
-def dictionary_columns(schema: pa.Schema, unique: Sequence[str]) -> list[str]:
-    """Columns whose values are likely to repeat.
-
-    Measurements and wide numbers rarely repeat: a dictionary for them nearly doubles the time to write a file, and
-    makes it larger (`make bench-upsert` writes such a table).
-    """
-    return [field.name for field in schema if field.name not in unique and not _seldom_repeats(field.type)]
-
-
-def _seldom_repeats(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or pa.types.is_timestamp(kind) or pa.types.is_int64(kind)

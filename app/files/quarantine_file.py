@@ -81,23 +81,22 @@ class QuarantineFileStore:
         return sink.file
 
     def write_rows(
-        self, rows: pa.Table, positions: Sequence[int], detail: str, path: str
+        self, rows: pa.Table, positions: Sequence[int], errors: Sequence[FieldError], path: str
     ) -> QuarantineFile | None:
-        """Stores, as JSON, rows that fit the schema and were rejected for the reason in `detail`.
+        """Stores, as JSON, rows that fit the schema and were rejected.
 
-        `rows`: the dataset's columns. `positions`: of each row in its write.
+        `rows`: the dataset's columns. `positions`: of each row in its write. `errors`: the reason of each.
         """
         whole = rows.combine_chunks()
         columns = {
             name: pa.concat_arrays(whole.column(name).chunks)
             for name in (whole.column_names if rows.num_rows else ())
         }
-        fault = (FieldError(pointer="", detail=detail),)
         payloads = json_texts(columns, rows.num_rows)
         return self.write(
             [
-                BadRecord(position=position, errors=fault, payload=payload)
-                for position, payload in zip(positions, payloads, strict=True)
+                BadRecord(position=position, errors=(error,), payload=payload)
+                for position, error, payload in zip(positions, errors, payloads, strict=True)
             ],
             path,
         )

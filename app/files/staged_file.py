@@ -1,4 +1,4 @@
-"""Staged files: Arrow IPC with LZ4; every record batch has one slot.
+"""Staged files: Arrow IPC, with LZ4 if that makes the rows much smaller; every record batch has one slot.
 
 The rows of small writes are no files: they are part of the value, uncompressed, in one record batch.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +27,11 @@ from app.format.rows.staged import StagedBatch, StagedFile
 from app.format.rows.staging import ROW_COLUMN, in_slot_order, split_by_slot, with_ops
 from app.format.schema.schema_projection import project_rows
 
-_OPTIONS = ipc.IpcWriteOptions(compression="lz4")
+_CODEC: Final = pa.Codec("lz4_raw")
+# Rows that stay larger than this share are not compressed: to do so takes longer than to write and read them.
+_COMPRESSED_SHARE_MAX: Final = 0.6
+# What is compressed to find out.
+_PROBED_ROWS: Final = 4_096
 
 
 class StagedFileStore:
@@ -69,7 +74,8 @@ class StagedFileStore:
         with self._storage.create(path) as file:
             sink = HashingSink(file)
             schema = _staged_schema(dataset)
-            with buffered(sink) as out, ipc.new_file(out, schema, options=_OPTIONS) as writer:
+            options = ipc.IpcWriteOptions(compression="lz4" if _is_compressible(head[1]) else None)
+            with buffered(sink) as out, ipc.new_file(out, schema, options=options) as writer:
                 for slot, batch in chain([head], parts):
                     writer.write_batch(batch.cast(schema))
                     batches.append(StagedBatch(slot=slot, index=len(batches), rows=batch.num_rows))
@@ -110,6 +116,12 @@ class StagedFileStore:
         return pa.Table.from_batches([reader.get_batch(index) for index in indices], schema=reader.schema)
 
 
+def _is_compressible(rows: pa.RecordBatch) -> bool:
+    """Whether rows like these become much smaller."""
+    content = rows.slice(0, _PROBED_ROWS).serialize()
+    return len(_CODEC.compress(content, asbytes=True)) <= _COMPRESSED_SHARE_MAX * content.size
+
+
 def only_parts(file: StagedFile, indices: Sequence[int]) -> StagedFile:
     """Rows that are part of the value, with these parts alone, which are numbered from 0. Raises CorruptFile."""
     if file.content is None or len(indices) == len(file.batches):
@@ -130,7 +142,7 @@ def _inline(dataset: DatasetDefinition, operation: Operation, rows: pa.Table, pa
     """The staged rows as a value; None without rows."""
     if rows.num_rows == 0:
         return None
-    ordered, slots = in_slot_order(with_ops(rows, operation, dataset), dataset)
+    ordered, parts = in_slot_order(with_ops(rows, operation, dataset), dataset)
     content = _encoded(ordered.cast(_staged_schema(dataset)))
     hidden = _hides_partitions(dataset, operation)
     partitions = partition_codes(ordered, dataset.partition_by)[1] if hidden else ()
@@ -139,9 +151,7 @@ def _inline(dataset: DatasetDefinition, operation: Operation, rows: pa.Table, pa
         size_bytes=len(content),
         checksum=_checksum(content),
         rows=ordered.num_rows,
-        batches=tuple(
-            StagedBatch(slot=slot, index=index, rows=count) for index, (slot, count) in enumerate(slots)
-        ),
+        batches=tuple(parts),
         partitions=tuple(sorted(partitions)),
         content=content,
     )

@@ -22,7 +22,11 @@ from app.format.errors import CorruptFile, HeadwaterError, StorageUnavailable
 from app.format.outages import fault_of_disk
 
 _S3_TIMEOUT_SECONDS = 30.0
+# After 5xx, a slow-down or a broken connection, with random pauses of up to 1, 2, 4 and 8 s between them.
+_S3_ATTEMPTS_MAX = 5
 _DURABLE_FOLDERS_MAX = 10_000
+# The file in the data directory that records that the folder of the storage was made.
+_MADE = "storage-made"
 
 
 class LocalStorage:
@@ -163,15 +167,17 @@ class ArrowStorage:
         return int(info.size)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Deletes objects. Missing objects are not an error."""
+        """Deletes objects. Missing objects are not an error. Raises StorageUnavailable."""
         for path in paths:
-            with suppress(FileNotFoundError):
+            with _arrow_faults(path), suppress(FileNotFoundError):
                 self._file_system.delete_file(self._absolute(path))
 
     def list(self, prefix: str) -> Iterator[tuple[str, datetime]]:
-        """Objects below a prefix, with the times of their last write."""
+        """Objects below a prefix, with the times of their last write. Raises StorageUnavailable."""
         selector = pafs.FileSelector(self._absolute(prefix), allow_not_found=True, recursive=True)
-        for info in self._file_system.get_file_info(selector):
+        with _arrow_faults(prefix):
+            found = self._file_system.get_file_info(selector)
+        for info in found:
             if info.type is pafs.FileType.File:
                 yield info.path[len(self._root) + 1 :], info.mtime
 
@@ -189,7 +195,7 @@ def open_storage(uri: str) -> Storage:
     if parts.scheme == "file":
         return LocalStorage(Path(unquote(parts.path)))
     if parts.scheme == "s3":
-        return ArrowStorage(_s3(os.environ), f"{parts.netloc}{unquote(parts.path)}")
+        return ArrowStorage(s3_file_system(os.environ), f"{parts.netloc}{unquote(parts.path)}")
     raise ValueError(f"expected file:///folder or s3://bucket/prefix as storage, got {uri!r}")
 
 
@@ -198,12 +204,24 @@ def prepare_storage(storage: Storage, uri: str, data_dir: Path) -> None:
 
     A folder that is missing later is on a disk that is away. A folder made in its place would hide the tables.
     """
-    made = data_dir / "storage-made"
+    made = data_dir / _MADE
     if isinstance(storage, ArrowStorage) or (made.exists() and made.read_text(encoding="utf-8") == uri):
         return
     storage.root.mkdir(parents=True, exist_ok=True)
     data_dir.mkdir(parents=True, exist_ok=True)
     made.write_text(uri, encoding="utf-8")
+
+
+def create_bucket(uri: str) -> None:
+    """Creates the bucket of `s3://bucket/prefix` unless it exists; of a folder, nothing. Raises OSError."""
+    parts = urlsplit(uri)
+    if parts.scheme == "s3":
+        s3_file_system(os.environ, creates_buckets=True).create_dir(parts.netloc)
+
+
+def is_new(storage: LocalStorage, data_dir: Path) -> bool:
+    """Whether the folder is still to be made, since no process has started with this data directory."""
+    return not storage.root.exists() and not (data_dir / _MADE).exists()
 
 
 def _missing(path: str) -> HeadwaterError:
@@ -227,7 +245,7 @@ def _arrow_faults(path: str) -> Iterator[None]:
         ) from error
 
 
-def _s3(environment: Mapping[str, str]) -> pafs.FileSystem:
+def s3_file_system(environment: Mapping[str, str], *, creates_buckets: bool = False) -> pafs.FileSystem:
     """S3, or a service with its protocol at AWS_ENDPOINT_URL."""
     endpoint = urlsplit(environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL", ""))
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
@@ -235,6 +253,10 @@ def _s3(environment: Mapping[str, str]) -> pafs.FileSystem:
         region=region,
         endpoint_override=endpoint.netloc or None,
         scheme=endpoint.scheme or "https",
+        allow_bucket_creation=creates_buckets,
+        # A small object is one request instead of the three of a multi-part upload.
+        allow_delayed_open=True,
+        retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_S3_ATTEMPTS_MAX),
         connect_timeout=_S3_TIMEOUT_SECONDS,
         request_timeout=_S3_TIMEOUT_SECONDS,
     )

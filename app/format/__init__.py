@@ -15,6 +15,6 @@
 >>> from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 >>> field = CreateField(name="id", type="int64", nullable=False)
 >>> trips = define_dataset(CreateDataset(name="trips", schema=CreateSchema(fields=(field,)), record_key=("id",)))
->>> trips.merge_mode.value, trips.bucket.count
-('commit_time', 4)
+>>> trips.merge_mode.value, trips.bucket.mode.value
+('commit_time', 'fixed')
 """

@@ -17,6 +17,13 @@ from app.format.schema.schema import Schema
 BUCKETS_MAX: Final = 4_096
 DEFAULT_BUCKETS: Final = 4
 DEFAULT_TARGET_ROWS: Final = 2_000_000
+# The first buckets of a partition are small, so that a load of some size uses several cores. Later ones are large: each
+# bucket that a small write touches is a task.
+FIRST_BUCKETS: Final = 4
+FIRST_HALVED_ROWS: Final = 300_000
+FIRST_HALVED_BYTES: Final = 128 * 1024 * 1024
+HALVED_BYTES: Final = 512 * 1024 * 1024
+HALVED_MAX: Final = 1_024
 DEFAULT_TARGET_BYTES: Final = 256 * 1024 * 1024
 
 
@@ -96,20 +103,38 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
 
     mode: BucketMode
     """How a row finds its file group."""
-    count: int
-    """The file groups of a partition (of the dataset, under `key_dynamic`)."""
+    count: int | None
+    """The file groups of a partition (of the dataset, under `key_dynamic`); null where buckets are halved as they grow.
+    """
     key: tuple[str, ...] = ()
     """The fields that are hashed; empty for the record key."""
     function: BucketFunction = BucketFunction.HASH
     """The function from the values of the key to the number of a bucket."""
     target_rows: int | None = None
-    """A file group of a dynamic mode opens another bucket once its buckets have this number of live rows."""
+    """A file group of a dynamic mode opens another bucket once its buckets have this number of live rows. Without a
+    count, a bucket is halved once it has more.
+    """
     max_buckets: int | None = None
     """The greatest number of buckets of a file group; null for no limit."""
     fixed_now: bool = False
     """Postponed rows get one of `count` buckets at once."""
     shuffle_by_partition: bool = False
     """Append-only: the rows of one write and partition go to one file."""
+
+    @property
+    def halves(self) -> bool:
+        """Whether buckets are halved as they grow."""
+        return self.count is None
+
+    @property
+    def segments(self) -> int:
+        """The number of segments of the key hashes: `count`, or the most buckets that halving makes."""
+        return HALVED_MAX if self.count is None else self.count
+
+    @property
+    def opens_by_size(self) -> bool:
+        """Whether a file group has several buckets, and opens another when they are full."""
+        return self.target_rows is not None and not self.halves
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +147,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of the feed's system columns in flat tables, such as Arrow and Parquet."""
+    """The names of the feed's system columns, in flat tables and as members of JSON objects."""
 
     offset: str = "offset"
     """The offset of a change."""
@@ -143,6 +168,15 @@ class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_VOCABULARY: Final = Vocabulary()
+
+
+def json_member_names(vocabulary: Vocabulary) -> dict[str, str]:
+    """The names of system columns as members of JSON objects, by column.
+
+    A name that is another member's is `_hw_<name>` instead.
+    """
+    names = {name: vocabulary.of(name) for name in Vocabulary.__struct_fields__}
+    return {name: f"_hw_{name}" if called in ("row", "before") else called for name, called in names.items()}
 
 
 class Changelog(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,6 +233,11 @@ class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
     def bucket_key(self) -> tuple[str, ...]:
         """The fields that determine a row's bucket."""
         return self.bucket.key or self.record_key
+
+    @property
+    def has_one_slot(self) -> bool:
+        """Whether all rows of a file group have one partition and one bucket."""
+        return not self.bucket.opens_by_size and self.bucket.mode is not BucketMode.KEY_DYNAMIC
 
     @property
     def looks_up(self) -> bool:

@@ -127,7 +127,10 @@ class DuplicateKey(HeadwaterError):
 
 
 class AggregateOverflow(HeadwaterError):
-    """Rows of a write would move a sum out of the range of its field. Facts: `field`, `keys` (some), `count`."""
+    """Rows of a write would move a sum out of the range of its field, and it does not quarantine them.
+
+    Facts: `field`, `keys` (some), `count`.
+    """
 
     code = "aggregate-overflow"
     title = "A sum does not fit its field"
@@ -138,6 +141,13 @@ class NotFound(HeadwaterError):
 
     code = "not-found"
     title = "The resource does not exist"
+
+
+class RowNotFound(HeadwaterError):
+    """The table has no row of the key. A row that the reader may not see gets the same error. Facts: `version`."""
+
+    code = "row-not-found"
+    title = "No row has this key"
 
 
 class DatasetExists(HeadwaterError):
@@ -176,9 +186,10 @@ class PreconditionRequired(HeadwaterError):
 
 
 class CommitConflict(HeadwaterError):
-    """Other commits won every attempt. Facts: `winner` (instant), `file_groups`, `retryable`.
+    """Other commits won every attempt, or the dataset is not at the version that the write expects.
 
-    Or the dataset is not at the version that the write expects. Facts: `expected_version`, `head_version`, `retryable`.
+    Facts: `winner` (the latest instant that won), `winner_version`, `actor` and `actor_name` (who requested it),
+    `file_groups` (100 at most), `file_group_count`, `retryable`; `expected_version` and `head_version` of a version.
     """
 
     code = "commit-conflict"
@@ -186,7 +197,10 @@ class CommitConflict(HeadwaterError):
 
 
 class DataExists(HeadwaterError):
-    """The mode of the write is `error_if_exists`, and the table has rows. Fact: `version`."""
+    """The mode of the write is `error_if_exists`, and the table has rows.
+
+    Facts: `version`; `retryable` and the latest write, as those of a CommitConflict.
+    """
 
     code = "data-exists"
     title = "The dataset already has data"
@@ -351,6 +365,22 @@ class DerivationFailed(HeadwaterError):
 
     code = "derivation-failed"
     title = "The view could not be computed"
+
+
+class SourceUnavailable(HeadwaterError):
+    """What a source reads from is out of reach. The source tries again by itself. Fact: `source`, if known."""
+
+    code = "source-unavailable"
+    title = "The source is out of reach"
+
+
+class SourceFailed(HeadwaterError):
+    """What a source reads from returns something that it cannot use. The source waits until it is resumed. Facts: such
+    as `item`, the name of a file.
+    """
+
+    code = "source-failed"
+    title = "The source cannot be read"
 
 
 class NotVerifiable(HeadwaterError):

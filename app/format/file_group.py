@@ -9,13 +9,20 @@ from typing import Any, Final
 import msgspec
 
 _SHARED: Final = "shared"
+_BUCKET: Final = "bucket-"
+_OF: Final = "-of-"
 
 
-class Slot(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """One bucket of one partition."""
+class Slot(msgspec.Struct, frozen=True, kw_only=True, order=True, omit_defaults=True):
+    """One bucket of one partition.
+
+    `of`: where buckets are halved as they grow, the number of buckets that this one is counted among, a power of two
+    (`app.format.halving`); None where the dataset states their number.
+    """
 
     partition_path: str
     bucket: int
+    of: int | None = None
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,16 +163,31 @@ class ChangelogSegment(msgspec.Struct, frozen=True, kw_only=True):
 def bucket_file_group(slot: Slot) -> str:
     """The file group of a bucket. It never changes, so two writers of one bucket always conflict.
 
+    The name of a bucket that is halved as it grows has the number of buckets that it is counted among.
+
     Under the dynamic modes `slot.bucket` is a segment of the key hashes, and its group has several buckets. Under
     key_dynamic the partition is empty, since a group has its keys in whatever partition they are.
     """
-    return f"{slot.partition_path}/bucket-{slot.bucket:05d}".lstrip("/")
+    of = "" if slot.of is None else f"{_OF}{slot.of}"
+    return f"{slot.partition_path}/{_BUCKET}{slot.bucket:05d}{of}".lstrip("/")
 
 
 def bucket_slot(file_group: str) -> Slot:
     """The slot that the name of a bucket's file group is derived from."""
-    partition_path, _, bucket = file_group.rpartition("bucket-")
-    return Slot(partition_path=partition_path.rstrip("/"), bucket=int(bucket))
+    partition_path, _, name = file_group.rpartition(_BUCKET)
+    bucket, _, of = name.partition(_OF)
+    return Slot(partition_path=partition_path.rstrip("/"), bucket=int(bucket), of=int(of) if of else None)
+
+
+def halved_slot(file_group: str) -> Slot | None:
+    """`bucket_slot` of a bucket that is halved as it grows; None for every other file group."""
+    name = file_group.rpartition("/")[2]
+    return bucket_slot(file_group) if name.startswith(_BUCKET) and _OF in name else None
+
+
+def bucket_prefix(partition_path: str) -> str:
+    """What the names of the file groups of a partition's buckets begin with."""
+    return f"{partition_path}/{_BUCKET}".lstrip("/")
 
 
 def append_file_group(slot: Slot, attempt: str) -> str:

@@ -70,6 +70,6 @@ def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:
         case Operation.DELETE:
             return optional_unless_key(dataset.schema, dataset.record_key)
         case Operation.CHANGELOG:
-            return change_schema(dataset.schema, dataset.record_key)
+            return change_schema(dataset.schema, dataset.record_key, dataset.changelog.vocabulary)
         case _:
             return dataset.schema

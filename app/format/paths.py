@@ -1,6 +1,6 @@
 """Names of files below the storage root, and the writer of a file from its name.
 
-    {tenant}/{dataset}/data/{partition}/{bucket}-{attempt}-{random}.parquet       data files
+    {tenant}/{dataset}/data/{partition}/{bucket}-{attempt}-{random}.parquet       data files, some also of changes
     {tenant}/{dataset}/data/{partition}/_SUCCESS                                  marker of a partition that is done
     {tenant}/{dataset}/changes/{partition}/{bucket}-{attempt}-{random}.parquet    changelog files
     {tenant}/{dataset}/changes/merged-{epoch}-{random}.parquet                    … merged by a table service

@@ -14,6 +14,7 @@ from litestar.di import Dependency, Provide
 from litestar.params import HeaderParameter, SkipValidationMarker
 from litestar.routes import HTTPRoute
 
+from app.files.links import StorageLinks
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documentation_of
 from app.http.parameters.headers import (
@@ -22,6 +23,7 @@ from app.http.parameters.headers import (
     parse_idempotency_key,
     parse_if_match,
     parse_preference,
+    prefers_redirect,
     require_version,
 )
 from app.http.parameters.query_options import decode_options, options_type
@@ -100,13 +102,26 @@ async def required_revision(if_match: IfMatch = "*") -> int:
 
 async def download(
     threads: Provided[Threads],
+    storage_links: Provided[StorageLinks | None],
+    prefer: Annotated[
+        str,
+        HeaderParameter(
+            name="Prefer",
+            description="`redirect`: a link to the file in the storage, 307, if the service gives links.",
+        ),
+    ] = "",
     range_: Annotated[str | None, HeaderParameter(name="Range", description=RANGE_HEADERS["Range"])] = None,
     if_range: Annotated[
         str | None, HeaderParameter(name="If-Range", description=RANGE_HEADERS["If-Range"])
     ] = None,
 ) -> Download:
     """What sends a file, or the part that the request names."""
-    return Download(range_=range_, if_range=if_range, threads=threads)
+    return Download(
+        range_=range_,
+        if_range=if_range,
+        threads=threads,
+        links=storage_links if prefers_redirect(prefer) else None,
+    )
 
 
 async def media_type(request: ApiRequest) -> str:

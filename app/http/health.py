@@ -68,8 +68,8 @@ async def get_liveness() -> Liveness:
 async def get_readiness(
     readiness: Provided[Callable[[], list[Check]]], threads: Provided[Threads]
 ) -> ApiResponse[Readiness]:
-    """Ready if the database is reachable and has the schema of this release, a worker is alive and none of its loops
-    stands still, and the storage can be written and has space.
+    """Ready if the database is reachable and has the schema of this release, a worker is alive, has executors of Spark
+    and no loop that stands still, and the storage can be written and has space.
     """
     checks = await threads.run(readiness)
     ready = all(check.ok for check in checks if check.required)

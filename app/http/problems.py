@@ -22,6 +22,7 @@ from app.format.errors import (
     Unauthorized,
     without_path,
 )
+from app.format.outages import fault_of_disk
 from app.http.waiting.held_credential import CredentialEnded
 from app.tenants.values import Principal
 
@@ -57,6 +58,7 @@ STATUS: Final[Mapping[str, int]] = {
     "invalid-dataset": 422,
     "invalid-filter": 400,
     "invalid-request": 400,
+    "invalid-source": 422,
     "invalid-webhook": 422,
     "invalid-view": 422,
     "job-cancelled": 409,
@@ -86,9 +88,14 @@ STATUS: Final[Mapping[str, int]] = {
     "request-timeout": 408,
     "restricted-grant": 403,
     "result-expired": 410,
+    "row-not-found": 404,
     "row-too-large": 422,
     "schema-change-refused": 422,
     "schema-mismatch": 422,
+    "source-empty": 409,
+    "source-exists": 409,
+    "source-failed": 422,
+    "source-unavailable": 502,
     "storage-full": 507,
     "storage-unavailable": 503,
     "tenant-deleted": 409,
@@ -285,7 +292,12 @@ def allow_header(methods: Iterable[str]) -> str:
 
 
 def on_unexpected(request: Request[Any, Any, Any], exception: Exception) -> Response[bytes]:
-    """A bug, or an unexpected failure: the log has the cause, the client the id of the request."""
+    """A bug, or an unexpected failure: the log has the cause, the client the id of the request.
+
+    Files that are open already report faults of the storage as errors of the system.
+    """
+    if fault := fault_of_disk(exception):
+        return on_headwater_error(request, fault)
     request_id = _request_id(request)
     _log.error("request %s failed", request_id, exc_info=exception)
     detail = "the service failed; the request id finds the cause in its log"

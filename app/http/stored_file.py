@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 import pyarrow as pa
 from litestar.response import Stream
 
+from app.files.links import StorageLinks
 from app.format.result_file import RunFile
 from app.http.limits.threads import Threads
 from app.http.parameters.byte_range import requested_range
@@ -25,7 +26,10 @@ RANGE_HEADERS: Final = {
     "Range": "`bytes=first-last`, `bytes=first-` or `bytes=-count`: the part of the file to send.",
     "If-Range": "The ETag of the file that `Range` is of. If the file has another one, all of it is sent.",
 }
-FILE_STATUSES: Final = {206: "The part that `Range` requested."}
+FILE_STATUSES: Final = {
+    206: "The part that `Range` requested.",
+    307: "`Location` is a link to the file in the storage, which is valid for a short time.",
+}
 
 
 class FileStream(Stream):
@@ -39,16 +43,22 @@ class FileStream(Stream):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Download:
-    """Sends files. `range_` and `if_range`: the headers of the request."""
+    """Sends files. `range_` and `if_range`: the headers of the request.
+
+    `links`: of the storage, if the client prefers them; None if it does not, or the storage has none.
+    """
 
     range_: str | None
     if_range: str | None
     threads: Threads
+    links: StorageLinks | None
 
     async def send(
         self, open_: Callable[[RunFile], pa.NativeFile], file: RunFile, media_type: str
     ) -> FileStream:
-        """The file, or the part that was requested. Raises RangeNotSatisfiable, CorruptFile."""
+        """The file, the part that was requested, or a link. Raises RangeNotSatisfiable, CorruptFile."""
+        if self.links is not None:
+            return await self._link(self.links, file, media_type)
         part = requested_range(self.range_, self.if_range, file.size_bytes, _entity_tag(file))
         sent = part or range(file.size_bytes)
         headers = _headers(file, len(sent))
@@ -61,6 +71,12 @@ class Download:
             media_type=media_type,
             headers=headers,
         )
+
+    async def _link(self, links: StorageLinks, file: RunFile, media_type: str) -> FileStream:
+        """Ranges are for the storage: the client sends the same headers there."""
+        url = await self.threads.run(links.download, file.path, name=file.name, media_type=media_type)
+        headers = {"Location": url, "Cache-Control": "no-store", "Preference-Applied": "redirect"}
+        return FileStream(iter(()), status_code=307, headers={**headers, "Content-Length": "0"})
 
 
 def without_content(file: RunFile, media_type: str) -> ApiResponse[None]:

@@ -13,7 +13,14 @@ ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 
 def arrow_stream(table: pa.Table) -> bytes:
     """The table as an Arrow IPC stream. The ids of its fields stay in the metadata of the schema."""
-    sink = pa.BufferOutputStream()
+    # A buffer that grows would copy the page, which may have megabytes, several times.
+    measured = pa.MockOutputStream()
+    _write(table, measured)
+    buffer = pa.allocate_buffer(measured.size())
+    _write(table, pa.FixedSizeBufferWriter(buffer))
+    return bytes(buffer.to_pybytes())
+
+
+def _write(table: pa.Table, sink: pa.NativeFile) -> None:
     with ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue().to_pybytes())

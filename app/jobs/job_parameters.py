@@ -17,6 +17,8 @@ def parameters_of(request: JobRequest) -> dict[str, Any]:
     if not isinstance(request, WriteRequest):
         return _specified(request)
     options = {name: value for name, value in _specified(request.options).items() if name not in _SHOWN_APART}
+    if request.round is not None:
+        return {**options, **_specified(request.round)}
     return options if request.restores is None else {**options, **_specified(request.restores)}
 
 

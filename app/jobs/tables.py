@@ -18,6 +18,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Identity,
     Index,
+    Integer,
     LargeBinary,
     PrimaryKeyConstraint,
     Table,
@@ -234,5 +235,7 @@ workers: Final = Table(
     timestamp_column("polled_at", default=True),
     # Loops of the worker that stand still, and since when.
     Column("stalled", Document(dict[str, datetime]), nullable=False, server_default=text("'{}'")),
+    # The executors that it has on a cluster; null where Spark runs in the worker.
+    Column("executors", Integer),
     PrimaryKeyConstraint("id"),
 )

@@ -105,7 +105,7 @@ class ReadTask(_Task, frozen=True, kw_only=True, tag="read"):
     """Reads rows of a version, or those that changed in (`begin`, `end`], to files.
 
     `version`: determined when the job was accepted; of an incremental read, `end`. `format`: a name of `ExportFormat`,
-    or `json`. `access`: what its requester may see.
+    or `json`. `meta`: whether rows have the meta columns. `access`: what its requester may see.
     """
 
     query: ReadQuery
@@ -118,6 +118,7 @@ class ReadTask(_Task, frozen=True, kw_only=True, tag="read"):
     partitions: tuple[str, ...] | None = None
     order_by: tuple[ReadOrder, ...] = ()
     limit: int | None = None
+    meta: bool = False
     access: RowAccess = EVERYTHING
 
 

@@ -56,6 +56,7 @@ class JobKind(str, Enum):
     COMPARISON = "comparison"
     RESTORE = "restore"
     ROLLBACK = "rollback"
+    SOURCE_ROUND = "source_round"
 
 
 DERIVED_WRITES: Final = frozenset({JobKind.REFRESH, JobKind.RESTORE, JobKind.ROLLBACK})
@@ -167,13 +168,22 @@ class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):
     instants: int | None = None
 
 
+class SourceRound(msgspec.Struct, frozen=True, kw_only=True):
+    """A round of a source. `position`: that of the source after it, once it is known."""
+
+    source_id: str
+    source: str
+    """The name of the source."""
+    position: dict[str, Any] | None = None
+
+
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A write as it is stored with its job: `staged` if the API has decoded the rows, else `raw`.
 
     The content of staged rows has a column of its own beside the request, which only the claim of the job reads.
     `schema_id`: the schema by which the staged rows were validated. `quarantined`: the bad records that were found
     then. `derived`: a view computes the rows from its inputs when the write runs. `restores`: the rows are those of an
-    earlier version.
+    earlier version. `round`: the rows are read from a source when the write runs.
     """
 
     operation: Operation
@@ -184,6 +194,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     raw: RawInput | None = None
     derived: bool = False
     restores: RestoreTarget | None = None
+    round: SourceRound | None = None
 
     @property
     def content(self) -> bytes | None:
@@ -199,6 +210,8 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         """The kind of the job, as users see it."""
         if self.derived:
             return JobKind.REFRESH
+        if self.round is not None:
+            return JobKind.SOURCE_ROUND
         if self.restores is not None:
             return JobKind.RESTORE if self.restores.version is not None else JobKind.ROLLBACK
         return JobKind.WRITE
@@ -209,11 +222,13 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         options = self.options
         return (
             self.derived
+            or self.round is not None
             or self.operation in _TABLE_WIDE
             or options.mode in (SaveMode.IGNORE, SaveMode.ERROR_IF_EXISTS)
             or options.where is not None
             or options.merge_schema
             or options.expected_version is not None
+            or options.partition_done
         )
 
 

@@ -2,5 +2,5 @@
 
 `Rules.target` parses a URL, and `Rules.check` checks every address of its host against the registries of
 special-purpose networks. The public internet is allowed, and the networks and hosts that the operator adds. The caller
-resolves the host once and connects to an address that was checked; see `app.webhooks.sender`.
+resolves the host once and connects to an address that was checked; see `connector`.
 """

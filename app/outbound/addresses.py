@@ -68,11 +68,15 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """The allowed targets. `networks` and `hosts` are the operator's additions, and trusted."""
+    """The allowed targets. `networks` and `hosts` are the operator's additions, and trusted.
+
+    `ports`: those that are allowed elsewhere; None if the caller checks them.
+    """
 
     http: bool = False
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
+    ports: tuple[int, ...] | None = PORTS
 
     @classmethod
     def of(cls, allow: Sequence[str], *, http: bool) -> Rules:
@@ -128,9 +132,9 @@ class Rules:
                 raise AddressRefused(
                     f"{target.host} resolves to an address that is not on the public internet"
                 )
-            if not allowed and target.port not in PORTS:
+            if not allowed and self.ports is not None and target.port not in self.ports:
                 raise AddressRefused(
-                    f"port {target.port} is not allowed; expected one of {', '.join(map(str, PORTS))}"
+                    f"port {target.port} is not allowed; expected one of {', '.join(map(str, self.ports))}"
                 )
         return list(addresses)
 

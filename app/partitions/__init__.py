@@ -1,7 +1,7 @@
 """Partitions that are done: which have all of their data, and the events of those that were done or reopened.
 
-A dataset with `services.partition_done` has a mark for each partition. It is done when a client marks it, or when
-nothing was written to it for long enough; a later write reopens it. Each is an event, numbered without gaps.
+A dataset with `services.partition_done` has a mark for each partition. It is done when a client or a write marks it, or
+when nothing was written to it for long enough; a later write reopens it. Each is an event, numbered without gaps.
 
 `handlers.py` marks partitions and returns events, `schemas.py` has the JSON. `repository/marks.py` reads what commits
 changed, marks, and numbers the events, all under one lock of the dataset. `service/maintenance.py` is the maintenance

@@ -32,7 +32,7 @@ class PartitionEventKind(str, Enum):
 
 
 class DoneReason(str, Enum):
-    """Why a partition is done: on request, or because nothing was written to it for long enough."""
+    """Why a partition is done: on request, also by a write, or because nothing was written to it for long enough."""
 
     ENDED = "ended"
     IDLE = "idle"

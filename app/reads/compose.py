@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.core import read_corrections
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.slices.table_reader import TableReader
+from app.core import read_changes, read_corrections
+from app.files.lookups.key_search import KeySearch
+from app.files.slices.table_walk import TableWalk
 from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind
 from app.platform import Platform
@@ -12,20 +12,31 @@ from app.reads.content import JoinedContent
 from app.reads.jobs import ReadEngine
 from app.reads.repository import ReadResultStore
 from app.reads.service.jobs import ReadJobs
+from app.reads.service.lookup import RowLookup
 from app.reads.service.rows import ReadTable
 from app.reads.service.run import RunReads
 from app.versions.service.versions import VersionOf
 
 
-def read_table(platform: Platform, versions: VersionOf, memory: MemoryBudget) -> ReadTable:
+def read_table(platform: Platform, versions: VersionOf, walk: TableWalk) -> ReadTable:
     """Pages of rows in the API."""
     return ReadTable(
         catalog=platform.stores.catalog,
         timeline=platform.stores.timeline,
         versions=versions,
-        tables=TableReader(platform.storage, platform.reader, memory),
+        walk=walk,
         corrections=read_corrections(platform),
-        bytes_max=platform.settings.page_bytes_max,
+    )
+
+
+def row_lookup(platform: Platform, versions: VersionOf, search: KeySearch) -> RowLookup:
+    """Rows by key in the API."""
+    return RowLookup(
+        catalog=platform.stores.catalog,
+        timeline=platform.stores.timeline,
+        versions=versions,
+        search=search,
+        changes=read_changes(platform),
     )
 
 
@@ -43,9 +54,15 @@ def read_jobs(platform: Platform, versions: VersionOf) -> ReadJobs:
     )
 
 
-def dependencies(platform: Platform, versions: VersionOf, memory: MemoryBudget) -> dict[str, object]:
+def dependencies(
+    platform: Platform, versions: VersionOf, walk: TableWalk, search: KeySearch
+) -> dict[str, object]:
     """The use cases of the feature, by the names that handlers use."""
-    return {"read_table": read_table(platform, versions, memory), "read_jobs": read_jobs(platform, versions)}
+    return {
+        "read_table": read_table(platform, versions, walk),
+        "row_lookup": row_lookup(platform, versions, search),
+        "read_jobs": read_jobs(platform, versions),
+    }
 
 
 def tasks(platform: Platform, engine: ReadEngine) -> dict[JobKind, TaskHandler]:

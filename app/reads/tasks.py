@@ -6,24 +6,49 @@ Without an order, tasks write result files straight away. With one they write so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from app.commit.read_plan import GroupScan
+from app.commit.table_rows import TableRows, table_rows
 from app.exports.tasks import ExportPart
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.file_format import FileFormat
-from app.format.file_group import DataFile, FileKind
 from app.format.result_file import ExportedFile
 from app.format.rows.read_order import ReadOrder, RunRange, SortedRun
 from app.sql.conditions.tree import Filter
 
 # The approximate number of bytes that one task reads.
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 PART_BYTES: Final = 32 * 1024 * 1024
-# Large files are cut at multiples of this number of rows, which is that of row groups.
-_CUT_ROWS: Final = 128 * 1024
+
+
+class PackedCommitTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """When versions were committed, small enough for every task. `packed`: the compressed differences between the times
+    of versions 1, 2, …, int64 of microseconds since 1970, 0 for an unknown one.
+    """
+
+    packed: bytes
+
+    @classmethod
+    def of(cls, times: Mapping[int, datetime], version: int) -> PackedCommitTimes:
+        """The times of the versions up to this one."""
+        found = np.zeros(version, dtype=np.int64)
+        for number, time in times.items():
+            found[number - 1] = (time - _EPOCH) // _MICROSECOND
+        return cls(packed=zlib.compress(np.diff(found, prepend=0).tobytes()))
+
+    def times(self, versions: Iterable[int]) -> dict[int, datetime]:
+        """The times of these versions, as far as known."""
+        found = np.cumsum(np.frombuffer(zlib.decompress(self.packed), dtype=np.int64))
+        known = {version: int(found[version - 1]) for version in versions if 0 < version <= len(found)}
+        return {version: _EPOCH + time * _MICROSECOND for version, time in known.items() if time}
 
 
 class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +56,7 @@ class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     `columns`: the columns of the result, in order. `masked`: those that have no values in it. `where` selects no row
     that the reader may not see. `partitions`: globs; None for all. `target_bytes`: the size at which
-    a file is closed.
+    a file is closed. `commit_times`: of all versions, where rows have the meta columns; None where they have not.
     """
 
     dataset: DatasetDefinition
@@ -42,6 +67,7 @@ class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
     format: FileFormat
     target_bytes: int
     masked: tuple[str, ...] = ()
+    commit_times: PackedCommitTimes | None = None
 
     @property
     def read_columns(self) -> tuple[str, ...]:
@@ -56,30 +82,6 @@ class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class BaseRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The live rows among rows [first, end) of a base file."""
-
-    file: DataFile
-    first: int
-    end: int
-
-    @property
-    def size_bytes(self) -> int:
-        """The approximate number of bytes to read."""
-        return self.file.size_bytes * (self.end - self.first) // max(self.file.row_count, 1)
-
-
-class MergedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The rows of a file group with logs. `files`: in the order of their commits."""
-
-    files: tuple[DataFile, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """The number of bytes to read."""
-        return sum(file.size_bytes for file in self.files)
-
-
 class ChangedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The rows that an incremental export writes of a part of the feed."""
 
@@ -88,7 +90,7 @@ class ChangedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     @property
     def size_bytes(self) -> int:
         """The approximate number of bytes to read."""
-        return sum(segment.size_bytes for segment in self.part.segments)
+        return self.part.size_bytes
 
 
 class RangeRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -98,7 +100,7 @@ class RangeRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     size_bytes: int
 
 
-ReadSource = BaseRows | MergedRows | ChangedRows | RangeRows
+ReadSource = TableRows | ChangedRows | RangeRows
 
 
 class ReadPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -132,47 +134,13 @@ class ReadPartResult(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return sum(file.row_count for file in self.files)
 
 
-def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None) -> list[ReadSource]:
+def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None) -> Sequence[ReadSource]:
     """The sources to read of a version, by file group.
 
     `limit`: the number of rows that suffice, whichever they are; None for all.
     """
-    sources: list[ReadSource] = []
-    left = None if spec.selects or spec.order_by else limit
-    for scan in scans:
-        if left is not None and left <= 0:
-            break
-        if any(file.kind is FileKind.LOG for file in scan.files):
-            # The number of its rows is known only after the merge.
-            sources.append(MergedRows(files=scan.files))
-            continue
-        for file in _scanned_files(scan):
-            sources += _cut(file)
-            if left is not None:
-                left -= file.live_rows
-                if left <= 0:
-                    break
-    return sources
-
-
-def _scanned_files(scan: GroupScan) -> Iterator[DataFile]:
-    """The files of a group without logs that contain its row ranges; no range ends within a file."""
-    start = 0
-    for file in scan.files:
-        if file.live_rows and any(
-            first <= start and (end is None or start < end) for first, end in scan.row_ranges
-        ):
-            yield file
-        start += file.live_rows
-
-
-def _cut(file: DataFile) -> Iterator[BaseRows]:
-    """The file in pieces of about `PART_BYTES`, which end where row groups are likely to."""
-    row_bytes = file.size_bytes / max(file.row_count, 1)
-    groups = max(int(PART_BYTES / max(row_bytes * _CUT_ROWS, 1)), 1)
-    step = groups * _CUT_ROWS
-    for first in range(0, file.row_count, step):
-        yield BaseRows(file=file, first=first, end=min(first + step, file.row_count))
+    enough = None if spec.selects or spec.order_by else limit
+    return table_rows(scans, piece_bytes=PART_BYTES, limit=enough)
 
 
 def read_parts(

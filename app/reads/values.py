@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 import pyarrow as pa
 
@@ -13,3 +15,29 @@ class RowPage(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     schema_id: int
     next_page_token: str | None
+
+
+class KeyQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What a lookup reads of the rows of its keys, as of `version`, `as_of` or the version with the name `tag`.
+
+    Without any of the three, the latest version is read. `columns`: None for all.
+    """
+
+    version: int | None = None
+    as_of: datetime | None = None
+    tag: str | None = None
+    columns: tuple[str, ...] | None = None
+
+
+class FoundKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of requested keys, in their order, at `version`, under its schema of then.
+
+    `row_versions`: int64, the version that set the values of each row; null for a key without a row. `row_offsets`:
+    int64, the offset of the change that did; null where it is unknown, too.
+    """
+
+    rows: pa.Table
+    row_versions: pa.ChunkedArray
+    row_offsets: pa.ChunkedArray
+    version: int
+    schema_id: int

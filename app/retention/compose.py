@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from app.audit.repository.audit import AuditStore
 from app.core import reply_store
+from app.db.session import Database
+from app.files.storage import Storage
 from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind
 from app.maintenance.service.table_services import TableServiceRequests
@@ -15,8 +17,10 @@ from app.retention.repository.expired_jobs import ExpiredJobStore
 from app.retention.repository.expired_subjects import ExpiredSubjectStore
 from app.retention.repository.feed import RetentionStore
 from app.retention.repository.history import HistoryStore
+from app.retention.repository.referenced_files import ReferencedFileStore
 from app.retention.repository.references import ReferenceStore
 from app.retention.repository.stored_bytes import StoredBytesStore
+from app.retention.service.check_files import CheckFiles
 from app.retention.service.end_tenants import EndTenants
 from app.retention.service.expired_rows import ExpireRows
 from app.retention.service.feed import Retain
@@ -39,6 +43,11 @@ def reaper(platform: Platform) -> Reap:
         upload_seconds_max=settings.upload_keep_seconds,
         result_seconds_max=settings.read_result_seconds,
     )
+
+
+def check_files(database: Database, storage: Storage) -> CheckFiles:
+    """Compares the storage with the files that rows refer to."""
+    return CheckFiles(files=ReferencedFileStore(database), storage=storage)
 
 
 def retain(platform: Platform) -> Retain:

@@ -25,3 +25,19 @@ class ExpiredFiles(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     bytes: int
     until: int
+
+
+class ReferencedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that rows refer to, as they recorded it."""
+
+    path: str
+    size_bytes: int
+    checksum: str
+
+
+class FileReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a comparison of the storage with the database: how much was compared, and what is wrong."""
+
+    datasets: int
+    files: int
+    faults: int

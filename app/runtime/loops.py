@@ -46,18 +46,21 @@ class Loop:
         *,
         every_seconds: float,
         woken: threading.Event | None = None,
+        apart_seconds: float = 0.0,
         delayed: bool = False,
         still_seconds: float = _STILL_SECONDS,
         pulse: Pulse | None = None,
     ) -> None:
-        """`woken`: starts the next round at once when it is set. `delayed`: the first round waits for its period.
+        """`woken`: starts the next round when it is set, at once or `apart_seconds` after the last one.
 
+        `delayed`: the first round waits for its period.
         `pulse`: that of a round which takes long and reports by itself that it moves.
         """
         self.pulse = pulse or Pulse(name, every_seconds, still_seconds)
         self.woken = woken or threading.Event()
         self._round = round_
         self._every_seconds = every_seconds
+        self._apart_seconds = apart_seconds
         self._delayed = delayed
         self._failures = 0
 
@@ -69,7 +72,10 @@ class Loop:
             self._wait(self._once())
 
     def _wait(self, seconds: float) -> None:
+        ended = time.monotonic()
         self.woken.wait(seconds)
+        # What wakes the loop meanwhile shares the round.
+        time.sleep(max(0.0, ended + self._apart_seconds - time.monotonic()))
         self.woken.clear()
 
     def _once(self) -> float:

@@ -138,24 +138,34 @@ class EmbeddedPostgres(EmbeddedServer):
         return psycopg.connect(address, autocommit=True, connect_timeout=2)
 
     def _initialise(self, account: Account | None) -> None:
-        """Creates a cluster in a temporary folder and renames it, so that a kill never leaves an incomplete cluster."""
-        unfinished = Path(tempfile.mkdtemp(prefix=".postgres-new-", dir=self.directory))
-        password = unfinished.with_suffix(".password")
-        try:
-            password.touch(mode=0o600)
-            password.write_text(self._owner_password, encoding="utf-8")
-            if account is not None:
-                account.owns(unfinished)
-                account.owns(password)
-            command = [str(programs() / "initdb"), "-D", str(unfinished), "-U", OWNER]
-            command += ["--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--no-locale"]
-            if not self.durable:
-                command.append("--no-sync")
-            _run(command, account, unfinished)
-            unfinished.rename(self.cluster)
-        finally:
-            password.unlink(missing_ok=True)
-            shutil.rmtree(unfinished, ignore_errors=True)
+        create_cluster(self.cluster, OWNER, self._owner_password, account, durable=self.durable)
+
+
+def create_cluster(
+    cluster: Path, owner: str, password: str, account: Account | None, *, durable: bool = True
+) -> None:
+    """Creates a cluster in a temporary folder and renames it, so that a kill never leaves an incomplete cluster.
+
+    Raises:
+        PostgresError: initdb failed.
+    """
+    unfinished = Path(tempfile.mkdtemp(prefix=".postgres-new-", dir=cluster.parent))
+    secret = unfinished.with_suffix(".password")
+    try:
+        secret.touch(mode=0o600)
+        secret.write_text(password, encoding="utf-8")
+        if account is not None:
+            account.owns(unfinished)
+            account.owns(secret)
+        command = [str(programs() / "initdb"), "-D", str(unfinished), "-U", owner]
+        command += ["--auth=scram-sha-256", f"--pwfile={secret}", "--encoding=UTF8", "--no-locale"]
+        if not durable:
+            command.append("--no-sync")
+        _run(command, account, unfinished)
+        unfinished.rename(cluster)
+    finally:
+        secret.unlink(missing_ok=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _run(command: list[str], account: Account | None, directory: Path) -> None:

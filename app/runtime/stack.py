@@ -5,7 +5,7 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
@@ -54,18 +54,25 @@ def run(
         port = port or free_port()
         if not is_free(port):
             raise StackError(f"port {port} is in use; choose another with --port (make up PORT=…)")
-        supervisor = Supervisor(directory.logs)
-        with _stopping_on_signals(supervisor):
-            try:
-                _start(supervisor, directory, port, environment, programs)
-                supervisor.monitor()
-            except StopRequestedError:
-                pass
-            finally:
-                directory.note_file.unlink(missing_ok=True)
-                to_standard_error("stopping")
-                supervisor.stop()
+        run_until_stopped(
+            directory, lambda supervisor: _start(supervisor, directory, port, environment, programs)
+        )
     to_standard_error("stopped")
+
+
+def run_until_stopped(directory: DataDirectory, start: Callable[[Supervisor], None]) -> None:
+    """Starts processes, monitors them until SIGINT or SIGTERM, and stops them. Raises what `start` raises."""
+    supervisor = Supervisor(directory.logs)
+    with stopping_on_signals(supervisor):
+        try:
+            start(supervisor)
+            supervisor.monitor()
+        except StopRequestedError:
+            pass
+        finally:
+            directory.note_file.unlink(missing_ok=True)
+            to_standard_error("stopping")
+            supervisor.stop()
 
 
 def _start(
@@ -200,7 +207,7 @@ def _python_path(environment: Mapping[str, str]) -> str:
 
 
 @contextlib.contextmanager
-def _stopping_on_signals(supervisor: Supervisor) -> Iterator[None]:
+def stopping_on_signals(supervisor: Supervisor) -> Iterator[None]:
     """Converts SIGINT and SIGTERM, also a second one, into an orderly stop of the supervisor."""
     signals = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda *_: supervisor.request_stop()) for number in signals]

@@ -76,6 +76,18 @@ def migrate(connection: Connection, revision: str = "head") -> None:
     connection.commit()
 
 
+def migrate_to(database_url: str, revision: str) -> None:
+    """Runs the migrations up to `revision`, as the schema's owner. Raises Unavailable if another call does not end."""
+    with _alone(database_url) as connection:
+        migrate(connection, revision)
+
+
+def revisions() -> list[str]:
+    """The migrations of this release, the first one first: their files begin with their number."""
+    folder = Path(migrations.__file__).parent / "versions"
+    return sorted(path.name.partition("_")[0] for path in folder.glob("[0-9]*.py"))
+
+
 @contextmanager
 def _alone(database_url: str) -> Iterator[Connection]:
     """A connection with the advisory lock, for which a second caller waits."""

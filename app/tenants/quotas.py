@@ -35,6 +35,8 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The webhooks that exist."""
     exports: _Count = msgspec.UNSET
     """The exports that have not ended."""
+    sources: _Count = msgspec.UNSET
+    """The sources that exist."""
     queued_jobs: _Count = msgspec.UNSET
     """The requested jobs that wait for a worker. Jobs that the service starts itself are neither counted nor refused.
     """
@@ -83,7 +85,16 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 NO_QUOTAS: Final = Quotas()
-COUNTED: Final = ("datasets", "views", "consumers", "webhooks", "exports", "queued_jobs", "running_jobs")
+COUNTED: Final = (
+    "datasets",
+    "views",
+    "consumers",
+    "webhooks",
+    "exports",
+    "sources",
+    "queued_jobs",
+    "running_jobs",
+)
 """The quotas of what exists. Its creation is counted under a lock."""
 METERED: Final = ("storage_bytes", "rows_per_day", "bytes_per_day")
 """The quotas of what is metered."""

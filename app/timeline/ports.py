@@ -12,7 +12,7 @@ from typing import Protocol
 from app.commit.conflict import Conflicted
 from app.format.file_group import DataFile
 from app.format.schema.schema import Schema
-from app.timeline.values import Fenced, NewCommit, Overtaken, Published, WritesRunning
+from app.timeline.values import Fenced, NewCommit, Overtaken, Published, Winner, WritesRunning
 
 
 class OutcomeUnknown(Exception):
@@ -23,9 +23,15 @@ class VersionReader(Protocol):
     """The versions of a dataset, and their files."""
 
     def live_files(
-        self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        file_groups: Sequence[str] | None,
+        partitions: Sequence[str] = (),
     ) -> list[DataFile]:
-        """Data files visible at `version`, ordered by path; of the named file groups only, unless None.
+        """Data files visible at `version`, ordered by path; of the named file groups and of all buckets of these
+        partitions only, unless `file_groups` is None.
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
@@ -43,8 +49,28 @@ class VersionReader(Protocol):
         """How many changes the feed had at a version that the dataset has reached."""
         ...
 
+    def version_of(self, tenant_id: str, dataset_id: str, offset: int) -> int:
+        """The first version at which the feed had this number of changes, which it has reached; 0 for none."""
+        ...
+
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
         """When these versions were committed; those that there are not are left out."""
+        ...
+
+
+class Winners(Protocol):
+    """The commits that refused writes lost to."""
+
+    def winner_of_instant(self, tenant_id: str, dataset_id: str, instant_id: str) -> Winner | None:
+        """The commit of an instant, without its file groups; None if there is none."""
+        ...
+
+    def winner_since(self, tenant_id: str, dataset_id: str, version: int) -> Winner | None:
+        """The latest commit after a version, and the file groups that changed since; None if there is none."""
+        ...
+
+    def winner_with_rows(self, tenant_id: str, dataset_id: str, version: int) -> Winner | None:
+        """The latest write up to a version, and the file groups with files at it; None if there is none."""
         ...
 
 

@@ -9,6 +9,7 @@ import msgspec
 from app.commit.commit_message import CommitMessage
 from app.commit.write_plan import WriteScope
 from app.format.dataset import DatasetDefinition
+from app.format.errors import Fault
 from app.format.instant import Action, RowCounts
 from app.format.quarantine import QuarantineFile
 from app.jobs.values import (
@@ -35,12 +36,39 @@ class Advance(msgspec.Struct, frozen=True, kw_only=True):
     next_since: int
 
 
+class SourceItem(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a source reads once, such as a file. `fingerprint`: what can be known of its content without
+    reading it. `checksum`: of its content. `error`: why it was left out, if it was.
+    """
+
+    name: str
+    fingerprint: str
+    checksum: str = ""
+    size_bytes: int = 0
+    error: Fault | None = None
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The position of a source after a round, which its commit records. `since`: the number of rounds before it.
+
+    `position`: JSON whose members the kind of the source defines. `items`: what the round has read of what is read
+    once. `due_seconds`: the pause before the next round.
+    """
+
+    source_id: str
+    since: int
+    position: dict[str, Any]
+    items: tuple[SourceItem, ...] = ()
+    due_seconds: float = 0.0
+
+
 class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     """A commit to publish: planned at `read_version`, for the jobs in `outcomes`, all or nothing.
 
     `scope` (of a write that runs by itself) is what it has read beyond the file groups of its messages: any later
     change in it is a conflict. `expected_version`: the head must be there. `definition`: what the dataset becomes,
-    where the commit evolves its schema. `advances`: which changes of other feeds the rows were made of.
+    where the commit evolves its schema. `advances`: which changes of other feeds the rows were made of. `checkpoint`:
+    how far the source of the rows was read. `ends_partitions`: the partitions that it changes are done with it.
     """
 
     dataset_id: str
@@ -53,14 +81,20 @@ class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     expected_version: int | None = None
     definition: DatasetDefinition | None = None
     advances: tuple[Advance, ...] = ()
+    checkpoint: Checkpoint | None = None
+    ends_partitions: bool = False
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """The commit is durable at `version`; it added the changes [first_offset, next_offset)."""
+    """The commit is durable at `version`; it added the changes [first_offset, next_offset).
+
+    `more`: writes of the dataset waited when it was published. Not read again if the response to COMMIT was lost.
+    """
 
     version: int
     first_offset: int
     next_offset: int
+    more: bool = False
 
 
 class Fenced(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,13 +104,29 @@ class Fenced(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overtaken(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing was published: another commit took in the changes of a feed from `since` on first.
+    """Nothing was published: another commit took in the changes of a feed, or the rounds of a source, from `since` on
+    first.
 
     `dataset_id`: among commits published together, the dataset whose commit it is.
     """
 
     dataset_id: str
     since: int
+
+
+class Winner(msgspec.Struct, frozen=True, kw_only=True):
+    """The commit that a refused write lost to: its instant, its version, and who requested it.
+
+    `actor`: the id of the API key or subject; None for the service itself. `file_groups`: some of those that changed or
+    that have rows, ordered by name. `file_group_count`: their number.
+    """
+
+    instant_id: str
+    version: int
+    actor: str | None
+    actor_name: str | None
+    file_groups: tuple[str, ...] = ()
+    file_group_count: int = 0
 
 
 class WritesRunning(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind
 from app.maintenance.values import Reconciler
 from app.platform import Platform
+from app.timeline.service.name_winner import NameWinner
 from app.versions.engine import Comparing, Restaging
 from app.versions.repository.named_versions import NamedVersionStore
 from app.versions.service.comparisons import Comparisons
@@ -34,7 +35,12 @@ def name_versions(platform: Platform) -> NameVersions:
 def restores(platform: Platform) -> Restores:
     """Restores and rollbacks in the API."""
     names = NamedVersionStore(platform.database)
-    return Restores(names=names, versions=version_of(platform), jobs=platform.request_job)
+    return Restores(
+        names=names,
+        versions=version_of(platform),
+        winners=NameWinner(timeline=platform.stores.timeline),
+        jobs=platform.request_job,
+    )
 
 
 def comparisons(platform: Platform) -> Comparisons:

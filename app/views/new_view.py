@@ -36,8 +36,8 @@ class CreateView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The columns that identify a row; by default those that the SQL shows to do so, if any."""
     partition_by: list[str] = []
     """How its rows are partitioned, as of a dataset."""
-    table_type: TableType = TableType.COPY_ON_WRITE
-    """How updates are stored, as of a dataset."""
+    table_type: TableType | None = None
+    """How updates are stored; the default is that of a dataset."""
     bucket: CreateBucket | None = None
     """How its rows are split into buckets, as of a dataset."""
     changelog: CreateChangelog = CreateChangelog()

@@ -3,57 +3,32 @@
 from __future__ import annotations
 
 import http.client
-import socket
-import ssl
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from app.outbound.addresses import AddressRefused, Rules, Target
-from app.outbound.timed_stream import TimedStream, seconds_left
+from app.outbound.addresses import AddressRefused, Target
+from app.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.webhooks.values import RefusedUrl, Reply
 
-_CONNECT_SECONDS_MAX: Final = 5.0
 _TOTAL_SECONDS_MAX: Final = 15.0
 _ANSWER_BYTES_MAX: Final = 64 * 1024
 _ERROR_BYTES_MAX: Final = 1024
-# Name servers that do not answer hold these up for longer than anybody waits for them.
-_RESOLVERS: Final = 32
 _USER_AGENT: Final = "Headwater-Webhooks/1"
-
-Resolve = Callable[[str, int], list[str]]
-
-
-def resolve(host: str, port: int) -> list[str]:
-    """The addresses of a host. Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HttpSender:
-    """Sends messages over HTTP. No proxy, no redirect, no cookie: what it connects to is what was checked.
+class HttpSender(Connector):
+    """Sends messages over HTTP to what its connector admits."""
 
-    A host is looked up once an attempt, and the connection is made to an address of that answer; the certificate must
-    be the host's all the same. `tls`: how certificates are verified.
-    """
-
-    rules: Rules
-    resolve: Resolve = resolve
-    tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     total_seconds_max: float = _TOTAL_SECONDS_MAX
-    _resolvers: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="resolver")
-    )
 
     def check(self, url: str) -> None:
         """Raises RefusedUrl if nothing may be sent there, as things are now."""
         try:
-            self._addresses(self.rules.target(url), _CONNECT_SECONDS_MAX)
+            self.addresses(self.rules.target(url), CONNECT_SECONDS_MAX)
         except (AddressRefused, OSError) as error:
             raise RefusedUrl(str(error)) from None
 
@@ -78,14 +53,7 @@ class HttpSender:
         )
 
     def _post(self, target: Target, headers: dict[str, str], body: bytes, deadline: float) -> _Answer:
-        addresses = self._addresses(target, seconds_left(deadline, _CONNECT_SECONDS_MAX))
-        connection = http.client.HTTPConnection(target.host, target.port)
-        if target.scheme == "https":
-            # Determines whether the header Host contains the port.
-            connection.default_port = http.client.HTTPS_PORT
-        stream = self._connect(target, addresses, deadline)
-        try:
-            connection.sock = TimedStream(stream, deadline)
+        with self.connected(target, deadline) as connection:
             connection.request("POST", target.path, body, {**headers, "User-Agent": _USER_AGENT})
             response = connection.getresponse()
             return _Answer(
@@ -93,42 +61,6 @@ class HttpSender:
                 retry_after=response.headers.get("retry-after"),
                 content=_content(response),
             )
-        finally:
-            connection.close()
-            stream.close()
-
-    def _addresses(self, target: Target, seconds: float) -> list[str]:
-        lookup = self._resolvers.submit(self.resolve, target.host, target.port)
-        try:
-            found = lookup.result(timeout=seconds)
-        except TimeoutError:
-            raise TimeoutError(f"{target.host} could not be looked up in {seconds:.0f} s") from None
-        except (OSError, UnicodeError):
-            raise AddressRefused(f"{target.host} could not be looked up") from None
-        return self.rules.check(target, found)
-
-    def _connect(self, target: Target, addresses: list[str], deadline: float) -> socket.socket:
-        """A connection to the first of the addresses that takes one, encrypted if the URL says so. Raises OSError."""
-        connected_by = time.monotonic() + seconds_left(deadline, _CONNECT_SECONDS_MAX)
-        plain = None
-        for address in addresses:
-            try:
-                plain = socket.create_connection((address, target.port), seconds_left(connected_by))
-                break
-            except OSError:
-                if address == addresses[-1]:
-                    raise
-        assert plain is not None
-        # Head and body are two writes: the second must not wait until the first is acknowledged.
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if target.scheme == "http":
-            return plain
-        try:
-            plain.settimeout(seconds_left(connected_by))
-            return self.tls.wrap_socket(plain, server_hostname=target.host)
-        except BaseException:
-            plain.close()
-            raise
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

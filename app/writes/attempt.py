@@ -28,11 +28,16 @@ from app.format.paths import attempt_name
 from app.format.quarantine import QuarantineFile
 from app.jobs.engine import engine_tag
 from app.jobs.values import Claim, Job, JobKind, instant_action
-from app.timeline.values import Advance, Fenced, JobOutcome, NewCommit, Overtaken, Published
+from app.timeline.values import Advance, Checkpoint, Fenced, JobOutcome, NewCommit, Overtaken, Published
 from app.writes.ports import RestoredVersion, StagedInput
 
 _KEYS_NAMED_MAX: Final = 10
-_INPUT_STAGES: Final = {JobKind.REFRESH: "derive", JobKind.RESTORE: "restore", JobKind.ROLLBACK: "restore"}
+_INPUT_STAGES: Final = {
+    JobKind.REFRESH: "derive",
+    JobKind.RESTORE: "restore",
+    JobKind.ROLLBACK: "restore",
+    JobKind.SOURCE_ROUND: "fetch",
+}
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +87,11 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
     def advances(self) -> tuple[Advance, ...]:
         """The positions that the commit of a refresh moves. A refresh is a group of its own."""
         return self.inputs[0].advances
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """How far the commit of a round reads its source. A round is a group of its own."""
+        return self.inputs[0].checkpoint
 
     def read_again(self) -> Claimed:
         """Discards the input, whose sources have changed."""
@@ -244,6 +254,8 @@ class Merged(_Input, frozen=True, kw_only=True):
             scope=self.plan.read_scope,
             expected_version=next((version for version in expected if version is not None), None),
             advances=self.decoded.advances,
+            checkpoint=self.decoded.checkpoint,
+            ends_partitions=any(job.write.options.partition_done for job in self.jobs),
         )
 
     def _outcome(self, number: int, made: StagedInput) -> JobOutcome:
@@ -266,7 +278,7 @@ class Merged(_Input, frozen=True, kw_only=True):
             instant_id=made.job.instant,
             counts=replace(counts, quarantined=sum(file.row_count for file in quarantined)),
             quarantined=quarantined,
-            result=None if made.restored is None else made.restored.result,
+            result=made.result if made.restored is None else made.restored.result,
         )
 
 
@@ -274,10 +286,11 @@ Part = Claimed | Decoded | Replan | Planned | Merged
 
 
 class Committed(msgspec.Struct, frozen=True, kw_only=True):
-    """The writes are durable: `versions` of their datasets."""
+    """The writes are durable: `versions` of their datasets. `more`: other writes of these wait."""
 
     jobs: tuple[Job, ...]
     versions: Mapping[str, int]
+    more: bool
 
 
 class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -374,6 +387,7 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
             versions={
                 part.dataset_id: each.version for part, each in zip(self.parts, published, strict=True)
             },
+            more=any(each.more for each in published),
         )
 
     def replan(self, lost: Conflicted | Overtaken) -> WriteGroup:

@@ -8,11 +8,11 @@ import msgspec
 
 from app.files.lookups.key_search import KeySearch
 from app.files.quarantine_file import QuarantineFileStore
-from app.files.slices.memory_budget import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.jobs.values import JobKind, WriteProcess
 from app.platform import Platform, row_limits
 from app.tenants.repository.quotas import QuotaStore
+from app.timeline.service.name_winner import NameWinner
 from app.writes.engine import WriteEngine
 from app.writes.ports import InputStager
 from app.writes.service.accept import AcceptWrite
@@ -30,6 +30,7 @@ def accept_write(platform: Platform) -> AcceptWrite:
         storage=platform.storage,
         staged=StagedFileStore(platform.storage, inline_bytes_max=platform.settings.staged_inline_bytes_max),
         quarantine=QuarantineFileStore(platform.storage),
+        winners=NameWinner(timeline=platform.stores.timeline),
         wake=platform.wake,
         inline_bytes_max=platform.settings.inline_bytes_max,
         upload_bytes_max=platform.settings.upload_bytes_max,
@@ -37,19 +38,21 @@ def accept_write(platform: Platform) -> AcceptWrite:
     )
 
 
-def explain_write(platform: Platform, memory: MemoryBudget) -> ExplainWrite:
+def explain_write(platform: Platform, search: KeySearch) -> ExplainWrite:
     """Explains writes in the API."""
-    search = KeySearch(platform.storage, platform.reader, memory)
     return ExplainWrite(
-        timeline=platform.stores.timeline, search=search, limits=row_limits(platform.settings)
+        timeline=platform.stores.timeline,
+        winners=NameWinner(timeline=platform.stores.timeline),
+        search=search,
+        limits=row_limits(platform.settings),
     )
 
 
-def dependencies(platform: Platform, writes: AcceptWrite, memory: MemoryBudget) -> dict[str, object]:
+def dependencies(platform: Platform, writes: AcceptWrite, search: KeySearch) -> dict[str, object]:
     """The use cases of the feature, by the names that handlers use."""
     return {
         "accept_write": writes,
-        "explain_write": explain_write(platform, memory),
+        "explain_write": explain_write(platform, search),
         "upload_bytes_max": platform.settings.upload_bytes_max,
     }
 

@@ -33,7 +33,7 @@ class WriteEngine(TaskProgress, Protocol):
 
     def decode(
         self,
-        raw: RawInput,
+        raws: Sequence[RawInput],
         dataset: DatasetDefinition,
         operation: Operation,
         *,
@@ -42,7 +42,7 @@ class WriteEngine(TaskProgress, Protocol):
         quarantine: str | None = None,
         tag: str,
     ) -> DecodedInput:
-        """Validates and splits a raw input, under the merged schema if it may merge one.
+        """Validates and splits the raw inputs of a write, in order, under the merged schema if they may merge one.
 
         `quarantine`: the path prefix of files of bad records, if these are kept. Raises SchemaMismatch, MalformedBody,
         CorruptFile, StorageFull, EngineStopped.

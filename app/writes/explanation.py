@@ -24,8 +24,8 @@ class BucketRule(msgspec.Struct, frozen=True, kw_only=True):
     """From the values of the key to a number."""
     key: tuple[str, ...]
     """The fields that are hashed."""
-    count: int
-    """The file groups of a partition."""
+    count: int | None
+    """The file groups of a partition; null where buckets are halved as they grow."""
 
 
 class ExplainedFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from app.format.dataset import DatasetDefinition
 from app.format.quarantine import QuarantineFile
 from app.format.rows.staged import StagedFile
 from app.jobs.values import Job
-from app.timeline.values import Advance
+from app.timeline.values import Advance, Checkpoint
 
 
 class RestoredVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,8 @@ class StagedInput(msgspec.Struct, frozen=True, kw_only=True):
 
     `job`: the write, with the operation that its stager has chosen. `quarantined`: its bad records. `definition`: the
     dataset under the schema that the rows bring, if it is another one. `advances`: positions in other feeds that the
-    commit moves, because the rows include the changes up to there. `restored`: set by a restore.
+    commit moves, because the rows include the changes up to there. `restored`: set by a restore. `checkpoint`: set by a
+    round of a source. `result`: the result of the job, if it is not that of a restore.
     """
 
     job: Job
@@ -39,6 +40,8 @@ class StagedInput(msgspec.Struct, frozen=True, kw_only=True):
     definition: DatasetDefinition | None = None
     advances: tuple[Advance, ...] = ()
     restored: RestoredVersion | None = None
+    checkpoint: Checkpoint | None = None
+    result: dict[str, Any] | None = None
 
 
 class InputStager(Protocol):
@@ -47,7 +50,7 @@ class InputStager(Protocol):
     def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
         """Paths of the staged files start with `prefix`; the engine runs its tasks under `tag`.
 
-        Raises InvalidView, DerivationFailed, NotEnoughWrites, VersionExpired, NotFound, CorruptFile, StorageFull,
-        EngineStopped.
+        Raises InvalidView, DerivationFailed, NotEnoughWrites, VersionExpired, SourceUnavailable, SourceFailed,
+        SchemaMismatch, MalformedBody, NotFound, CorruptFile, StorageFull, EngineStopped.
         """
         ...

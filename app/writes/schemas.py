@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -14,7 +14,7 @@ from app.format.errors import FieldError, InvalidRequest
 from app.format.operation import Operation
 from app.format.rows.formats import Format
 from app.http.json_body import decode_json
-from app.writes.values import IncomingWrite, JsonRows, UploadReference
+from app.writes.values import IncomingWrite, JsonRows, UploadReferences
 
 
 class Compression(str, Enum):
@@ -56,12 +56,26 @@ class UploadSource(
     """How its bytes are compressed."""
 
 
+UPLOADS_MAX: Final = 1_000
+
+
+class UploadsSource(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="uploads"
+):
+    """Rows in several earlier uploads, which one write commits together."""
+
+    upload_ids: Annotated[list[str], msgspec.Meta(min_length=1, max_length=UPLOADS_MAX)]
+    """The ids of the uploads, in the order of their rows."""
+    format: Format
+    """The format of the bytes of each."""
+
+
 class CreateWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A write."""
 
     operation: Annotated[str, msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Operation"})]
     """What is done with the rows."""
-    source: RowsSource | UploadSource | msgspec.UnsetType = msgspec.UNSET
+    source: RowsSource | UploadSource | UploadsSource | msgspec.UnsetType = msgspec.UNSET
     """The rows; required but for deletes by filter and by partition, which have none."""
     mode: SaveMode = SaveMode.APPEND
     """How an insert, upsert or bulk_insert treats existing rows."""
@@ -85,6 +99,8 @@ class CreateWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The stream that the batch is of."""
     batch_id: int | msgspec.UnsetType = msgspec.UNSET
     """The number of the batch, which grows from batch to batch of a stream: a batch commits once."""
+    partition_done: bool = False
+    """Whether the partitions that the write changes are marked as done in its commit."""
 
     def options(self) -> WriteOptions:
         """The options that the request sets."""
@@ -104,7 +120,7 @@ def from_envelope(body: bytes, idempotency_key: str | None) -> IncomingWrite:
 def incoming_write(new: CreateWrite, idempotency_key: str | None) -> IncomingWrite:
     """The write of an envelope. Raises InvalidRequest."""
     operation, options = _operation(new.operation), new.options()
-    source: JsonRows | UploadReference | None = None
+    source: JsonRows | UploadReferences | None = None
     facts: list[Any] = ["none"]
     match new.source:
         case RowsSource(rows=rows):
@@ -112,8 +128,12 @@ def incoming_write(new: CreateWrite, idempotency_key: str | None) -> IncomingWri
             source = JsonRows(text=text)
             facts = ["rows", hashlib.sha256(text).hexdigest()]
         case UploadSource(upload_id=upload_id, format=form, compression=compression):
-            source = UploadReference(upload_id=upload_id, format=form, gzip=compression is Compression.GZIP)
+            gzip = compression is Compression.GZIP
+            source = UploadReferences(upload_ids=(upload_id,), format=form, gzip=gzip)
             facts = ["upload", upload_id, form.value, compression.value]
+        case UploadsSource(upload_ids=upload_ids, format=form):
+            source = UploadReferences(upload_ids=tuple(upload_ids), format=form)
+            facts = ["uploads", *upload_ids, form.value]
     return IncomingWrite(
         operation=operation,
         options=options,
@@ -179,6 +199,8 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The stream that the batch is of."""
     batch_id: int | None = None
     """The number of the batch, which grows from batch to batch of a stream: a batch commits once."""
+    partition_done: bool | None = None
+    """Whether the partitions that the write changes are marked as done in its commit."""
 
     def options(self) -> WriteOptions:
         """The options as a JSON body would set them."""

@@ -24,10 +24,10 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     gzip: bool = False
 
 
-class UploadReference(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier upload, to be read as `format`."""
+class UploadReferences(msgspec.Struct, frozen=True, kw_only=True):
+    """Earlier uploads, each to be read as `format`, in the order of their rows."""
 
-    upload_id: str
+    upload_ids: tuple[str, ...]
     format: Format
     gzip: bool = False
 
@@ -40,7 +40,7 @@ class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
 
     operation: Operation
     options: WriteOptions = WriteOptions()
-    source: JsonRows | Body | UploadReference | None
+    source: JsonRows | Body | UploadReferences | None
     idempotency_key: str | None = None
     request_hash: str = ""
     actor: str | None = None

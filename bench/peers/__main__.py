@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -10,11 +11,7 @@ import msgspec
 from bench.lake import measure
 from bench.options import parser
 from bench.peers import PEERS
-from bench.peers.delta_rs import DeltaRs
-from bench.peers.ducklake import DuckLake
 from bench.workload import Workload
-
-_SYSTEMS = dict(zip(PEERS, (DuckLake, DeltaRs), strict=True))
 
 
 def main() -> None:
@@ -27,7 +24,9 @@ def main() -> None:
     chosen = options.parse_args()
     workload = msgspec.json.decode(chosen.workload, type=Workload)
     with tempfile.TemporaryDirectory(prefix="headwater-bench-peer-", dir=chosen.scratch) as folder:
-        measured = measure(_SYSTEMS[chosen.peer](Path(folder)), workload, chosen.inputs)
+        module, _, name = PEERS[chosen.peer].system.partition(":")
+        lake = getattr(import_module(module), name)(Path(folder))
+        measured = measure(lake, workload, chosen.inputs)
     chosen.result.write_bytes(msgspec.json.encode(measured))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import deltalake
@@ -22,6 +22,11 @@ class DeltaRs:
         self._root = folder
         self._tables = 0
         self._opened: deltalake.DeltaTable | None = None
+
+    @property
+    def readers(self) -> Sequence[psutil.Process]:
+        """None: it is a library."""
+        return ()
 
     def create(self) -> None:
         """A folder of its own for every table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -38,6 +38,11 @@ class DuckLake:
             config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
         )
         self._connection.load_extension(str(_extension()))
+
+    @property
+    def readers(self) -> Sequence[psutil.Process]:
+        """None: it is a library."""
+        return ()
 
     def create(self) -> None:
         """A catalogue and a data folder of its own for every table."""

@@ -1,5 +1,6 @@
-"""The command line: `headwater up`, `headwater init`, `headwater openapi`, `headwater models`,
-`headwater tenants …`, `headwater keys …`, `headwater audit`, `headwater usage`, `headwater export`, `headwater demo …`.
+"""The command line: `headwater up`, `headwater init`, `headwater doctor`, `headwater openapi`, `headwater models`,
+`headwater backup`, `headwater restore`, `headwater verify`, `headwater tenants …`, `headwater keys …`,
+`headwater audit`, `headwater usage`, `headwater export`, `headwater demo …`.
 """
 
 from clients.cli.main import main

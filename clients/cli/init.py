@@ -1,9 +1,13 @@
 """`headwater init`."""
 
+import sys
 from pathlib import Path
 
 from sqlalchemy.exc import OperationalError
 
+from app.doctor import Examined, Verdict, examine
+from app.doctor.postgres import OWNER_LOGIN, server_fault
+from app.files import storage
 from app.runtime.private_file import write_private
 from app.settings import Settings
 from app.tenants.bootstrap import BootstrapResult, initialise
@@ -11,7 +15,7 @@ from app.tenants.values import new_api_key
 from clients.cli.failure import CommandError
 
 
-def init(*, key_file: Path | None = None) -> None:
+def init(*, key_file: Path | None = None, create_bucket: bool = False) -> None:
     """Migrate the schema to head, and create the default tenant and the first operator key if they are missing.
 
     The key is printed only once: the database stores its digest.
@@ -21,8 +25,14 @@ def init(*, key_file: Path | None = None) -> None:
     ----------
     key_file
         Write a new key to this file, readable by its owner only, instead of printing it.
+    create_bucket
+        Create the bucket of HEADWATER_STORAGE_URI if it is missing.
     """
     settings = Settings.from_environment()
+    if fault := server_fault(settings.migration_database_url, OWNER_LOGIN):
+        raise CommandError(fault.detail)
+    if create_bucket:
+        _create_bucket(settings.storage_uri)
     try:
         result = _initialise(settings, key_file)
     except OperationalError as error:
@@ -36,6 +46,23 @@ def init(*, key_file: Path | None = None) -> None:
             f"The schema is at head. The operator key of tenant {result.tenant_id}, which is only shown now:"
         )
         print(result.api_key)
+    _report_faults(settings)
+
+
+def _create_bucket(storage_uri: str) -> None:
+    try:
+        storage.create_bucket(storage_uri)
+    except OSError as error:
+        raise CommandError(f"the bucket of HEADWATER_STORAGE_URI cannot be created: {error}") from error
+
+
+def _report_faults(settings: Settings) -> None:
+    """Print what is wrong with the database and its logins. Raise CommandError if the service cannot use it."""
+    for found in examine(settings, Examined.DATABASE):
+        if found.verdict is Verdict.FAILED:
+            raise CommandError(f"{found.name}: {found.detail}")
+        if found.verdict is Verdict.WARNING:
+            print(f"headwater: {found.name}: {found.detail}", file=sys.stderr)
 
 
 def _initialise(settings: Settings, key_file: Path | None) -> BootstrapResult:

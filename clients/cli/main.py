@@ -15,6 +15,10 @@ OURS = ("app", "clients", "headwater_client", "migrations", "workers")
 COMMANDS = {
     "up": ("clients.cli.up:up", "Start everything on this machine and keep it running."),
     "init": ("clients.cli.init:init", "Migrate the database's schema; create the first tenant and key."),
+    "doctor": ("clients.cli.doctor:doctor", "Check everything that the service needs."),
+    "backup": ("clients.cli.backup:backup", "Copy the database, and by a command the storage."),
+    "restore": ("clients.cli.backup:restore", "Load a backup into an empty database."),
+    "verify": ("clients.cli.backup:verify", "Check that the storage has the files of all datasets."),
     "audit": ("clients.cli.audit:audit", "Print who requested what."),
     "export": ("clients.cli.export:export", "Copy all of a tenant's data to a folder."),
     "openapi": ("clients.cli.openapi:openapi", "Print the OpenAPI schema."),

@@ -123,12 +123,13 @@ class Follower:
     def _run(self) -> None:
         try:
             for page in self._client.change_tables(self._dataset, follow=True, poll_seconds=_POLL_SECONDS):
+                position = int(page.next_since)
                 if page.table.num_rows:
                     self._pages.append(page.table)
-                    self._positions.append(page.next_since)
+                    self._positions.append(position)
                     self._times.append(time.monotonic())
-                    self._on_page(page.next_since)
-                if self._left or (self._until is not None and page.next_since >= self._until):
+                    self._on_page(position)
+                if self._left or (self._until is not None and position >= self._until):
                     return
         except Exception as failure:
             # Kept for the thread that reads the result: otherwise the exception would end with this thread.

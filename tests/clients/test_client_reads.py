@@ -46,3 +46,32 @@ def test_refused_read_raises_a_problem(headwater, orders):
     with pytest.raises(Problem) as refused:
         headwater.read(orders, query="incremental", wait=30)
     assert refused.value.code == "invalid-request"
+
+
+def test_feed_starts_with_the_table(headwater, orders):
+    headwater.write_rows(orders, [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}], wait=30)
+    headwater.write_rows(orders, [{"id": 2, "note": "c"}], wait=30)
+    pages = list(headwater.change_pages(orders, since="snapshot", limit=1))
+    assert [(change.op, change.row["note"]) for page in pages for change in page.changes] == [
+        ("+A", "a"),
+        ("+A", "c"),
+    ]
+    assert isinstance(pages[0].next_since, str)
+    assert pages[-1].next_since == 4
+    (rest,) = headwater.change_tables(orders, since=pages[0].next_since)
+    assert (rest.to_arrow().column("note").to_pylist(), rest.next_since) == (["c"], 4)
+
+
+def test_rows_are_found_by_key(headwater, orders):
+    headwater.write_rows(orders, [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}], wait=30)
+    headwater.write_rows(orders, [{"id": 2, "note": "c"}], wait=30)
+    found = headwater.row(orders, 2)
+    assert (found.row, found.version) == ({"id": 2, "note": "c"}, 2)
+    earlier = headwater.row(orders, 2, version=1, columns=["note"], history=True)
+    assert earlier.row == {"note": "b"}
+    assert [change.op for change in earlier.changes] == ["+A"]
+    rows = headwater.lookup(orders, [{"id": 3}, {"id": 1}], columns=["note"])
+    assert [item.row for item in rows.items] == [None, {"note": "a"}]
+    with pytest.raises(Problem) as missing:
+        headwater.row(orders, 3)
+    assert missing.value.code == "row-not-found"

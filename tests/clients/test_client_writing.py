@@ -260,7 +260,7 @@ def test_write_is_explained_without_being_committed(headwater, orders):
     assert (found[1].live.version, found[2].live) == (1, None)
     both = headwater.explain_write(orders, [*rows(1, note="b"), *rows(2)])
     assert sum(group.rows for group in both.file_groups) == 2
-    assert {group.storing for group in both.file_groups} == {"rewrite"}
+    assert {group.storing for group in both.file_groups} == {"mark"}
     taken = headwater.explain_write(orders, rows(7), operation="snapshot")
     assert taken.operation == "snapshot"
     assert headwater.get_dataset(orders).version == 1

@@ -58,5 +58,6 @@ def test_missing_database_is_an_error_without_a_traceback(postgres, tmp_path):
     postgres.stop()
     result = init(postgres)
     assert result.returncode == 1
-    assert result.stderr.startswith("headwater: the database of HEADWATER_MIGRATION_DATABASE_URL: ")
+    begins = "headwater: the server of HEADWATER_MIGRATION_DATABASE_URL does not answer: "
+    assert result.stderr.startswith(begins)
     assert "Traceback" not in result.stderr

@@ -74,7 +74,7 @@ def test_the_client_requires_httpx_and_msgspec_only(client: Built) -> None:
     assert client.metadata["License-Expression"] == "Apache-2.0"
     assert {name.partition(">")[0] for name in client.requires()} == {"httpx", "msgspec"}
     extras = {"arrow": {"pyarrow"}, "duckdb": {"duckdb", "pyarrow"}, "pandas": {"pandas", "pyarrow"}}
-    extras["polars"] = {"polars"}
+    extras |= {"polars": {"polars"}, "spark": {"pyspark", "pyarrow"}}
     for extra, packages in extras.items():
         assert {name.partition(">")[0] for name in client.requires(extra)} == packages
 

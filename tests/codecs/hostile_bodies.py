@@ -219,7 +219,7 @@ def in_tasks(case: Case) -> str:
         checksum = xxhash.xxh3_128(data).hexdigest()
         raw = RawInput(path="body", size_bytes=len(data), checksum=checksum, format=form, gzip=packed_body)
         decoded = TasksInProcess(LocalStorage(Path(folder))).decode(
-            raw, dataset(), Operation.UPSERT, prefix="staged/x", tag="x"
+            [raw], dataset(), Operation.UPSERT, prefix="staged/x", tag="x"
         )
         return f"{sum(file.rows for file in decoded.staged)} rows"
 

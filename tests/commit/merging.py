@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from app.commit.merge.merge import MergeResult, merge
+from app.commit.merge.merge import merge
+from app.commit.merge.outcome import MergeResult
 from app.commit.write_plan import WriteIntent
 from app.format.dataset import Aggregate, BucketMode, DatasetDefinition, MergeMode
 from app.format.definition.dataset_definition import define_dataset

@@ -75,7 +75,7 @@ class Table:
         return self.apply_write(self.plain(operation, rows))
 
     def refuses(self, write: Write) -> bool:
-        """Whether the write fails: an insert that would find a live key, or a sum out of range."""
+        """Whether the write fails: an insert that would find a live key, or a sum out of range that fails it."""
         forgiving = write.drop or write.quarantine
         strict = write.operation.refuses_live_keys and not forgiving
         if strict and any(self.key(row) in self.live for _, row in write.rows):
@@ -87,18 +87,26 @@ class Table:
         return False
 
     def apply_write(self, write: Write) -> dict[str, int]:
-        """Applies one write and returns its counts. Raises Overflow."""
+        """Applies one write and returns its counts. Raises Overflow, unless the write quarantines such rows."""
         counts = dict.fromkeys(("inserted", "updated", "deleted", "unchanged", "quarantined"), 0)
         by_key: dict[Key, list[RowChange]] = {}
+        overflowed: set[Key] = set()
         for change in write.rows:
             by_key.setdefault(self.key(change[1]), []).append(change)
         for key, rows in by_key.items():
             mutation = self._mutation(rows, write.operation)
-            outcome = self._one(key, mutation, write)
+            try:
+                outcome = self._one(key, mutation, write)
+            except Overflow:
+                if not write.quarantine:
+                    raise
+                counts["quarantined"] += len(rows)
+                overflowed.add(key)
+                continue
             counted = mutation.rows if outcome == "quarantined" else 1
             counts[outcome] += counted
             counts["unchanged"] += len(rows) - counted
-        for key in sorted((write.rest or frozenset()) - set(by_key)):
+        for key in sorted((write.rest or frozenset()) - (set(by_key) - overflowed)):
             if key in self.live:
                 self.feed.append((Op.RETRACT, self.live.pop(key)))
                 counts["deleted"] += 1

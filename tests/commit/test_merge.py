@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.commit.commit_message import CommitMessage, failed_writes
-from app.commit.merge.merge import MergeResult
+from app.commit.merge.outcome import MergeResult
 from app.format.dataset import Aggregate, DatasetDefinition, MergeMode
 from app.format.instant import RowCounts
 from app.format.operation import Operation
@@ -87,6 +87,42 @@ def test_live_rows_in_scope_and_absent_from_the_write_are_retracted(
 
 
 SUMS = dataset(merge_mode=MergeMode.AGGREGATE, aggregates={"size": Aggregate.SUM})
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    before=st.lists(ROWS, max_size=4),
+    group=st.lists(writes([*GROUPED, Operation.UPSERT]), min_size=1, max_size=5),
+)
+def test_overflowing_keys_are_quarantined_like_single_writes_in_order(
+    before: list[Row], group: list[Write]
+) -> None:
+    start = Table(dataset=SUMS)
+    start.apply_write(
+        Write(operation=Operation.UPSERT, rows=[(Op.APPEND, each) for each in before], quarantine=True)
+    )
+    end = copy(start)
+    accepted, counts = [], []
+    for write in group:
+        # A changelog is refused by datasets with sums.
+        if write.operation is not Operation.CHANGELOG and not end.refuses(write):
+            counts.append(end.apply_write(write))
+            accepted.append(write)
+    check(start, accepted, end, counts)
+
+
+@settings(max_examples=100, deadline=None)
+@given(before=st.lists(ROWS, max_size=4), write=writes(REPLACING, min_size=0))
+def test_live_row_of_an_overflowing_key_is_retracted_with_the_table(before: list[Row], write: Write) -> None:
+    start = Table(dataset=SUMS)
+    start.apply_write(
+        Write(operation=Operation.UPSERT, rows=[(Op.APPEND, each) for each in before], quarantine=True)
+    )
+    rows = [] if write.operation is Operation.DELETE else write.rows
+    whole = Write(operation=write.operation, rows=rows, rest=frozenset(start.live), quarantine=True)
+    end = copy(start)
+    counts = end.apply_write(whole)
+    check(start, [whole], end, [counts])
 
 
 @settings(max_examples=200, deadline=None)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.commit.merge.merge import MergeResult, merge
+from app.commit.merge.merge import merge
+from app.commit.merge.outcome import MergeResult
 from app.format.dataset import Aggregate, BucketMode, DatasetDefinition, MergeMode
 from app.format.definition.new_dataset import CreateBucket, CreateField, CreateSchema, CreateSequenceGroup
 from app.format.instant import RowCounts

@@ -11,6 +11,7 @@ from app.commit.write_plan import (
     MergeTask,
     WriteIntent,
     WriteScope,
+    WrittenGroups,
     plan_merge,
     touched_groups,
 )
@@ -41,6 +42,7 @@ def dataset(**settings: object) -> DatasetDefinition:
 
 
 KEYED = dataset(record_key=["day", "id"], bucket=CreateBucket(count=2))
+HALVED = dataset(record_key=["day", "id"], bucket=CreateBucket(target_rows=50))
 APPENDS = dataset()
 
 
@@ -106,7 +108,9 @@ def test_grouped_writes_go_to_the_buckets_of_their_rows() -> None:
     tasks = plan(KEYED, writes, live)
     assert summary(tasks) == [("day=a/bucket-00000", 1, 2), ("day=b/bucket-00001", 0, 1)]
     assert [sorted(task.intents) for task in tasks] == [[0, 1], [0]]
-    assert touched_groups(writes) == [task.file_group for task in tasks]
+    assert touched_groups(KEYED, writes).names == tuple(task.file_group for task in tasks)
+    assert touched_groups(KEYED, writes, {"day=a/bucket-00000"}).names == ("day=b/bucket-00001",)
+    assert touched_groups(APPENDS, writes) == WrittenGroups()
     assert summary(plan(KEYED, writes, live, done=("day=a/bucket-00000",))) == [("day=b/bucket-00001", 0, 1)]
 
 
@@ -183,6 +187,55 @@ def test_keyless_replacement_makes_one_group_per_partition(operation: Operation)
     ]  # fmt: skip
     filtered = plan(APPENDS, writes, live, operation=operation, scope=where("id = 25"))
     assert summary(filtered) == [("day=a/append-at", 1, 2), ("day=c/append-at", 0, 1)]
+
+
+def test_merged_buckets_are_taken_in_a_plan_of_the_others() -> None:
+    batch = StagedBatch(slot=Slot(partition_path="day=a", bucket=0, of=1), index=0, rows=5)
+    writes = {0: [StagedFile(path="x", size_bytes=1, checksum="c", rows=5, batches=(batch,))]}
+    assert summary(plan(HALVED, writes, [])) == [("day=a/bucket-00000-of-1", 0, 1)]
+    again = plan(HALVED, writes, [], done=("day=a/bucket-00001-of-2",))
+    assert summary(again) == [("day=a/bucket-00000-of-2", 0, 1)]
+    assert touched_groups(HALVED, writes) == WrittenGroups(partitions=("day=a",))
+
+
+def test_few_keys_read_the_buckets_of_all_sizes_that_may_have_them() -> None:
+    batch = StagedBatch(slot=Slot(partition_path="day=a", bucket=0, of=1), index=0, rows=2, numbers=(1, 5))
+    writes = {0: [StagedFile(path="x", size_bytes=1, checksum="c", rows=2, batches=(batch,))]}
+    touched = touched_groups(HALVED, writes, done=("day=a/bucket-00001-of-8",))
+    assert not touched.partitions
+    assert {bucket_slot(name) for name in touched.names} == {
+        Slot(partition_path="day=a", bucket=number % of, of=of)
+        for number in (1, 5)
+        for of in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+    } - {Slot(partition_path="day=a", bucket=1, of=8)}
+    first, whole = "day=a/bucket-00001-of-8", "day=a/bucket-00001-of-4"
+    assert touched.open_partitions([]) == touched.open_partitions([first]) == ("day=a",)
+    assert (
+        touched.open_partitions([first, "day=a/bucket-00005-of-8"]) == touched.open_partitions([whole]) == ()
+    )
+
+
+def test_many_keys_read_all_buckets_of_their_partition() -> None:
+    batch = StagedBatch(
+        slot=Slot(partition_path="day=a", bucket=0, of=1), index=0, rows=300, numbers=tuple(range(300))
+    )
+    writes = {0: [StagedFile(path="x", size_bytes=1, checksum="c", rows=300, batches=(batch,))]}
+    assert touched_groups(HALVED, writes) == WrittenGroups(partitions=("day=a",))
+
+
+def test_rows_of_each_staged_bucket_are_read_in_the_order_of_their_file() -> None:
+    numbers = (3, 1, 0, 2, 0, 1)
+    batches = tuple(
+        StagedBatch(slot=Slot(partition_path="day=a", bucket=number, of=4), index=index, rows=30)
+        for index, number in enumerate(numbers)
+    )
+    file = StagedFile(path="x", size_bytes=1, checksum="c", rows=180, batches=batches)
+    tasks = plan(HALVED, {0: [file], 1: [file]}, [], done=("day=a/bucket-00000-of-2",))
+    assert [task.file_group for task in tasks] == [
+        f"day=a/bucket-{number:05d}-of-8" for number in (1, 3, 5, 7)
+    ]
+    read = [[(part.job, part.batch_indices) for part in task.segments] for task in tasks]
+    assert read == [[(0, (1, 5)), (1, (1, 5))], [(0, (0,)), (1, (0,))]] * 2
 
 
 def test_keyless_delete_rewrites_each_group() -> None:

@@ -77,6 +77,7 @@ MERGES: Final[dict[str, dict[str, Any]]] = {
 }
 BUCKETS: Final[dict[str, dict[str, Any]]] = {
     "(default)": {},
+    "fixed, halved": {"bucket": CreateBucket(mode=BucketMode.FIXED, target_rows=2)},
     "fixed, hash": {"bucket": CreateBucket(mode=BucketMode.FIXED, count=2)},
     "fixed, mod": {
         "bucket": CreateBucket(mode=BucketMode.FIXED, count=2, key=["id"], function=BucketFunction.MOD)

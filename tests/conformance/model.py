@@ -26,13 +26,16 @@ _TAKES_BACK = (Op.RETRACT, Op.CORRECT_FROM)
 
 @dataclass(kw_only=True)
 class Expected:
-    """What one step is to do. `told`: changes with what they take back; `given`: rows in order of arrival."""
+    """What one step is to do. `emitted`: changes with what they take back; `passed_on`: rows in order of arrival.
+    `touched`: the keys whose rows it changes; `late`: those whose earlier changes it emits.
+    """
 
     counts: list[RowCounts] | None = None
     fails: bool = False
     emitted: list[RowChange] = field(default_factory=list)
     passed_on: list[RowChange] = field(default_factory=list)
     touched: set[Key] = field(default_factory=set)
+    late: set[Key] = field(default_factory=set)
 
 
 @dataclass(kw_only=True)
@@ -137,7 +140,7 @@ class KeyedModel:
                 self.unemitted.append(change)
                 continue
             expected.emitted.append(change)
-            expected.touched.add(self.table.key(change[1]))
+            expected.late.add(self.table.key(change[1]))
 
     def _emit(
         self, expected: Expected, writes: Sequence[PlainWrite], *, scoped: bool, now: bool = False
@@ -165,6 +168,9 @@ class KeyedModel:
                 self.known[key] = (table.version, None)
             else:
                 self.known.pop(key, None)
+        for key in expected.late - expected.touched:
+            if key in self.table.live:
+                self.known[key] = (self.known[key][0], None)
         for change in changes:
             self._observe(change, passed_on=not expected.emitted)
         if expected.passed_on:
@@ -182,7 +188,7 @@ class KeyedModel:
             assert change.corrects is None
             self.emitted_at[key] = change.offset
             if key in self.table.live:
-                self.known[key] = (change.version, change.offset)
+                self.known[key] = (self.known[key][0], change.offset)
 
     def _by_key(self, changes: Sequence[RowChange]) -> dict[Key, list[tuple[int, str]]]:
         grouped: dict[Key, list[tuple[int, str]]] = {}
@@ -202,6 +208,11 @@ class KeyedModel:
             key: exact(values) for key, values in self.table.live.items()
         }
         assert {key: past for key, (_, past) in found.items()} == self.known
+
+    def check_changed_rows(self, table: LakeTable, begin: int) -> None:
+        """The rows that changed after a version are those of the table that a later commit has set."""
+        expected = [self.table.live[key] for key, (version, _) in self.known.items() if version > begin]
+        assert Counter(map(exact, table.changed_rows(begin))) == Counter(map(exact, expected))
 
     def check_fold(self, table: LakeTable) -> None:
         """Folding the feed gives the table, wherever the feed has all changes."""
@@ -273,6 +284,13 @@ class HeapModel:
             else:
                 live[change.offset] = (change.version, exact(change.row))
         assert {offset: (version, shown) for version, offset, shown in past} == live
+
+    def check_changed_rows(self, table: LakeTable, begin: int) -> None:
+        """The rows that changed after a version are those that know a later one."""
+        later = [values for values in table.rows(meta=True) if values["_hw_version"] > begin]
+        names = self.dataset.schema.names()
+        expected = [{name: values[name] for name in names} for values in later]
+        assert Counter(map(exact, table.changed_rows(begin))) == Counter(map(exact, expected))
 
     def check_fold(self, table: LakeTable) -> None:
         folded = fold([(change.op, change.row) for change in table.changes()], [])

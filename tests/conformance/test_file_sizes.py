@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from app.commit.write_options import WriteOptions
 from app.files import data_sink
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
@@ -102,7 +103,12 @@ def test_small_files_receive_new_rows_and_large_ones_are_unchanged(
 ) -> None:
     # Files of few rows get no index: here they do.
     monkeypatch.setattr(data_sink, "KEPT_ROWS_MIN", 1)
-    table = _table(tmp_path, bucket=CreateBucket(count=1), index=CreateIndex(type_=index))
+    table = _table(
+        tmp_path,
+        table_type=TableType.COPY_ON_WRITE,
+        bucket=CreateBucket(count=1),
+        index=CreateIndex(type_=index),
+    )
     _upsert(table, _rows(range(2_500)))
     large = {file.path for file in _base(table) if file.size_bytes * 4 >= _TARGET}
     assert len(large) >= 2
@@ -191,8 +197,33 @@ def test_more_segments_than_buckets_are_refused() -> None:
 
 def test_moved_row_takes_a_bucket_of_its_new_partition(tmp_path: Path) -> None:
     bucket = CreateBucket(mode=BucketMode.KEY_DYNAMIC, count=1, target_rows=5)
-    table = _table(tmp_path, bucket=bucket, partition_by=["p"])
+    table = _table(tmp_path, table_type=TableType.COPY_ON_WRITE, bucket=bucket, partition_by=["p"])
     _upsert(table, _rows(range(8), p="x"))
     _upsert(table, _rows([1, 2], p="y", seed=1))
     found = {(file.slot.partition_path, key) for file in _base(table) for key in _ids(table, file)}
     assert found == {("p=y" if key in (1, 2) else "p=x", key) for key in range(8)}
+
+
+@pytest.mark.parametrize(
+    "producer", [ChangelogProducer.INPUT, ChangelogProducer.DEFERRED, ChangelogProducer.NONE]
+)
+def test_rows_of_logs_are_deleted_with_their_partition_where_keys_move(
+    tmp_path: Path, producer: ChangelogProducer
+) -> None:
+    """Under key_dynamic a log has rows of several partitions, also of those that no base file is in."""
+    table = _table(
+        tmp_path,
+        table_type=TableType.MERGE_ON_READ,
+        bucket=CreateBucket(mode=BucketMode.KEY_DYNAMIC, count=1),
+        partition_by=["p"],
+        changelog=CreateChangelog(producer=producer),
+    )
+    for compacted in (False, True):
+        _upsert(table, [*_rows(range(3), p="x"), *_rows(range(3, 6), p="y"), *_rows(range(6, 8), p="z")])
+        if compacted:
+            table.compact()
+            _upsert(table, _rows([1], p="y", seed=1))
+        globs = WriteOptions(partitions=("p=y", "p=[z]"))
+        table.write(Write(operation=Operation.DELETE_PARTITION, options=globs))
+        expected = {(number, "x") for number in range(3)} - ({(1, "x")} if compacted else set())
+        assert {(row["id"], row["p"]) for row in table.rows()} == expected

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from app.changelog.verification import check_verifiable
-from app.commit import compaction_plan
+from app.commit import compaction_plan, folding
 from app.files import data_sink
 from app.files.lookups import lookup
 from app.files.lookups.hot_folder import HotFolder
@@ -24,6 +24,7 @@ from tests.conformance.operations import Predicate
 from tests.conformance.random_writes import Dice, kinds
 from tests.support.lake_table import COMPACT, LakeTable, Outcome, Write
 from tests.support.verification import verified
+from workers.engine.merge import append_write, task_report
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
@@ -57,6 +58,12 @@ def test_random_history_equals_the_model(
     for module in (data_sink, lookup):
         monkeypatch.setattr(module, "KEPT_ROWS_MIN", 1 if seed % 2 else 6)
     monkeypatch.setattr(compaction_plan, "_SMALL_SHARE", 10**9 if seed % 4 else 4)
+    # All old rows are marked, or some, or small files are rewritten.
+    monkeypatch.setattr(folding, "_ROWS_MAX", (0, 4, 10**6)[seed // 2 % 3])
+    if seed % 5:
+        # Rows that are all new are written once, however few they are.
+        for module in (append_write, task_report):
+            monkeypatch.setattr(module, "SMALL_CHANGES_BYTES", 0)
     dataset = defined(kind)
     assert isinstance(dataset, DatasetDefinition)
     resources = places[seed % 3 == 0]
@@ -86,6 +93,8 @@ def _step(
     expected: Expected = model.expect(writes, removes)
     outcome: Outcome = table.write(*writes)
     check_step(model, table, before, expected, outcome)
+    for begin in {0, before - 1, before} - {-1}:
+        model.check_changed_rows(table, begin)
     _verify(table)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RUN = "<!-- run -->\n"
 _ANSWERS = ("json", "ndjson", "http")
@@ -86,7 +86,7 @@ def run(document: Path, folder: Path, url: str, api_key: str) -> Iterator[tuple[
     """Runs a document's examples in `folder`, which looks like a clone with `make up` running."""
     (folder / ".venv").symlink_to(sys.prefix)
     for part in ("examples", "openapi"):
-        (folder / part).symlink_to(_ROOT / part)
+        (folder / part).symlink_to(ROOT / part)
     note = folder / ".headwater" / "headwater.json"
     note.parent.mkdir()
     note.write_text(json.dumps({"url": url, "api_key": api_key, "pid": os.getpid()}))

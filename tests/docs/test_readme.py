@@ -12,9 +12,9 @@ from tests.docs.examples import blocks, check, check_answer, examples, run
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-# Views are computed by Spark, so tests/flows tries theirs.
-VIEWS = ROOT / "docs" / "views.md"
-TRIED = [document for document in DOCUMENTS if examples(document) and document != VIEWS]
+# These start Spark: tests/flows and tests/spark try them.
+ON_SPARK = (ROOT / "docs" / "views.md", ROOT / "docs" / "spark.md")
+TRIED = [document for document in DOCUMENTS if examples(document) and document not in ON_SPARK]
 
 
 def name(document):

@@ -254,14 +254,18 @@ def test_environment_variables_are_not_substituted_in_sql(
 @pytest.mark.parametrize(
     ("sql", "condition", "message"),
     [
-        ("SELECT id, CAST(shop AS INT) / (n - n) AS x FROM t", "CAST_INVALID_INPUT", "'a'"),
+        (
+            "SELECT id, CAST(concat('x', shop) AS INT) AS x FROM t WHERE shop = 'b'",
+            "CAST_INVALID_INPUT",
+            "'xb'",
+        ),
         (
             "SELECT shop, n FROM t",
             "USER_RAISED_EXCEPTION",
             'several rows of the view have the same key (shop), such as {"shop":',
         ),
         (
-            "SELECT id, date_trunc('year', timestamp_micros(n - 9223372036854775807)) AS x FROM t",
+            "SELECT id, date_trunc('year', timestamp_micros(abs(n) - 9223372036854775807)) AS x FROM t",
             "ArithmeticException",
             "long overflow",
         ),

@@ -37,7 +37,7 @@ def decoded_rows(
     """The fields of the schema that the input brought, and its rows."""
     raw = stored(storage, f"staged/{form.value}.body", content, form)
     prefix = f"staged/{form.value}"
-    decoded = engine.decode(raw, DATASET, Operation.UPSERT, prefix=prefix, options=MERGING, tag=form.value)
+    decoded = engine.decode([raw], DATASET, Operation.UPSERT, prefix=prefix, options=MERGING, tag=form.value)
     assert decoded.definition is not None
     store = StagedFileStore(storage)
     rows = [
@@ -79,4 +79,6 @@ def test_parquet_brings_its_types(engine: SparkEngine, storage: LocalStorage) ->
 def test_column_without_a_type_is_refused(engine: SparkEngine, storage: LocalStorage) -> None:
     raw = stored(storage, "staged/nothing.body", b'{"id": 1, "new": null}', Format.NDJSON)
     with pytest.raises(SchemaMismatch, match="has nulls only"):
-        engine.decode(raw, DATASET, Operation.UPSERT, prefix="staged/nothing", options=MERGING, tag="nothing")
+        engine.decode(
+            [raw], DATASET, Operation.UPSERT, prefix="staged/nothing", options=MERGING, tag="nothing"
+        )

@@ -42,7 +42,7 @@ def test_bad_records_of_a_large_body_are_quarantined_with_their_positions(
         for number in range(count)
     )
     decoded = engine.decode(
-        stored(storage, "staged/mixed.body", lines),
+        [stored(storage, "staged/mixed.body", lines)],
         DATASET,
         Operation.UPSERT,
         prefix="staged/mixed",
@@ -74,13 +74,15 @@ def test_redriven_records_are_each_decoded_alone(engine: SparkEngine, storage: L
     body = store.write(records, "staged/again.body")
     assert body is not None
     decoded = engine.decode(
-        RawInput(
-            path=body.path,
-            size_bytes=body.size_bytes,
-            checksum=body.checksum,
-            format=Format.PARQUET,
-            records=True,
-        ),
+        [
+            RawInput(
+                path=body.path,
+                size_bytes=body.size_bytes,
+                checksum=body.checksum,
+                format=Format.PARQUET,
+                records=True,
+            )
+        ],
         DATASET,
         Operation.UPSERT,
         prefix="staged/again",

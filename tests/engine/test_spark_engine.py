@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ from app.commit.merge.merge import merge
 from app.commit.write_plan import WriteIntent, plan_merge
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
+from app.format.dataset import TableType
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.errors import CorruptFile, EngineStopped, SchemaMismatch
@@ -53,6 +55,7 @@ DATASET = define_dataset(
         record_key=["region", "id"],
         partition_by=["region"],
         ordering_field="seen",
+        table_type=TableType.COPY_ON_WRITE,
         bucket=CreateBucket(count=3),
     )
 )
@@ -225,7 +228,7 @@ def test_large_body_is_decoded_in_splits(engine: SparkEngine, storage: LocalStor
     padding = "x" * 4000
     count = 2 * SPLIT_BYTES // len(padding) + 100
     source = raw(storage, "staged/large.body", (line(number, padding) for number in range(count)))
-    staged = engine.decode(source, DATASET, Operation.UPSERT, prefix="staged/large", tag="large").staged
+    staged = engine.decode([source], DATASET, Operation.UPSERT, prefix="staged/large", tag="large").staged
     assert len(staged) == 3
     assert sum(file.rows for file in staged) == count
     store = StagedFileStore(storage)
@@ -248,8 +251,24 @@ def test_large_body_is_decoded_in_splits(engine: SparkEngine, storage: LocalStor
 def test_error_in_a_split_names_its_position_in_the_body(engine: SparkEngine, storage: LocalStorage) -> None:
     source = raw(storage, "staged/bad.body", [line(1, ""), b'{"region":"eu","id":"one"}\n'])
     with pytest.raises(SchemaMismatch) as refusal:
-        engine.decode(source, DATASET, Operation.UPSERT, prefix="staged/bad", tag="bad")
+        engine.decode([source], DATASET, Operation.UPSERT, prefix="staged/bad", tag="bad")
     assert refusal.value.facts["errors"][0]["pointer"].endswith("/id")
+
+
+def test_several_inputs_are_decoded_in_their_order(engine: SparkEngine, storage: LocalStorage) -> None:
+    first, *others = (
+        raw(storage, f"staged/part-{part}.body", [line(number, f"of {part}") for number in range(part + 1)])
+        for part in range(12)
+    )
+    source = msgspec.structs.replace(first, others=tuple(others))
+    staged = engine.decode(source.parts, DATASET, Operation.UPSERT, prefix="staged/parts", tag="parts").staged
+    assert [file.rows for file in staged] == list(range(1, 13))
+    assert [file.first_row for file in staged] == [sum(range(1, part + 1)) for part in range(12)]
+    damaged = msgspec.structs.replace(others[-1], checksum="0" * 32)
+    source = msgspec.structs.replace(first, others=(*others[:-1], damaged))
+    with pytest.raises(CorruptFile) as refusal:
+        engine.decode(source.parts, DATASET, Operation.UPSERT, prefix="staged/damaged", tag="damaged")
+    assert refusal.value.facts["path"] == damaged.path
 
 
 def test_cancel_stops_only_tasks_of_its_tag(engine: SparkEngine, storage: LocalStorage) -> None:
@@ -258,7 +277,7 @@ def test_cancel_stops_only_tasks_of_its_tag(engine: SparkEngine, storage: LocalS
 
     def decode(tag: str) -> None:
         try:
-            engine.decode(source, DATASET, Operation.UPSERT, prefix=f"staged/{tag}", tag=tag)
+            engine.decode([source], DATASET, Operation.UPSERT, prefix=f"staged/{tag}", tag=tag)
             ended.append(f"{tag} done")
         except EngineStopped:
             ended.append(f"{tag} stopped")
@@ -287,7 +306,7 @@ def test_cancelled_tag_starts_no_further_tasks(engine: SparkEngine, storage: Loc
     engine.cancel("late")
     for _ in range(2):
         with pytest.raises(EngineStopped):
-            engine.decode(source, DATASET, Operation.UPSERT, prefix="staged/late", tag="late")
+            engine.decode([source], DATASET, Operation.UPSERT, prefix="staged/late", tag="late")
     assert not any(path.startswith("staged/late-") for path, _ in storage.list("staged"))
 
 

@@ -10,18 +10,26 @@ from app.changelog.forms import ChangeForm
 from app.exports import tasks as export
 from app.exports.tasks import ExportFormat, ExportQuery, ExportSpec, export_parts
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.file_group import (
     ChangelogFile,
     ChangelogSegment,
     Slot,
     bucket_file_group,
+    bucket_slot,
+    is_shared,
     partition_of,
     shared_changes,
 )
+from app.format.halving import overlap
 
 FIELDS = [CreateField(name="id", type="int64")]
-KEYED = define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=FIELDS), record_key=["id"]))
+HALVED = define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=FIELDS), record_key=["id"]))
+KEYED = define_dataset(
+    CreateDataset(
+        name="t", schema=CreateSchema(fields=FIELDS), record_key=["id"], bucket=CreateBucket(count=4)
+    )
+)
 KEYLESS = define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=FIELDS)))
 FILES = st.lists(st.tuples(st.integers(1, 40), st.sampled_from("abc"), st.integers(1, 400)), max_size=12)
 
@@ -147,7 +155,7 @@ def test_keys_of_a_bucket_are_in_one_part_where_file_groups_share_files(files):
     assert len({part.prefix for part in parts}) == len(parts)
     for partition in ("", "p=1", "p=2"):
         of_partition = [each for each in segments if partition_of(each.file.file_group) == partition]
-        for bucket in range(KEYED.bucket.count):
+        for bucket in range(4):
             group = bucket_file_group(Slot(partition_path=partition, bucket=bucket))
             holding = [
                 each for each in of_partition if each.file.file_group in (group, shared_changes(partition))
@@ -160,3 +168,39 @@ def test_keys_of_a_bucket_are_in_one_part_where_file_groups_share_files(files):
             assert len(taking) == bool(holding)
             for part in taking:
                 assert [each for each in part.segments if each in holding] == holding
+
+
+HALVES = st.lists(
+    st.tuples(
+        st.integers(1, 40),
+        st.sampled_from(
+            [*(f"bucket-{number:05d}-of-{of}" for of in (1, 2, 8) for number in range(of)), "shared"]
+        ),
+        st.integers(1, 400),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=100)
+@given(files=HALVES.map(segments_of))
+def test_keys_are_in_one_part_where_buckets_were_halved(files):
+    """The changes of a key may be in several file groups: one part has all of them."""
+    segments, head = files
+    parts = parts_of(HALVED, ExportQuery.INCREMENTAL, files, 0, head)
+    assert len({part.prefix for part in parts}) == len(parts)
+    for number in range(64):
+        key = Slot(partition_path="", bucket=number, of=64)
+        holding = [
+            each
+            for each in segments
+            if is_shared(each.file.file_group) or overlap(bucket_slot(each.file.file_group), key)
+        ]
+        taking = [
+            part
+            for part in parts
+            if number % part.shares == part.share and any(each in part.segments for each in holding)
+        ]
+        assert len(taking) == bool(holding)
+        for part in taking:
+            assert [each for each in part.segments if each in holding] == holding

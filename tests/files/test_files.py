@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -119,6 +120,25 @@ def test_staged_rows_are_read_by_slot_in_order(tmp_path: Path) -> None:
     assert [row.pop(ROW_COLUMN) for row in seen] == list(range(1_000, 1_100))
     assert {row.pop(OP_COLUMN) for row in seen} == {Op.APPEND}
     assert seen == table.to_pylist()
+
+
+@pytest.mark.parametrize(("text", "compressed"), [("x" * 60, True), (None, False)], ids=["equal", "random"])
+def test_staged_rows_are_compressed_where_that_makes_them_much_smaller(
+    tmp_path: Path, text: str | None, compressed: bool
+) -> None:
+    store = StagedFileStore(LocalStorage(tmp_path))
+    dice = random.Random(1)
+    table = rows(1_000)
+    notes = pa.array([text or dice.randbytes(30).hex() for _ in range(1_000)])
+    fares = pa.array([1.0 if text else dice.random() for _ in range(1_000)])
+    for name, values in (("note", notes), ("fare", fares)):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), values)
+    file = store.write(DATASET, Operation.UPSERT, [table], "s/a.arrow")
+    assert file is not None
+    assert (file.size_bytes < 0.6 * table.nbytes) is compressed
+    found = store.read(file, [batch.index for batch in file.batches], DATASET).sort_by(ROW_COLUMN)
+    assert found.select(table.column_names).to_pylist() == table.to_pylist()
 
 
 @pytest.mark.parametrize("operation", [Operation.UPSERT, Operation.DELETE])

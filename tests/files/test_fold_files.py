@@ -54,7 +54,12 @@ def defined(**parts: Any) -> DatasetDefinition:
 
 
 KINDS = {
-    "copy_on_write": {"record_key": ["p", "id"], "partition_by": ["p"], "bucket": CreateBucket(count=2)},
+    "copy_on_write": {
+        "record_key": ["p", "id"],
+        "partition_by": ["p"],
+        "table_type": TableType.COPY_ON_WRITE,
+        "bucket": CreateBucket(count=2),
+    },
     "merge_on_read": {
         "record_key": ["id"],
         "table_type": TableType.MERGE_ON_READ,

@@ -51,6 +51,12 @@ def test_vectors_of_one_file_are_read_separately(storage: Storage) -> None:
     assert reader.read(vectors["d/b"]) is reader.read(vectors["d/b"])
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, 17])
+def test_vectors_of_small_files_are_in_no_file(storage: Storage, step: int) -> None:
+    vectors = write_vectors(storage, "v", {"d/a": positions_set(np.arange(0, 65_536, step))})
+    assert vectors["d/a"].content is not None
+
+
 def test_small_vectors_are_in_no_file(storage: Storage, tmp_path: Path) -> None:
     scattered = np.arange(0, 2**20, 97)
     deleted = {

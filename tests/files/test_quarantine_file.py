@@ -73,7 +73,8 @@ def test_rows_refused_by_the_merge_are_stored_as_json(storage):
     rows = pa.concat_tables(
         [decode_ndjson(text, SCHEMA) for text in (b'{"id":1,"name":"a"}', b'{"id":2}\n{"id":3}')]
     )
-    file = store.write_rows(rows, [4, 7, 9], "the key is already in the table", "t/a.parquet")
+    error = FieldError(pointer="", detail="the key is already in the table")
+    file = store.write_rows(rows, [4, 7, 9], [error] * 3, "t/a.parquet")
     found = list(store.read(file, 0, 9))
     assert [(each.position, each.payload) for each in found] == [
         (4, b'{"id":1,"name":"a"}'),
@@ -81,7 +82,7 @@ def test_rows_refused_by_the_merge_are_stored_as_json(storage):
         (9, b'{"id":3,"name":null}'),
     ]
     assert found[0].errors == (FieldError(pointer="", detail="the key is already in the table"),)
-    assert store.write_rows(rows.slice(0, 0), [], "", "t/b.parquet") is None
+    assert store.write_rows(rows.slice(0, 0), [], [], "t/b.parquet") is None
 
 
 REDRIVEN = [

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pyarrow.fs as pafs
 import pytest
@@ -169,3 +171,53 @@ def test_fault_of_s3_is_an_outage_and_not_damage(tmp_path: Path) -> None:
     for use in (lambda: storage.open("a"), lambda: storage.size("a"), lambda: put(storage, "a", b"1")):
         with pytest.raises(StorageUnavailable):
             use()
+
+
+def _of_s3(*_: object) -> None:
+    raise OSError("AWS Error SLOW_DOWN during HeadObject operation: Please reduce your request rate.")
+
+
+class _SlowedDown:
+    """A file system of Arrow's that S3 refuses every request."""
+
+    open_output_stream = open_input_file = delete_file = get_file_info = staticmethod(_of_s3)
+
+
+def test_faults_of_s3_are_named_as_those_of_the_storage() -> None:
+    storage = ArrowStorage(_SlowedDown(), "bucket/tables")
+
+    def create() -> None:
+        with storage.create("a") as file:
+            file.write(b"a")
+
+    for use in (
+        create,
+        lambda: storage.open("a"),
+        lambda: storage.size("a"),
+        lambda: storage.delete(["a"]),
+        lambda: list(storage.list("")),
+    ):
+        with pytest.raises(StorageUnavailable, match="SLOW_DOWN"):
+            use()
+
+
+def test_requests_that_s3_slows_down_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses = [503, 500, 200]
+
+    class Bucket(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(statuses.pop(0))
+            self.send_header("Content-Length", "7")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Prints nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Bucket) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+            monkeypatch.setenv(name, "test")
+        assert open_storage(f"s3://bucket/tables-{server.server_port}").size("file") == 7
+        server.shutdown()
+    assert statuses == []

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from tests.support.row_formats import ARROW, arrow_stream
 from tests.support.table import Row, Table
 
 pytestmark = pytest.mark.stack
@@ -54,4 +56,36 @@ def test_restore_and_rollback_work_on_the_deployment(new_table: Callable[..., Ta
         "changed": changed,
         "unchanged": 2_000 - changed,
     }
+    assert start(table, "verifications")["result"]["equal"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_feed_has_the_rows_of_a_load_after_the_table_has_other_files(
+    new_table: Callable[..., Table], kind: str
+) -> None:
+    """Many new rows are written once, in files of the table and of the feed."""
+    one_bucket = {"bucket": {"count": 1}} if not KINDS[kind] else {}
+    table = new_table(**KINDS[kind], **one_bucket, table_type="merge_on_read")
+    loaded = [{"id": number, "note": f"{number} {'x' * 10_000}"} for number in range(1_800)]
+    answer = table.client.post(
+        f"{table.path}/writes",
+        params={"operation": "bulk_insert"},
+        headers={"Content-Type": ARROW},
+        content=arrow_stream(pa.Table.from_pylist(loaded)),
+    )
+    assert answer.status_code == 202, answer.text
+    table.succeeded(answer.json()["id"])
+    first = table.referenced()
+    assert len(first) == 1
+    table.run_write("delete", where="id < 10")
+    table.compact()
+    rows = in_order(table.sound())
+    assert rows == loaded[10:]
+    cleaned = start(table, "cleans", versions=1)
+    assert cleaned["result"]["files_expired"] > 0
+    table.deployment.reap()
+    query = "SELECT count(*) FROM files WHERE dataset_id = %s AND path = ANY(%s)"
+    assert table.deployment.query(query, table.id, [*first]) == [(0,)]
+    assert in_order(table.sound()) == rows
+    assert [change["row"] for change in table.changes()][: len(loaded)] == loaded
     assert start(table, "verifications")["result"]["equal"]

@@ -115,6 +115,14 @@ def notes(table: Table) -> dict[int, str]:
     return {row["id"]: row["note"] for row in table.sound()}
 
 
+def groups_of(table: Table) -> list[str]:
+    """The file groups with live files."""
+    query = (
+        "SELECT DISTINCT file_group FROM files WHERE dataset_id = %s AND removed_version IS NULL ORDER BY 1"
+    )
+    return [group for (group,) in table.deployment.query(query, table.id)]
+
+
 def kill(deployment: Deployment, worker: str) -> None:
     """Kills a worker; its successor starts in the background."""
     deployment.processes[worker].kill()
@@ -133,6 +141,24 @@ def test_write_with_a_killed_worker_happens_once(
     assert job["attempts"] == (1 if point is before_the_claim_is_committed else 2)
     assert notes(table) == EXPECTED
     assert bool(table.orphans()) is leaves_files
+    deployment.reap()
+    assert not table.orphans()
+    assert notes(table) == EXPECTED
+
+
+def test_write_with_a_killed_worker_halves_its_bucket_once(
+    deployment: Deployment, new_table: Callable[..., Table]
+) -> None:
+    table = new_table(bucket={"target_rows": len(BEFORE)})
+    table.write("upsert", BEFORE)
+    assert groups_of(table) == ["bucket-00000-of-1"]
+    with before_its_commit_begins(table) as stopped:
+        kill(deployment, stopped.worker)
+        assert table.version == 1
+    job = table.succeeded(stopped.job_id)
+    assert (job["committed_version"], job["attempts"]) == (2, 2)
+    assert groups_of(table) == ["bucket-00000-of-2", "bucket-00001-of-2"]
+    assert notes(table) == EXPECTED
     deployment.reap()
     assert not table.orphans()
     assert notes(table) == EXPECTED

@@ -92,7 +92,15 @@ def test_keyed_dataset_has_defaults() -> None:
     plain = define_dataset(registration())
     ordered = define_dataset(registration(ordering_field="seen"))
     assert (plain.merge_mode, ordered.merge_mode) == (MergeMode.COMMIT_TIME, MergeMode.EVENT_TIME)
-    assert (plain.bucket.mode, plain.bucket.count) == (BucketMode.FIXED, 4)
+    assert (plain.bucket.mode, plain.bucket.count, plain.bucket.target_rows) == (
+        BucketMode.FIXED,
+        None,
+        2_000_000,
+    )
+    assert (plain.table_type, define_dataset(registration(record_key=[])).table_type) == (
+        TableType.MERGE_ON_READ,
+        TableType.COPY_ON_WRITE,
+    )
     assert plain.keyed
 
 

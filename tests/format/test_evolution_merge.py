@@ -268,11 +268,11 @@ def test_shape_of_changes_is_that_of_their_rows() -> None:
         {"payload": None},
     ]
     content = b"\n".join(json.dumps(line).encode() for line in lines)
-    shapes = infer_shapes(Format.NDJSON, io.BytesIO(content), Split(), op_column="op")
+    shapes = infer_shapes(Format.NDJSON, io.BytesIO(content), Split(), op_columns=("op",))
     found = merge_schemas(DATASET, shapes, explicit_cast=False)
     assert types_after(found) == {"a": "double", "b": "boolean", "c": "string"}
     flat = columnar(pa.table({"op": ["+A"], "k": pa.array([1], pa.int32()), "new": [1]}), Format.ARROW)
-    shapes = infer_shapes(Format.ARROW, flat, Split(), op_column="op")
+    shapes = infer_shapes(Format.ARROW, flat, Split(), op_columns=("op",))
     assert types_after(merge_schemas(DATASET, shapes, explicit_cast=False)) == {"new": "int64"}
 
 

@@ -14,7 +14,6 @@ from litestar.connection import ASGIConnection
 from app.format.errors import Unavailable
 from app.http.credentials import Credentials
 from app.http.event_stream import HEARTBEAT, while_valid
-from app.http.limits.threads import Threads
 from app.http.waiting import held_credential, shared_polls, standing
 from app.http.waiting.held_credential import CredentialEnded, HeldCredential
 from app.http.waiting.shared_polls import SharedPolls
@@ -82,10 +81,10 @@ class World:
 def polls() -> SharedPolls[int, int]:
     """Polls that never find anything."""
 
-    def nothing(_: str, __: str, wanted: Any) -> list[None]:
+    async def nothing(_: str, __: str, wanted: Any) -> list[None]:
         return [None for _ in wanted]
 
-    return SharedPolls(Subscriptions(), Threads(), nothing)
+    return SharedPolls(Subscriptions(), nothing)
 
 
 async def wait(shared: SharedPolls[int, int], credential: HeldCredential, seconds: float = 30) -> int | None:

@@ -4,6 +4,9 @@ import pytest
 
 from tests.support.http import ORDERS, problem, upsert
 
+# So that there are several files.
+BUCKETS = {"bucket": {"mode": "fixed", "count": 4}}
+
 
 @pytest.fixture(scope="module")
 def client(service):
@@ -16,7 +19,10 @@ def client(service):
 def lists(client, service):
     """Two datasets with equal contents: the paths of both."""
     names = ("orders", "returns")
-    paths = [client.post("/datasets", json={**ORDERS, "name": name}).headers["location"] for name in names]
+    paths = [
+        client.post("/datasets", json={**ORDERS, "name": name, **BUCKETS}).headers["location"]
+        for name in names
+    ]
     for path in paths:
         for name in ("a", "b"):
             client.put(f"{path}/consumers/{name}", json={"offset": 0})

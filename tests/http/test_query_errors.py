@@ -16,9 +16,9 @@ from tests.support.http import problem
 @pytest.mark.parametrize(
     ("name", "text", "detail"),
     [
-        ("since", "latest", "expected an offset, `earliest` or `now`"),
-        ("since", "now\n", "expected an offset, `earliest` or `now`"),
-        ("since", "-1", "expected an offset, `earliest` or `now`"),
+        ("since", "latest", "expected an offset, `earliest`, `now` or `snapshot`"),
+        ("since", "now\n", "expected an offset, `earliest`, `now` or `snapshot`"),
+        ("since", "-1", "expected an offset, `earliest`, `now` or `snapshot`"),
         ("timeout", "61", "expected an integer <= 60"),
         ("limit", "many", "expected an integer"),
         ("schema", "newest", "expected `latest` or the id of a schema"),

@@ -8,7 +8,7 @@ from threading import Event
 
 from app.files.probe import Probed, StorageProbe
 from app.files.storage import LocalStorage
-from app.readiness import loops_check
+from app.readiness import loops_check, spark_check
 
 SINCE = datetime(2026, 11, 22, 8, tzinfo=UTC)
 
@@ -22,6 +22,16 @@ def test_loop_that_stands_still_is_named_and_required_only_if_no_worker_has_it_m
     both = loops_check({"the API": moving, "worker a": still, "worker b": still})
     assert (both.ok, both.required) == (False, True)
     assert not loops_check({"the API": still}).required
+
+
+def test_spark_is_named_where_a_worker_has_no_executor_and_required_if_none_has_one() -> None:
+    assert spark_check({}).ok
+    assert spark_check({"here": None, "cluster": 2}).ok
+    one = spark_check({"here": None, "cluster": 0})
+    assert (one.ok, one.required) == (False, False)
+    assert one.detail == "Spark has no executor for the workers cluster"
+    every = spark_check({"a": 0, "b": 0})
+    assert (every.ok, every.required) == (False, True)
 
 
 def test_probe_finds_a_missing_storage_and_a_full_disk_and_leaves_no_file(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ PART = Grant(datasets="people*", scopes=(KeyScope.READ,), where=WHERE, mask=("em
 # Of a dataset that a key sees in part: what it gets of it.
 SHOWN = {
     *("get_dataset", "get_dataset_schema", "list_dataset_schemas", "read_rows", "create_read"),
+    *("get_row", "lookup_rows"),
     *("read_changes", "follow_changes", "read_corrections", "create_export", "list_exports"),
     *(
         "list_consumers",
@@ -55,7 +56,7 @@ SHOWN = {
     ),
     *("list_savepoints", "get_savepoint", "list_tags", "get_tag"),
 }
-HIDDEN = {name for name in OF_DATA if not OPERATIONS[name][1].startswith(("/datasets", "/views"))}
+HIDDEN = {name for name in OF_DATA if not OPERATIONS[name][1].startswith(("/datasets", "/views", "/sources"))}
 
 
 def row(region: str, number: str, level: int, note: str) -> Row:
@@ -109,6 +110,8 @@ class Part(World):
             self.unrestricted_read = post("/datasets/people/reads", {"disposition": "files"})["id"]
             post("/datasets/people/savepoints", {"name": "name"})
             client.put("/datasets/people/consumers/name", json={"offset": 0}, headers={"If-None-Match": "*"})
+            config = {"path": (self.service.settings.data_dir / "incoming").as_uri(), "format": "ndjson"}
+            source = {"name": f"{MARKER}-in", "dataset": "people", "kind": "files", "config": config}
             post("/datasets", DATASET | {"name": "people_2"})
             writes = [
                 {"dataset": each, **upsert(row("us", f"{MARKER}-6", 9, MARKER))}
@@ -119,6 +122,7 @@ class Part(World):
                 "job": failed["id"],
                 "webhook": post("/webhooks", {"dataset": "people", "url": self.receiver.url})["id"],
                 "view": "people_view",
+                "source": post("/sources", source)["id"],
                 "export": post("/datasets/people/exports", ONCE)["id"],
                 "transaction": post("/transactions", {"writes": writes})["id"],
                 "tenant": self.tenant,
@@ -216,6 +220,30 @@ def test_rows_are_the_visible_ones_at_every_version_and_in_every_form(
     result = unmarked(reader.get(f"/jobs/{job['id']}/result")).json()
     assert sorted(result["rows"], key=lambda each: each["id"]) == VISIBLE
     assert all(field["nullable"] for field in result["schema"]["fields"])
+
+
+@pytest.mark.parametrize("dataset", ["people", "people_view"])
+def test_keys_find_visible_rows_only(reader: httpx.Client, dataset: str) -> None:
+    path = f"/datasets/{dataset}/rows"
+    keys = [{"region": "eu", "id": number} for number in ("4", "3", "1")]
+    items = unmarked(reader.post(f"{path}/lookup", json={"keys": keys})).json()["items"]
+    assert [item["row"] for item in items] == [VISIBLE[1], None, VISIBLE[0]]
+    assert unmarked(reader.get(f"{path}/eu,4")).json()["row"] == VISIBLE[1]
+    problem(unmarked(reader.get(f"{path}/eu,3")), 404, "row-not-found")
+    history = unmarked(reader.get(f"{path}/eu,3", params={"history": "true"})).json()
+    assert history["row"] is None
+    if dataset == "people":
+        assert [(each["op"], each["row"]["note"]) for each in history["changes"]] == [
+            ("+A", "b"),
+            ("-R", "b"),
+        ]
+
+
+def test_feed_that_starts_with_the_table_has_the_visible_rows(reader: httpx.Client) -> None:
+    found = unmarked(reader.get("/datasets/people/changes", params={"since": "snapshot"})).json()
+    assert sorted((each["row"] for each in found["changes"]), key=lambda each: each["id"]) == VISIBLE
+    page = unmarked(reader.get("/datasets/people/changes", params={"since": "snapshot", "limit": 1}))
+    assert page.json()["next_since"].startswith("snapshot:")
 
 
 def test_changes_are_those_of_the_visible_rows(reader: httpx.Client) -> None:

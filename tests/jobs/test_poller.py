@@ -91,3 +91,12 @@ def test_worker_does_not_report_itself_alive_while_a_source_fails() -> None:
     assert not reports.is_set()
     for runner in runners:
         assert runner.stop(10)
+
+
+def test_poll_takes_as_many_datasets_as_its_source_permits() -> None:
+    requested: list[int] = []
+    source = PollSource(
+        find=lambda limit: requested.append(limit) or [], runner=runner_of(Ran()), datasets_max=3
+    )  # type: ignore[func-returns-value]
+    Poller([source]).run()
+    assert requested == [3]

@@ -81,7 +81,7 @@ COMMIT_GUARDS: Final = (
         name="commits of a dataset are serial",
         module="app.timeline.repository.publish",
         text="""\
-        .with_for_update()
+    .with_for_update()
 """,
         tests=(
             "tests.timeline.repository.test_concurrent_commits::test_offsets_are_dense_under_concurrent_publishers",
@@ -91,7 +91,7 @@ COMMIT_GUARDS: Final = (
         name="heads are locked in one order",
         module="app.timeline.repository.publish",
         text="""\
-        .order_by(heads.c.dataset_id)
+    .order_by(heads.c.dataset_id)
 """,
         tests=(
             "tests.timeline.repository.test_locks::test_heads_are_locked_in_the_order_of_their_ids_whatever_the_plan",
@@ -192,8 +192,8 @@ COMMIT_GUARDS: Final = (
     Guard(
         name="commit times increase",
         module="app.catalog.repository.head",
-        text="func.greatest(now, heads.c.committed_at + timedelta(milliseconds=1))",
-        without="now",
+        text="func.greatest(_NOW, heads.c.committed_at + timedelta(milliseconds=1))",
+        without="_NOW",
         tests=(
             "tests.timeline.repository.test_timeline_store::test_commit_times_increase_when_the_clock_goes_backwards",
         ),
@@ -226,8 +226,31 @@ COMMIT_GUARDS: Final = (
     Guard(
         name="a file that is gone is a conflict of who replaces it",
         module="app.commit.conflict",
-        text="return self.files.get(change.path) if change.removed else None",
-        without="return None",
+        text="if change.removed and change.path in self.files:",
+        without="if False:",
         tests=("tests.commit.test_conflict::test_reads_of_a_commit_decide_its_conflicts",),
+    ),
+    Guard(
+        name="a bucket that was halved is a conflict of every plan of its former size",
+        module="app.commit.conflict",
+        text="if other != slot and overlap(other, slot)",
+        without="if False",
+        tests=(
+            "tests.conformance.test_halved_buckets::test_writes_planned_before_a_bucket_is_halved_are_planned_again",
+        ),
+    ),
+    Guard(
+        name="all parts of a bucket that is halved are written",
+        module="workers.engine.merge.file_rewrite",
+        text="if not (report.changed or files.pending or task.compact or task.divides):",
+        without="if not (report.changed or files.pending or task.compact):",
+        tests=("tests.conformance.test_halved_buckets::test_part_without_rows_of_the_write_keeps_its_rows",),
+    ),
+    Guard(
+        name="a bucket that is merged already is not planned again under another size",
+        module="app.commit.write_plan",
+        text="work = _by_half(dataset, writes, intents, files, scope, {*done, *beside})",
+        without="work = _by_half(dataset, writes, intents, files, scope, {*beside})",
+        tests=("tests.commit.test_write_plan::test_merged_buckets_are_taken_in_a_plan_of_the_others",),
     ),
 )

@@ -8,6 +8,22 @@ from tests.mutants.guard import Guard
 
 FILE_GUARDS: Final = (
     Guard(
+        name="rows are written once as changes only if no other changes of the task come first",
+        module="workers.engine.merge.task_report",
+        text="            and not self._changelog.rows\n",
+        tests=(
+            "tests.conformance.test_written_once::test_changes_of_logs_stay_before_those_of_the_rows_that_replace_the_table",
+        ),
+    ),
+    Guard(
+        name="rows are written once as changes only if they are all rows of their files",
+        module="workers.engine.merge.task_report",
+        text="            and sink.is_empty\n",
+        tests=(
+            "tests.conformance.test_written_once::test_rows_beside_live_ones_are_written_once_where_these_are_not_rewritten",
+        ),
+    ),
+    Guard(
         name="reaper queries what is unfinished before what is referenced",
         module="app.retention.service.reaper",
         text="""\
@@ -120,8 +136,8 @@ FILE_GUARDS: Final = (
     Guard(
         name="reaper queries the input of unfinished jobs",
         module="app.retention.repository.references",
-        text="found = set(connection.execute(reading).scalars())",
-        without="found: set[str] = set()",
+        text="found.update(connection.execute(reading).scalars())",
+        without="pass",
         tests=("tests.retention.repository.test_reap::test_reaper_keeps_files_that_a_column_refers_to",),
     ),
     Guard(

@@ -10,15 +10,15 @@ JOB_GUARDS: Final = (
     Guard(
         name="a claim is of a running job",
         module="app.jobs.repository.job_locks",
-        text=".in_(pairs), RUNNING)",
-        without=".in_(pairs))",
+        text="jobs.c.epoch == claimed, RUNNING)",
+        without="jobs.c.epoch == claimed)",
         tests=("tests.jobs.repository.test_held_claims::test_claim_of_a_job_that_runs_no_longer_is_void",),
     ),
     Guard(
         name="a claim is of one epoch",
         module="app.jobs.repository.job_locks",
-        text="tuple_(jobs.c.id, jobs.c.epoch).in_(pairs)",
-        without="jobs.c.id.in_([job_id for job_id, _ in pairs])",
+        text="jobs.c.id == any_(ids), jobs.c.epoch == claimed,",
+        without="jobs.c.id == any_(ids),",
         tests=(
             "tests.jobs.repository.test_held_claims::test_worker_with_a_superseded_claim_changes_nothing",
         ),
@@ -27,7 +27,7 @@ JOB_GUARDS: Final = (
         name="each claim raises the epoch",
         module="app.jobs.repository.held_jobs",
         text="""\
-            epoch=jobs.c.epoch + 1,
+        epoch=jobs.c.epoch + 1,
 """,
         tests=(
             "tests.jobs.repository.test_held_claims::test_worker_with_a_superseded_claim_changes_nothing",
@@ -108,7 +108,7 @@ JOB_GUARDS: Final = (
     Guard(
         name="a refresh is left to its own threads",
         module="app.jobs.repository.claim",
-        text=" or (rules.process is not None and _process(next_write) is not rules.process):",
+        text=" or (rules.process is not None and _process(found) is not rules.process):",
         without=":",
         tests=(
             "tests.jobs.repository.test_claims::test_write_of_another_kind_is_not_claimed_and_not_overtaken",
@@ -166,6 +166,7 @@ JOB_GUARDS: Final = (
         text="""\
     if found.exhausted:
         _give_up(connection, wanted, rules.attempts_max, participants)
+        return None
 """,
         tests=("tests.jobs.repository.test_claims::test_job_out_of_attempts_fails_and_the_next_is_claimed",),
     ),
@@ -290,8 +291,8 @@ JOB_GUARDS: Final = (
     Guard(
         name="a tenant ends with its transaction",
         module="app.db.session",
-        text="set_config('headwater.tenant_id', :value, true)",
-        without="set_config('headwater.tenant_id', :value, false)",
+        text="set_config('headwater.tenant_id', {value}, true)",
+        without="set_config('headwater.tenant_id', {value}, false)",
         tests=("tests.tenants.repository.test_row_security::test_tenant_setting_ends_with_its_transaction",),
     ),
     Guard(

@@ -79,10 +79,18 @@ VERSION_GUARDS: Final = (
     Guard(
         name="savepoints keep the feed",
         module="app.retention.repository.feed",
-        text="(fence, _savepoints_fence(connection, dataset_id))",
-        without="(fence,)",
+        text=", _savepoints_fence(connection, dataset_id)",
         tests=(
             "tests.versions.repository.test_savepoints::test_savepoint_retains_the_feed_from_its_version",
+        ),
+    ),
+    Guard(
+        name="readers that start with the table keep the feed",
+        module="app.retention.repository.feed",
+        text=", _snapshots_fence(connection, dataset_id)",
+        tests=(
+            "tests.versions.repository.test_savepoints"
+            "::test_version_that_a_reader_starts_with_retains_the_feed_from_it",
         ),
     ),
     Guard(

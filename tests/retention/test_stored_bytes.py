@@ -13,7 +13,7 @@ from app.tenants.repository.quotas import QuotaStore
 from app.tenants.repository.usage import UsageStore
 from app.tenants.tables import usage_days
 from app.tenants.usage import UsageFilter, UsageOf
-from tests.support.lakehouse import RULES, commit_of, message, new_job
+from tests.support.lakehouse import RULES, commit_of, message, new_job, written_once
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together
 
@@ -24,7 +24,9 @@ def test_sample_is_the_sum_of_all_files_and_the_day_keeps_the_largest(
     store = StoredBytesStore(stores.database)
     stores.jobs.accept(tenant_id, new_job(dataset.id))
     jobs = stores.jobs.claim(tenant_id, dataset.id, "worker", RULES)
-    stores.timeline.publish_one(tenant_id, commit_of(jobs, [message(rows=3), message(1)]))
+    stores.timeline.publish_one(
+        tenant_id, commit_of(jobs, [message(rows=3), message(1), written_once(2, rows=5)])
+    )
     upload = Upload(
         id=new_id(),
         dataset_id=dataset.id,
@@ -34,11 +36,17 @@ def test_sample_is_the_sum_of_all_files_and_the_day_keeps_the_largest(
         created_at=dataset.created_at,
     )
     stores.catalog.add_upload(tenant_id, upload)
-    # Two data files, the changelog of each, and the upload.
-    stored = 300 + 100 + 50 + 50 + 7
+    # Two data files, the changelog of each, a data file that is its changelog, and the upload.
+    stored = 300 + 100 + 50 + 50 + 500 + 7
     sampled = together([partial(store.sample, tenant_id, older_than_seconds=60)] * 4)
     assert sampled.count(True) == 1
     assert QuotaStore(stores.database).metered(tenant_id)["storage_bytes"] == stored
+    [written] = (
+        UsageStore(stores.database)
+        .page(tenant_id, UsageFilter(of=UsageOf.DATASET), page_size=9, page_token=None)
+        .items
+    )
+    assert written.bytes_written == stored - 7
     with stores.database.tenant(tenant_id) as connection:
         connection.execute(update(usage_days).values(stored_bytes=stored + 1))
     assert store.sample(tenant_id, older_than_seconds=0)

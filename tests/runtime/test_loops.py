@@ -69,3 +69,26 @@ def test_delayed_loop_waits_for_its_first_period_and_wakes_at_a_stop() -> None:
     loops.stop(10)
     assert not rounds
     assert not [thread for thread in threading.enumerate() if thread.name == "rare"]
+
+
+def test_wakes_during_a_round_and_the_time_after_it_share_the_next_round() -> None:
+    began, go, rounds = threading.Event(), threading.Event(), []
+
+    def run() -> None:
+        rounds.append(None)
+        began.set()
+        assert go.wait(10)
+
+    woken = threading.Event()
+    loops = Loops()
+    loops.add(Loop("relay", run, every_seconds=60, apart_seconds=0.05, woken=woken))
+    loops.start()
+    assert began.wait(10)
+    for _ in range(100):
+        woken.set()
+    go.set()
+    until(lambda: len(rounds) == 2, "the next round")
+    woken.set()
+    until(lambda: len(rounds) == 3, "a round after the last wake")
+    loops.stop(10)
+    assert len(rounds) == 3

@@ -1,6 +1,8 @@
 """Settings name the variable that is wrong, and never give a password away."""
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import make_url
 
 from app.settings import VARIABLES, Settings, SettingsError
 
@@ -31,6 +33,31 @@ def test_postgres_url_spellings_are_normalised(spelling):
     assert settings.database_url == "postgresql://u@h/d"
 
 
+def test_password_of_any_characters_travels_beside_the_url():
+    password = "p@ss:w/rd?#%20 ü'\""
+    given = {
+        **LEAST,
+        "HEADWATER_DATABASE_URL": "postgresql://app@h:5432/d",
+        "HEADWATER_DATABASE_PASSWORD": password,
+        "HEADWATER_ADMIN_DATABASE_URL": "postgresql://admin:own@h/d",
+        "HEADWATER_ADMIN_DATABASE_PASSWORD": password,
+    }
+    settings = Settings.from_environment(given)
+    assert make_url(settings.database_url).password == password
+    assert conninfo_to_dict(settings.database_url)["password"] == password
+    assert settings.migration_database_url == settings.database_url
+    # A password in the URL is the one that counts.
+    assert make_url(settings.admin_database_url).password == "own"
+    assert password not in repr(settings)
+
+
+def test_password_needs_a_user():
+    with pytest.raises(SettingsError, match="add USER@"):
+        Settings.from_environment(
+            {**LEAST, "HEADWATER_DATABASE_URL": "postgresql://h/d", "HEADWATER_DATABASE_PASSWORD": "p"}
+        )
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "reason"),
     [
@@ -48,6 +75,7 @@ def test_postgres_url_spellings_are_normalised(spelling):
         ("HEADWATER_WEBHOOK_ALLOW", "hooks.internal, 10.20.0.5/16", "10.20.0.5/16 has host bits set"),
         ("HEADWATER_WEBHOOK_HTTP", "yes", "must be true or false"),
         ("HEADWATER_HEARTBEAT_SECONDS", "40", "a lease must outlast"),
+        ("HEADWATER_SPARK_EXECUTOR_CORES", "3", "not one executor would fit"),
         ("HEADWATER_TRUSTED_PROXIES", "10.0.0.0/8, proxy", "must be addresses and networks"),
         ("HEADWATER_CORS_ORIGINS", "https://app.example.com/", "must be origins"),
         ("HEADWATER_CORS_ORIGINS", "https://*.example.com", "must be origins"),

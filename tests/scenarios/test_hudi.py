@@ -13,7 +13,12 @@ from tests.support.http import problem, upsert
 from tests.support.service import Service
 
 FIELDS = [{"name": "id", "type": "int64"}, {"name": "n", "type": "int64"}, {"name": "text", "type": "string"}]
-KEYED: dict[str, Any] = {"record_key": ["id"], "bucket": {"count": 1}, "services": {"compaction": None}}
+KEYED: dict[str, Any] = {
+    "record_key": ["id"],
+    "table_type": "copy_on_write",
+    "bucket": {"count": 1},
+    "services": {"compaction": None},
+}
 LOGS = {**KEYED, "table_type": "merge_on_read", "changelog": {"producer": "input"}}
 MARKED = {**KEYED, "table_type": "merge_on_read"}
 

@@ -35,7 +35,7 @@ _MERGE_ON_READ: Final[Row] = {**_KEYED, "table_type": "merge_on_read"}
 # The service looks after no table by itself here, and files are small from the beginning.
 _BY_HAND: Final[Row] = {"services": {"compaction": None}, "target_bytes": 65_536}
 KINDS: Final[dict[str, Row]] = {
-    "copy on write": _KEYED,
+    "copy on write": {**_KEYED, "table_type": "copy_on_write"},
     "vectors": _MERGE_ON_READ,
     "logs, as given": {**_MERGE_ON_READ, "changelog": {"producer": "input"}},
     "logs without a feed": {**_MERGE_ON_READ, "changelog": {"producer": "none"}},
@@ -49,6 +49,7 @@ KINDS: Final[dict[str, Row]] = {
         "record_key": ["id"],
         "partition_by": ["day"],
         "bucket": {"mode": "key_dynamic", "count": 2, "target_rows": 5},
+        "table_type": "copy_on_write",
     },
     "no key": {"partition_by": ["day"]},
     "no key, vectors": {"partition_by": ["day"], "table_type": "merge_on_read"},

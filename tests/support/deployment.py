@@ -47,6 +47,8 @@ _SETTINGS = {
     "HEADWATER_WEBHOOK_RETRY_SECONDS": "0.2,0.2",
     "HEADWATER_WEBHOOK_HTTP": "true",
     "HEADWATER_WEBHOOK_ALLOW": "127.0.0.0/8",
+    "HEADWATER_SOURCE_HTTP": "true",
+    "HEADWATER_SOURCE_ALLOW": "127.0.0.0/8",
 }
 
 
@@ -61,6 +63,7 @@ class Deployment:
     api_key: str
     owner_url: str
     storage: Path
+    incoming: Path
     processes: dict[str, Process]
     proxies: dict[str, BreakingProxy]
     gates: Gates
@@ -109,6 +112,7 @@ class Deployment:
                 api_key=key,
                 owner_url=postgres.owner_url,
                 storage=directory / "storage",
+                incoming=directory / "incoming",
                 processes=processes,
                 proxies=proxies,
                 gates=stack.enter_context(Gates.at(postgres.owner_url)),
@@ -180,6 +184,7 @@ def _environment(directory: Path, redis_url: str, port: int) -> dict[str, str]:
         "HEADWATER_HOST": LOOPBACK,
         "HEADWATER_PORT": str(port),
         "HEADWATER_REDIS_URL": redis_url,
+        "HEADWATER_SOURCE_ROOTS": (directory / "incoming").as_uri(),
         "JAVA_HOME": str(java_home(directory, os.environ)),
         "PYTHONPATH": str(ROOT),
         "PYTHONUNBUFFERED": "1",

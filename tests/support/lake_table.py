@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from app.commit.commit_message import CommitMessage, KeyConflict, failed_writes
+from app.changelog.forms import ChangeForm
+from app.commit.commit_message import CommitMessage, KeyConflict, failed_writes, removed_of
 from app.commit.compaction_plan import plan_compaction
 from app.commit.conflict import CommittedChange
 from app.commit.merge_bundle import bundled
 from app.commit.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
 from app.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.commit.write_scope import scope_of
+from app.exports.tasks import ExportFormat, ExportQuery, ExportSpec, changed_row_parts
 from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import SliceReader
@@ -33,6 +35,7 @@ from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, resolved_offsets
 from app.format.rows.staged import StagedFile
 from workers.engine.merge.merge_handle import MergeHandle
+from workers.engine.read.export_handle import changed_rows
 from workers.engine.task_files import TaskResources, with_own_rows
 
 Row = dict[str, Any]
@@ -171,6 +174,8 @@ class LakeTable:
         if not any(message.added or message.removed or message.changelog for message in messages):
             return
         self.version += 1
+        for path in removed_of(messages):
+            self._note(self.files.pop(path), removed=True)
         starts: dict[str, int] = {}
         for message in sorted(messages, key=lambda message: message.file_group):
             first_offset = None
@@ -179,9 +184,8 @@ class LakeTable:
                     starts[changes.path] = self.next_offset
                     self.feed.append((self.version, self.next_offset, changes))
                     self.next_offset += changes.row_count
-                first_offset = starts[changes.path] + message.first_change
-            for path in message.removed:
-                self._note(self.files.pop(path), removed=True)
+                if first_offset is None:
+                    first_offset = starts[changes.path] + message.first_change
             for file in message.added:
                 self._note(file, removed=False)
                 assert file.path not in self.files
@@ -214,13 +218,42 @@ class LakeTable:
 
     def rows(self, *, meta: bool = False) -> list[Row]:
         """The live rows, in no particular order."""
-        slices = SliceReader(self.reader, VectorReader(self.storage))
+        slices = self.slices
         found: list[Row] = []
         for files in self.groups().values():
             for block in merged_blocks(slices, self.dataset, files, MemoryBudget(bytes_max=2**26)):
                 table = block.rows if meta else block.rows.drop_columns(list(META_NAMES))
                 found += table.to_pylist()
         return found
+
+    @property
+    def slices(self) -> SliceReader:
+        """Reads slices of the table's files."""
+        return SliceReader(self.reader, VectorReader(self.storage))
+
+    def changed_rows(self, begin: int) -> list[Row]:
+        """The live rows with values from commits after version `begin`, as an incremental export reads them."""
+        spec = ExportSpec(
+            dataset=self.dataset, query=ExportQuery.INCREMENTAL, format=ExportFormat.ARROW,
+            form=ChangeForm.TWO_EVENT, columns=None, where=None, partitions=None, target_bytes=1,
+        )  # fmt: skip
+        parts = changed_row_parts(
+            spec,
+            self.files.values(),
+            None,
+            begin=begin,
+            since=0,
+            until=self.next_offset,
+            earliest=0,
+            prefix="",
+        )
+        memory = MemoryBudget(bytes_max=2**26)
+        return [
+            row
+            for part in parts
+            for rows in changed_rows(part, self.slices, memory)
+            for row in rows.to_pylist()
+        ]
 
     def changes(self, *, after: int = 0) -> list[Change]:
         """The feed behind a version, in the order of offsets."""
@@ -231,7 +264,9 @@ class LakeTable:
             table = self.reader.open(file).read()
             corrects = resolved_offsets(table.column(CORRECTS_COLUMN), first_offset).to_pylist()
             ops = table.column(OP_COLUMN).to_pylist()
-            rows = table.drop_columns([OP_COLUMN, CORRECTS_COLUMN]).to_pylist()
+            # A data file may be a changelog file, too.
+            own = {OP_COLUMN, CORRECTS_COLUMN, *META_NAMES}
+            rows = table.select([name for name in table.column_names if name not in own]).to_pylist()
             found += [
                 Change(version=version, offset=first_offset + at, op=op, corrects=corrected, row=row)
                 for at, (op, corrected, row) in enumerate(zip(ops, corrects, rows, strict=True))

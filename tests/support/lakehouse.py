@@ -11,7 +11,7 @@ from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.file_group import ChangelogFile, ColumnStatistics, DataFile, Slot, bucket_file_group
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import Action, RowCounts
@@ -38,12 +38,16 @@ _numbers = count(1)
 
 
 def definition(name: str = "orders") -> DatasetDefinition:
-    """A keyed dataset of two columns."""
+    """A keyed dataset of two columns, in four buckets."""
     fields = [
         CreateField(name="id", type="int64"),
         CreateField(name="note", type="string", doc="näïve \0 text"),
     ]
-    return define_dataset(CreateDataset(name=name, schema=CreateSchema(fields=fields), record_key=["id"]))
+    return define_dataset(
+        CreateDataset(
+            name=name, schema=CreateSchema(fields=fields), record_key=["id"], bucket=CreateBucket(count=4)
+        )
+    )
 
 
 def new_job(
@@ -111,6 +115,23 @@ def message(
         added=(added,),
         changelog=(changelog,) if changes else (),
     )
+
+
+def written_once(bucket: int = 0, *, rows: int = 1, files: int = 1) -> CommitMessage:
+    """A task's result: new base files of `rows` rows each, which are the changelog files of these rows."""
+    added = [data_file(bucket, rows=rows) for _ in range(files)]
+    changelog = [
+        ChangelogFile(
+            path=file.path,
+            size_bytes=file.size_bytes,
+            checksum=file.checksum,
+            row_count=file.row_count,
+            schema_id=file.schema_id,
+            file_group=file.file_group,
+        )
+        for file in added
+    ]
+    return CommitMessage(file_group=added[0].file_group, added=tuple(added), changelog=tuple(changelog))
 
 
 def commit_of(

@@ -56,6 +56,10 @@ _MORE = (
     "VALUES (:dataset, 'exports/1', :new, 1, 'part', 1, 1, 'c')",
     "INSERT INTO views (dataset_id, definition) VALUES (:dataset, '{}')",
     "INSERT INTO view_inputs (view_id, dataset_id, relation) VALUES (:dataset, :source, 'orders')",
+    "INSERT INTO sources (id, name, dataset_id, dataset_name, definition, secrets, state, position) "
+    "VALUES (:new, 'in', :dataset, 'orders', '{}', '{}', 'active', '{}')",
+    "INSERT INTO source_items (source_id, name, fingerprint, checksum, size_bytes, round) "
+    "VALUES (:new, 'f', '1-1', 'c', 1, 1)",
     "INSERT INTO named_versions (dataset_id, name, kind, version) VALUES (:dataset, 'n', 'tag', 1)",
     "INSERT INTO read_leases (dataset_id, reader, version, lease_until) VALUES (:dataset, 'r', 1, now())",
     "INSERT INTO timeline_archives (dataset_id, path, first_instant, last_instant, row_count, size_bytes, checksum) "

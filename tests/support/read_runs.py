@@ -168,7 +168,9 @@ class Reads:
     def replayed(self, dataset: Dataset, identity: RequestIdentity) -> Accepted | None:
         return None
 
-    def accept(self, dataset: Dataset, request: JobRequest, identity: RequestIdentity) -> Accepted:
+    def accept(
+        self, dataset: Dataset, request: JobRequest, identity: RequestIdentity, *, job_id: str | None = None
+    ) -> Accepted:
         job = Job(
             id=new_id(), tenant_id=dataset.tenant_id, dataset_id=dataset.id, instant_id=None,
             kind=kind_of(request), state=JobState.RUNNING, request=request,

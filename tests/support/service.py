@@ -33,7 +33,7 @@ from app.format.rows.row_limits import DEFAULT_LIMITS
 from app.format.rows.staged import RawInput, StagedFile
 from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
-from app.jobs.service.relay import Relay
+from app.jobs.service.relay import APART_SECONDS, Relay
 from app.jobs.service.run_tasks import RunTasks
 from app.jobs.values import JobQueue
 from app.main import Api, compose, server
@@ -45,6 +45,10 @@ from app.reads.tasks import ReadPart, ReadPartResult
 from app.runtime.loopback import LOOPBACK, free_port
 from app.runtime.loops import Loop
 from app.settings import Settings
+from app.sources.compose import round_store
+from app.sources.ports import Fetched
+from app.sources.service.due import StartRounds
+from app.sources.tasks import FetchTask
 from app.tenants.values import KeyScope
 from app.views.derivation import DeriveRequest
 from app.writes.engine import DecodedInput
@@ -55,7 +59,7 @@ from tests.support.view_computation import DerivationInProcess
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.task_files import TaskResources
 from workers.engine.tasks import TaskResult, run_task
-from workers.wiring import WorkerContext, follower_handlers, run_tasks, run_writes
+from workers.wiring import WorkerContext, follower_handlers, run_tasks, run_writes, start_rounds
 
 SCOPES = tuple(KeyScope)
 
@@ -73,7 +77,7 @@ class TasksInProcess:
 
     def decode(
         self,
-        raw: RawInput,
+        raws: Sequence[RawInput],
         dataset: DatasetDefinition,
         operation: Operation,
         *,
@@ -87,7 +91,7 @@ class TasksInProcess:
 
         return decode_input(
             run,
-            raw,
+            raws,
             dataset,
             operation,
             options,
@@ -96,6 +100,10 @@ class TasksInProcess:
             decompressed_bytes_max=self.decompressed_bytes_max,
             limits=self.limits,
         )
+
+    def fetch(self, tasks: Sequence[FetchTask], tag: str) -> list[Fetched]:
+        answers = [run_task(self._place, task) for task in tasks]
+        return [answer for answer in answers if isinstance(answer, Fetched)]
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         return merged(self._place, tasks)
@@ -151,6 +159,7 @@ class Service:
     run_tasks: RunTasks
     followers: FollowerStore
     follow: Follow
+    start_rounds: StartRounds
     relay: Relay
     derivation: DerivationInProcess
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -168,7 +177,7 @@ class Service:
 
     def work(self) -> None:
         """Runs all waiting writes and tasks to their end, and what follows feeds until none of it is due."""
-        while any([self._work(), self._run_tasks(), self.run_followers()]):
+        while any([self._work(), self._run_tasks(), self.run_followers(), self._run_sources()]):
             pass
 
     def _work(self) -> bool:
@@ -182,6 +191,12 @@ class Service:
         for dataset in waiting:
             self.run_tasks.run(dataset.tenant_id, dataset.dataset_id)
         return bool(waiting)
+
+    def _run_sources(self) -> bool:
+        due = round_store(self.platform).due(10)
+        for tenant_id, source_id in due:
+            self.start_rounds.run(tenant_id, source_id)
+        return bool(due)
 
     def run_followers(self) -> bool:
         """Does one piece of work for datasets with followers that are due; false if there were none."""
@@ -217,7 +232,9 @@ class Service:
 
 def relay_loop(relay: Relay, poll_seconds: float) -> Loop:
     """The loop of a relay."""
-    return Loop("relay", relay.run, every_seconds=poll_seconds, woken=relay.woken)
+    return Loop(
+        "relay", relay.run, every_seconds=poll_seconds, apart_seconds=APART_SECONDS, woken=relay.woken
+    )
 
 
 def settings_for(database_url: str, admin_url: str, redis_url: str, directory: Path, **more: Any) -> Settings:
@@ -235,6 +252,9 @@ def settings_for(database_url: str, admin_url: str, redis_url: str, directory: P
         webhook_retry_seconds=(0.05, 0.05),
         webhook_http=True,
         webhook_allow=("127.0.0.0/8",),
+        source_roots=((directory / "incoming").as_uri(), (directory / "own").as_uri() + "/{tenant_id}"),
+        source_http=True,
+        source_allow=("127.0.0.0/8",),
         **more,
     )
 
@@ -277,6 +297,7 @@ def running_service(settings: Settings) -> Iterator[Service]:
             run_tasks=run_tasks(worker),
             followers=followers,
             follow=Follow(followers=followers, handlers=follower_handlers(worker), owner=worker.id),
+            start_rounds=start_rounds(worker),
             derivation=engine.derivation,
         )
     finally:

@@ -72,7 +72,7 @@ async def streamed(services: Any, query: FeedQuery, since: int = 0) -> AsyncIter
         yield piece
 
 
-def blocks(text: str) -> list[tuple[int, Any]]:
+def blocks(text: str) -> list[tuple[int | str, Any]]:
     """The blocks of a stream as pairs of id and data; comments are left out, as clients do."""
     found = []
     for block in text.split("\n\n"):
@@ -81,7 +81,8 @@ def blocks(text: str) -> list[tuple[int, Any]]:
         assert len(fields) == len(lines)
         if fields:
             assert fields.get("event", "change") == "change"
-            found.append((int(fields["id"]), json.loads(fields["data"]) if "data" in fields else None))
+            position = int(fields["id"]) if fields["id"].isdecimal() else fields["id"]
+            found.append((position, json.loads(fields["data"]) if "data" in fields else None))
     return found
 
 

@@ -30,7 +30,7 @@ from app.format.definition.new_dataset import (
     CreateIndex,
     CreateSchema,
 )
-from app.format.file_group import DataFile
+from app.format.file_group import DataFile, bucket_prefix
 from app.format.operation import Operation
 from app.format.schema.schema import Schema
 from tests.support.lake_table import COMPACT, LakeTable, Write, merged
@@ -44,6 +44,7 @@ _FIELDS: Final = [
     CreateField(name="n", type="int32"),
     CreateField(name="note", type="string"),
 ]
+_COPY_ON_WRITE: Final = {"table_type": TableType.COPY_ON_WRITE}
 _MERGE_ON_READ: Final = {"table_type": TableType.MERGE_ON_READ}
 
 
@@ -57,16 +58,23 @@ def _sized(mode: BucketMode) -> dict[str, Any]:
 
 # What each kind adds to a registration.
 KINDS: Final[dict[str, dict[str, Any]]] = {
-    "copy_on_write": {"bucket": CreateBucket(count=2)},
-    "copy_on_write, bloom": {"bucket": CreateBucket(count=1), "index": CreateIndex(type_=IndexType.BLOOM)},
-    "merge_on_read full": _MERGE_ON_READ | {"bucket": CreateBucket(count=2)},
+    "copy_on_write": _COPY_ON_WRITE | {"bucket": CreateBucket(count=2)},
+    "copy_on_write, bloom": (
+        _COPY_ON_WRITE | {"bucket": CreateBucket(count=1), "index": CreateIndex(type_=IndexType.BLOOM)}
+    ),
+    # No file is small enough to be rewritten.
+    "merge_on_read full": _MERGE_ON_READ | {"bucket": CreateBucket(count=2), "target_bytes": 64 * 1024},
     "merge_on_read input": _logs(ChangelogProducer.INPUT),
     "merge_on_read none": _logs(ChangelogProducer.NONE) | {"bucket": CreateBucket(count=1)},
     "merge_on_read deferred": _logs(ChangelogProducer.DEFERRED),
-    "dynamic": _sized(BucketMode.DYNAMIC),
+    "halved": {"bucket": CreateBucket(target_rows=2)},
+    "halved, copy_on_write": _COPY_ON_WRITE | {"bucket": CreateBucket(target_rows=2)},
+    "dynamic": _COPY_ON_WRITE | _sized(BucketMode.DYNAMIC),
     "dynamic with logs": _sized(BucketMode.DYNAMIC) | _logs(ChangelogProducer.NONE),
-    "key_dynamic": _sized(BucketMode.KEY_DYNAMIC) | {"record_key": ["id"]},
-    "key_dynamic with deletion vectors": _sized(BucketMode.KEY_DYNAMIC) | _MERGE_ON_READ | {"record_key": ["id"]},
+    "key_dynamic": _COPY_ON_WRITE | _sized(BucketMode.KEY_DYNAMIC) | {"record_key": ["id"]},
+    "key_dynamic with deletion vectors": (
+        _sized(BucketMode.KEY_DYNAMIC) | _MERGE_ON_READ | {"record_key": ["id"], "target_bytes": 64 * 1024}
+    ),
     "key_dynamic with logs": (
         _sized(BucketMode.KEY_DYNAMIC) | _logs(ChangelogProducer.NONE) | {"record_key": ["id"]}
     ),
@@ -74,8 +82,10 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "unaware with deletion vectors": (
         {"record_key": [], "bucket": CreateBucket(mode=BucketMode.UNAWARE)} | _MERGE_ON_READ
     ),
-    "postpone": {"bucket": CreateBucket(mode=BucketMode.POSTPONE)},
-    "postpone, fixed_now": {"bucket": CreateBucket(mode=BucketMode.POSTPONE, count=2, fixed_now=True)},
+    "postpone": _COPY_ON_WRITE | {"bucket": CreateBucket(mode=BucketMode.POSTPONE)},
+    "postpone, fixed_now": (
+        _COPY_ON_WRITE | {"bucket": CreateBucket(mode=BucketMode.POSTPONE, count=2, fixed_now=True)}
+    ),
 }  # fmt: skip
 
 
@@ -130,10 +140,19 @@ class VersionedTable:
         return self.dataset
 
     def live_files(
-        self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        file_groups: Sequence[str] | None,
+        partitions: Sequence[str] = (),
     ) -> list[DataFile]:
         found = [
-            file for file in self.files[version] if file_groups is None or file.file_group in file_groups
+            file
+            for file in self.files[version]
+            if file_groups is None
+            or file.file_group in file_groups
+            or file.file_group.startswith(tuple(bucket_prefix(path) for path in partitions))
         ]
         return sorted(found, key=lambda file: file.path)
 
@@ -143,6 +162,10 @@ class VersionedTable:
     def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
         ends = [first + file.row_count for written, first, file in self.table.feed if written <= version]
         return max(ends, default=0)
+
+    def version_of(self, tenant_id: str, dataset_id: str, offset: int) -> int:
+        ends = [written for written, first, file in self.table.feed if first + file.row_count >= offset]
+        return min(ends, default=0) if offset else 0
 
     def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
         return max(0, (moment - committed_at(0)) // timedelta(seconds=1))
@@ -160,10 +183,10 @@ def new_versioned_table(storage: LocalStorage, definition: DatasetDefinition) ->
 
 
 def written_versioned_table(
-    storage: LocalStorage, name: str, *, seed: int = 1, writes: int = 9, compacted: bool = True
+    storage: LocalStorage, name: str, *, seed: int = 1, writes: int = 9, compacted: bool = True, **more: Any
 ) -> VersionedTable:
     """A table of a kind after writes of random rows, some of them deletes, compacted in the middle and at the end."""
-    definition = kind_of(name)
+    definition = kind_of(name, **more)
     versioned, chance = new_versioned_table(storage, definition), random.Random(seed)
     model: list[Row] = []
     for number in range(writes):

@@ -138,8 +138,10 @@ class Writing:
         return RunWrites(**parts | settings)
 
     def run(self, **settings: Any) -> bool:
-        """Claims and runs one group."""
-        return self.worker(**settings).run(self.tenant_id, self.dataset.id)
+        """Claims and runs one group. Returns whether there was one."""
+        before = len(self.announced)
+        self.worker(**settings).run(self.tenant_id, self.dataset.id)
+        return len(self.announced) > before
 
     def accept(self, request: WriteRequest) -> str:
         new = msgspec.structs.replace(new_job(self.dataset.id), request=request)

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from app.outbound.addresses import Rules
-from app.webhooks.sender import HttpSender, resolve
+from app.outbound.connector import resolve
+from app.webhooks.sender import HttpSender
 from app.webhooks.values import RefusedUrl
 from tests.support.receiver import Receiver, receiving
 

@@ -7,21 +7,44 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from pyspark.sql import SparkSession
 
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "ARROW_IO_THREADS": "1"}
+_MEBIBYTE = 1024 * 1024
 # A JVM that was out of memory once is not to be relied on.
 _SMALL_COMMIT_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m -XX:+ExitOnOutOfMemoryError"
 
 
-def start_session(master: str, scratch: Path, *, driver_memory: str, name: str = "headwater") -> SparkSession:
-    """A session for many short jobs. `scratch` is a local folder for Spark's own files.
+class ClusterShare(msgspec.Struct, frozen=True, kw_only=True):
+    """What one process takes of a cluster, and where its executors reach it. Empty texts and port 0: Spark's choice."""
 
-    On a local master the JVM only schedules (rows go through Python tasks as Arrow), so it gets a small heap, the
-    serial collector and the first compiler tier: it starts faster and leaves the cores to the tasks.
+    cores_max: int
+    executor_cores: int
+    executor_memory_bytes: int
+    dynamic_allocation: bool = False
+    driver_host: str = ""
+    bind_address: str = ""
+    driver_port: int = 0
+    block_manager_port: int = 0
+
+
+def start_session(
+    master: str,
+    scratch: Path,
+    *,
+    driver_memory: str,
+    share: ClusterShare | None = None,
+    name: str = "headwater",
+) -> SparkSession:
+    """A session for many short jobs. `scratch` is a local folder for Spark's own files. `share`: that of a cluster.
+
+    The JVM only schedules (rows go through Python tasks as Arrow), so it gets a small heap, the serial collector and
+    the first compiler tier: it starts faster and leaves the cores to the tasks.
     """
     # Python workers use this interpreter and one thread each: Spark's tasks are the parallelism.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.update(OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1", ARROW_IO_THREADS="1")
+    os.environ.update(_ONE_THREAD)
     scratch.mkdir(parents=True, exist_ok=True)
     settings: dict[str, Any] = {
         "spark.ui.enabled": "false",
@@ -38,6 +61,7 @@ def start_session(master: str, scratch: Path, *, driver_memory: str, name: str =
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),
         "spark.driver.memory": driver_memory,
+        "spark.driver.extraJavaOptions": _SMALL_COMMIT_JVM,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "true",
@@ -50,10 +74,41 @@ def start_session(master: str, scratch: Path, *, driver_memory: str, name: str =
     }
     if master.startswith("local"):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
-        settings["spark.driver.extraJavaOptions"] = _SMALL_COMMIT_JVM
+    elif share is not None:
+        settings |= cluster_settings(share)
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     return session
+
+
+def cluster_settings(share: ClusterShare) -> dict[str, Any]:
+    """The settings of an application that shares a cluster with others."""
+    settings: dict[str, Any] = {
+        # Without this, the first application of a standalone cluster takes all cores, and others wait for it to end.
+        "spark.cores.max": share.cores_max,
+        "spark.executor.cores": share.executor_cores,
+        "spark.executor.instances": max(1, share.cores_max // share.executor_cores),
+        "spark.executor.memory": f"{share.executor_memory_bytes // _MEBIBYTE}m",
+        **{f"spark.executorEnv.{variable}": value for variable, value in _ONE_THREAD.items()},
+    }
+    if share.dynamic_allocation:
+        settings |= {
+            "spark.dynamicAllocation.enabled": "true",
+            "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+            "spark.dynamicAllocation.minExecutors": 1,
+            "spark.dynamicAllocation.initialExecutors": 1,
+            "spark.dynamicAllocation.maxExecutors": max(1, share.cores_max // share.executor_cores),
+        }
+        del settings["spark.executor.instances"]
+    if share.driver_host:
+        settings["spark.driver.host"] = share.driver_host
+    if share.bind_address:
+        settings["spark.driver.bindAddress"] = share.bind_address
+    if share.driver_port:
+        settings["spark.driver.port"] = share.driver_port
+    if share.block_manager_port:
+        settings["spark.blockManager.port"] = share.block_manager_port
+    return settings

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from app.changelog.verification import FoldTask, FoldVerdict
@@ -27,6 +28,8 @@ from app.format.operation import Operation
 from app.format.rows.staged import RawInput, StagedFile
 from app.jobs.engine import tenant_of_tag
 from app.reads.tasks import ReadPart, ReadPartResult
+from app.sources.ports import Fetched
+from app.sources.tasks import FetchTask
 from app.views.derivation import DeriveRequest
 from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_input import Tasks, decode_input
@@ -47,6 +50,21 @@ _ROUND_TASKS_MAX = 32
 # While one ends and its results are committed, the next one runs.
 _ROUNDS = 2
 _EXIT_SECONDS_MAX = 5.0
+
+
+def _on_cluster(context: SparkContext) -> bool:
+    return not str(context.master).startswith("local")
+
+
+def _is_stopped(context: SparkContext) -> bool:
+    """Whether a cluster has ended the application, in a JVM that lives."""
+    if not _on_cluster(context):
+        return False
+    try:
+        return context._jsc is None or bool(context._jsc.sc().isStopped())
+    except (ConnectionError, Py4JError):
+        # The JVM is about to end, which its process will show.
+        return False
 
 
 class SparkEngine:
@@ -83,7 +101,7 @@ class SparkEngine:
 
     def decode(
         self,
-        raw: RawInput,
+        raws: Sequence[RawInput],
         dataset: DatasetDefinition,
         operation: Operation,
         *,
@@ -92,18 +110,18 @@ class SparkEngine:
         quarantine: str | None = None,
         tag: str,
     ) -> DecodedInput:
-        """Validates and splits a raw input, under the merged schema if it may merge one.
+        """Validates and splits the raw inputs of a write, in order, under the merged schema if they may merge one.
 
         `quarantine`: the path prefix of files of bad records, if these are kept. Raises SchemaMismatch, MalformedBody,
         CorruptFile, StorageFull, EngineStopped.
         """
 
         def run(tasks: Tasks) -> list[TaskResult]:
-            return self._run(tasks, tag, raw.size_bytes, Work.WRITES)
+            return self._run(tasks, tag, sum(raw.size_bytes for raw in raws), Work.WRITES)
 
         return decode_input(
             run,
-            raw,
+            raws,
             dataset,
             operation,
             options,
@@ -112,6 +130,14 @@ class SparkEngine:
             decompressed_bytes_max=self._setup.decompressed_bytes_max,
             limits=self._setup.limits,
         )
+
+    def fetch(self, tasks: Sequence[FetchTask], tag: str) -> list[Fetched]:
+        """One result per part of a source, in order.
+
+        Raises SourceUnavailable, SourceFailed, MalformedBody, StorageFull, EngineStopped.
+        """
+        answers = self._run(tasks, tag, sum(task.part.size_bytes for task in tasks), Work.WRITES)
+        return [answer for answer in answers if isinstance(answer, Fetched)]
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""
@@ -243,8 +269,9 @@ class SparkEngine:
         return list(work.collect())
 
     def alive(self, error: Exception | None = None) -> bool:
-        """Whether the session's JVM lives. `error`: what a call to it has raised."""
-        gateway = self._spark().sparkContext._gateway
+        """Whether the session's JVM lives, and the session in it. `error`: what a call to it has raised."""
+        context = self._spark().sparkContext
+        gateway = context._gateway
         process = getattr(gateway, "proc", None)
         if process is None:
             return True
@@ -252,7 +279,21 @@ class SparkEngine:
             # The connection breaks shortly before the process has ended.
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_EXIT_SECONDS_MAX)
-        return process.poll() is None
+        return process.poll() is None and not _is_stopped(context)
+
+    def executors(self) -> int | None:
+        """The number of executors on the cluster; None if Spark runs in this process, or has not started yet.
+
+        Calls `died` if the session has ended: the master of a cluster may end it.
+        """
+        session = self._session
+        if session is None or not _on_cluster(session.sparkContext):
+            return None
+        if not self.alive():
+            self._died()
+            return 0
+        # The driver is one of those that hold blocks.
+        return int(session.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
     def progress(self, tag: str) -> tuple[int, int]:
         """The numbers of finished tasks and of all tasks in the Spark jobs that run under the tag."""

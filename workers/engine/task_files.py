@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +26,7 @@ from app.files.storage import Storage
 from app.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
 from app.format.errors import FieldError, InvalidRequest
 from app.format.file_group import DataFile, FileKind, IndexKind, Slot
+from app.format.halving import inside
 from app.format.partition.codes import partition_codes
 from app.format.paths import Folder, written_path
 from app.format.rows.meta_columns import stored_schema
@@ -82,14 +83,23 @@ class TaskFiles:
         return [file for file in self.task.files if file.kind is not FileKind.BASE]
 
     def blocks(self, numbers: Sequence[int], sought: Sought | None = None) -> Iterator[Block]:
-        """Live rows of these files; with `sought`, row groups without such rows may be omitted. Raises CorruptFile."""
-        return self.resources.slices.blocks(
-            self.task.files, stored_schema(self.task.dataset), numbers, sought
-        )
+        """Live rows of these files; with `sought`, row groups without such rows may be omitted. Raises CorruptFile.
+
+        Of a group that is halved, those of the task's part.
+        """
+        task = self.task
+        for block in self.resources.slices.blocks(task.files, stored_schema(task.dataset), numbers, sought):
+            own = block.at(inside(block.rows, task.dataset, task.slot)) if task.divides else block
+            if own.rows.num_rows:
+                yield own
 
     def touched(self, hashes: np.ndarray) -> list[int]:
         """Numbers of the base files that may have a touched row. `hashes`: of the incoming keys (uint64, unique)."""
         task = self.task
+        if task.divides:
+            return self.base
+        if task.scope is None and not len(hashes):
+            return []
         finder = FileFinder(self.resources.storage, self.resources.slices)
         answers = finder.answers(task.dataset, task.files, hashes, scope=task.scope)
         return [number for number, answer in answers.items() if answer.read]
@@ -104,7 +114,10 @@ class TaskFiles:
         )
 
     def _staged(self) -> Iterator[pa.Table]:
-        """Staged rows in order of acceptance, in batches. Raises CorruptFile, InvalidRequest."""
+        """Staged rows in order of acceptance, those of one key also within a write, in batches.
+
+        Raises CorruptFile, InvalidRequest.
+        """
         store = StagedFileStore(self.resources.storage)
         schema = incoming_schema(self.task.dataset)
         for segment in self.task.segments:
@@ -112,11 +125,21 @@ class TaskFiles:
             for batches in [segment.batch_indices] if whole else [[index] for index in segment.batch_indices]:
                 operation = self.task.intents[segment.job].operation
                 rows = store.read(segment.file, batches, self.task.dataset, operation)
+                rows = self._own(rows, {segment.file.batches[index].slot for index in batches})
+                if rows.num_rows == 0:
+                    continue
                 job = pa.repeat(pa.scalar(segment.job, pa.int32()), rows.num_rows)
                 rows = rows.append_column(pa.field(JOB_COLUMN, pa.int32(), nullable=False), job)
                 rows = rows.select(schema.names).cast(schema)
                 self._refuse_outside(rows)
                 yield rows
+
+    def _own(self, rows: pa.Table, staged: Collection[Slot]) -> pa.Table:
+        """The rows of the task's bucket. `staged`: the buckets that they are staged in, which may be larger."""
+        slot = self.task.slot
+        if all((each.of or 1) >= (slot.of or 1) for each in staged):
+            return rows
+        return rows.filter(pa.array(inside(rows, self.task.dataset, slot)))
 
     def _refuse_outside(self, rows: pa.Table) -> None:
         """Raises InvalidRequest for an overwrite's row that does not match its filter: a repeated write would duplicate
@@ -140,9 +163,9 @@ class TaskFiles:
             inside = np.ones(block.rows.num_rows, dtype=bool)
             if scope.partitions is not None and self.task.dataset.bucket.mode is BucketMode.KEY_DYNAMIC:
                 codes, paths = partition_codes(block.rows, self.task.dataset.partition_by)
-                inside &= np.array([path in scope.partitions for path in paths], dtype=bool)[codes]
-            elif scope.partitions is not None:
-                inside &= self.task.slot.partition_path in scope.partitions
+                inside &= np.array([scope.has_partition(path) for path in paths], dtype=bool)[codes]
+            else:
+                inside &= scope.has_partition(self.task.slot.partition_path)
             if scope.where is not None:
                 inside &= matches(scope.where, block.rows)
             return inside

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,9 +21,9 @@ _T = TypeVar("_T")
 
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration of tasks on every machine. `scratch` and `hot_folder` are local folders; without
-    `hot_bytes_max` there are no hot copies. `decompressed_bytes_max`: the limit for a gzipped input. `limits`:
-    those of the rows of a write.
+    """The configuration of tasks on every machine. `scratch` and `hot_folder` are local folders; an empty `scratch` is
+    the folder that Spark has made for the executor. Without `hot_bytes_max` there are no hot copies.
+    `decompressed_bytes_max`: the limit for a gzipped input. `limits`: those of the rows of a write.
     """
 
     storage_uri: str
@@ -56,9 +57,16 @@ def resources_of(setup: TaskSetup) -> TaskResources:
     hot = HotFolder(Path(setup.hot_folder), setup.hot_bytes_max) if setup.hot_bytes_max else None
     return TaskResources.on(
         storage=open_storage(setup.storage_uri),
-        memory=MemoryBudget(bytes_max=setup.memory_bytes, scratch=Path(setup.scratch)),
+        memory=MemoryBudget(bytes_max=setup.memory_bytes, scratch=_scratch(setup)),
         hot=hot,
     )
+
+
+def _scratch(setup: TaskSetup) -> Path | None:
+    """The local folder of this process; None for that of the system."""
+    # Spark names its folders to the Python processes of an executor.
+    folder = setup.scratch or os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
+    return Path(folder) if folder else None
 
 
 def accepted(answer: _T | Refusal) -> _T:

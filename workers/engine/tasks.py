@@ -21,6 +21,8 @@ from app.files.slices.restore_staging import restage
 from app.files.slices.version_comparison import compare
 from app.format.errors import HeadwaterError
 from app.reads.tasks import ReadPart, ReadPartResult
+from app.sources.ports import Fetched
+from app.sources.tasks import FetchTask
 from workers.engine.decode.decode_handle import (
     DecodedRows,
     DecodeTask,
@@ -32,6 +34,7 @@ from workers.engine.decode.decode_handle import (
     infer,
     prepare,
 )
+from workers.engine.decode.fetch_handle import fetch
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.read.export_handle import export
 from workers.engine.read.read_handle import read
@@ -48,6 +51,7 @@ Task = (
     | ReadPart
     | RestageTask
     | CompareTask
+    | FetchTask
 )
 TaskResult = (
     Prepared
@@ -59,6 +63,7 @@ TaskResult = (
     | ReadPartResult
     | Restaged
     | Compared
+    | Fetched
 )
 
 
@@ -110,8 +115,10 @@ def run_task(resources: TaskResources, task: Task) -> TaskResult:
             return decode(task, resources.storage)
         case PrepareTask():
             return prepare(task, resources.storage)
+        case FetchTask():
+            return fetch(task, resources.storage)
         case ExportPart():
-            return export(task, resources.storage, resources.slices.reader, resources.memory)
+            return export(task, resources.storage, resources.slices, resources.memory)
         case CompareTask():
             return compare(task, resources.slices, resources.memory)
         case RestageTask():

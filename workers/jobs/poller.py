@@ -16,6 +16,7 @@ class PollSource:
 
     find: Callable[[int], Iterable[tuple[str, str]]]
     runner: Runner
+    datasets_max: int = _DATASETS_PER_POLL
 
 
 class Poller:
@@ -37,7 +38,7 @@ class Poller:
 def _polled(source: PollSource) -> Exception | None:
     """Wakes the runner of a source for the work there is. Returns the exception of a poll that failed."""
     try:
-        for tenant_id, dataset_id in source.find(_DATASETS_PER_POLL):
+        for tenant_id, dataset_id in source.find(source.datasets_max):
             source.runner.wake(tenant_id, dataset_id)
     except Exception as error:
         return error

@@ -18,7 +18,7 @@ class RunsOne(Protocol):
     """A use case that is run for one dataset repeatedly, until the dataset has no more work."""
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
-        """Does one unit of work; False if there was none."""
+        """Does one unit of work; False if no more is known to wait."""
         ...
 
 
@@ -30,8 +30,8 @@ def equal_weight(_tenant_id: str) -> float:
 class Runner:
     """Runs a use case for the datasets that have work, on its own threads.
 
-    A thread takes the next dataset from a fair queue, runs one unit of its work, and puts it back if there was some. So
-    no dataset keeps a thread, and no tenant's queue is before another's. The claim in Postgres decides what may run.
+    A thread takes the next dataset from a fair queue, runs one unit of its work, and puts it back if there may be more.
+    So no dataset keeps a thread, and no tenant's queue is before another's. The claim in Postgres decides what may run.
     """
 
     def __init__(

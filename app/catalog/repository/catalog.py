@@ -170,17 +170,18 @@ class CatalogStore:
                 insert(uploads).values({name: getattr(upload, name) for name in Upload.__struct_fields__})
             )
 
-    def get_upload(self, tenant_id: str, dataset_id: str, upload_id: str) -> Upload:
-        """Raises NotFound."""
+    def get_uploads(self, tenant_id: str, dataset_id: str, upload_ids: Sequence[str]) -> tuple[Upload, ...]:
+        """The uploads, in the order of their ids. Raises NotFound."""
         columns = [uploads.c[name] for name in Upload.__struct_fields__]
+        wanted = [upload_id.lower() for upload_id in upload_ids if is_uuid(upload_id)]
+        query = select(*columns).where(any_of(uploads.c.id, wanted), uploads.c.dataset_id == dataset_id)
         with self._database.tenant(tenant_id) as connection:
-            row = None
-            if is_uuid(upload_id):
-                query = select(*columns).where(uploads.c.id == upload_id, uploads.c.dataset_id == dataset_id)
-                row = connection.execute(query).one_or_none()
-        if row is None:
-            raise NotFound(f"there is no upload {upload_id} of this dataset")
-        return Upload(**row._asdict())
+            rows = [Upload(**row._asdict()) for row in connection.execute(query)] if wanted else []
+        found = {str(upload.id): upload for upload in rows}
+        missing = [upload_id for upload_id in upload_ids if upload_id.lower() not in found]
+        if missing:
+            raise NotFound(f"there is no upload {missing[0]} of this dataset")
+        return tuple([found[upload_id.lower()] for upload_id in upload_ids])
 
 
 def _lock_head(connection: Connection, dataset_id: str) -> int:

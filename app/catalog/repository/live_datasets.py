@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, any_, bindparam, func, insert, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.participants import Derivations
@@ -14,7 +14,6 @@ from app.catalog.repository.schemas import name_taken, store_schema
 from app.catalog.tables import datasets, heads
 from app.catalog.values import Dataset
 from app.db.acts import act_concerns
-from app.db.any_of import any_of
 from app.format.dataset import DatasetDefinition
 from app.format.errors import NotFound
 from app.format.identifiers import is_uuid
@@ -24,11 +23,15 @@ COUNT: Final[Select[int]] = select(func.count()).where(datasets.c.deleted_at.is_
 """The datasets of the quota `datasets`."""
 
 
-@dataclass(frozen=True, slots=True)
 class LiveDatasets:
-    """Datasets that are not deleted. `derivations` knows which of them are derived."""
+    """Datasets that are not deleted."""
 
-    derivations: Derivations
+    def __init__(self, derivations: Derivations) -> None:
+        """`derivations` knows which of them are derived."""
+        self.derivations: Final = derivations
+        # Made once: most requests begin with one of them.
+        self._by_id: Final = self.query().where(datasets.c.id == bindparam("id"))
+        self._by_name: Final = self.query().where(datasets.c.name == bindparam("name"))
 
     def columns(self) -> tuple[ColumnElement[Any], ...]:
         """The members of `Dataset`, from the tables `datasets` and `heads`."""
@@ -77,22 +80,29 @@ class LiveDatasets:
         if "\0" in reference:
             raise dataset_not_found(reference)  # Postgres would refuse to compare it with a name
         # A name never has the form of an id.
-        wanted = datasets.c.id == reference if is_uuid(reference) else datasets.c.name == reference
-        row = connection.execute(self.query().where(wanted)).one_or_none()
+        if is_uuid(reference):
+            row = connection.execute(self._by_id, {"id": reference}).one_or_none()
+        else:
+            row = connection.execute(self._by_name, {"name": reference}).one_or_none()
         if row is None:
             raise dataset_not_found(reference)
         return dataset_of(row)
 
 
+_SHARE: Final = (
+    select(datasets.c.id)
+    .where(
+        datasets.c.id == any_(bindparam("ids", type_=ARRAY(datasets.c.id.type))),
+        datasets.c.deleted_at.is_(None),
+    )
+    .order_by(datasets.c.id)
+    .with_for_update(read=True, key_share=True)
+)
+
+
 def share_datasets(connection: Connection, dataset_ids: Collection[str]) -> set[str]:
     """Keeps live datasets from being deleted until the transaction ends; returns which of them are live."""
-    live = (
-        select(datasets.c.id)
-        .where(any_of(datasets.c.id, dataset_ids), datasets.c.deleted_at.is_(None))
-        .order_by(datasets.c.id)
-        .with_for_update(read=True, key_share=True)
-    )
-    return set(connection.execute(live).scalars())
+    return set(connection.execute(_SHARE, {"ids": list(dataset_ids)}).scalars())
 
 
 def dataset_of(row: Any) -> Dataset:

@@ -11,11 +11,12 @@ from litestar import get
 
 from app.catalog.values import Dataset
 from app.changelog.forms import flat
-from app.changes.handlers.feed_options import FeedOptions, encoded, feed_query, feed_start
+from app.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query
 from app.changes.handlers.head_polls import HeadPolls
 from app.changes.handlers.live_feed import LiveFeed
 from app.changes.handlers.shared_pages import Encode, EncodedPage, SharedPages
-from app.changes.positions import StartingPosition
+from app.changes.position_parameters import position_text
+from app.changes.positions import FeedPosition
 from app.changes.schemas import ChangesPage
 from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import FeedQuery
@@ -86,11 +87,13 @@ async def read_changes(
 ) -> ApiResponse[bytes]:
     """Returns changes from a position on, in commit order, without gaps but for those that filters leave out.
 
-    NDJSON and Arrow have the position in headers. A longpoll that times out returns an empty page, and so does one that
-    has reached `until`, at once. `columns` are those of `row`; they need not include the record key, nor the columns of
-    `where`. A page reads a bounded number of changes, so with a filter it may be empty though changes are `pending`.
+    `since=snapshot` begins with the rows of the latest version as `+A`. `next_since` is a text as long as rows
+    follow, then the position of the first change after that version. NDJSON and Arrow have it in a header. A
+    longpoll that times out returns an empty page, and so does one that has reached `until`, at once. `columns` are
+    those of `row`; they need not include the record key, nor the columns of `where`. A page reads a bounded number
+    of changes, so with a filter it may be empty though changes are `pending`.
     """
-    dataset, start = await feed_start(options, found, feed_starts, threads, options.consumer)
+    dataset, start = await feed_position(options, found, feed_starts, threads)
     query = feed_query(options, options.limit, access)
     if options.feed is Feed.LONGPOLL:
         live = LiveFeed(
@@ -98,20 +101,21 @@ async def read_changes(
         )
         page = await _next_page(live, dataset, start, query, _ENCODERS[media_type], options.timeout)
     else:
-        page = await pages.page(dataset, start, query, _ENCODERS[media_type])
+        page = await pages.page(dataset, start, query, _ENCODERS[media_type], fresh=True)
     headers = {
-        "Headwater-Next-Since": str(page.next_since),
+        "Headwater-Next-Since": position_text(page.position),
         "Headwater-Pending": str(page.pending),
         "Headwater-Earliest": str(page.earliest),
         "Headwater-Schema-Id": str(page.schema_id),
     }
-    return ApiResponse(page.content, media_type=media_type, headers=headers)
+    content = _with_position(page) if media_type == JSON else page.content
+    return ApiResponse(content, media_type=media_type, headers=headers)
 
 
 async def _next_page(
     live: LiveFeed,
     dataset: Dataset,
-    since: int | StartingPosition,
+    since: FeedPosition,
     query: FeedQuery,
     encode: Encode,
     seconds: float,
@@ -122,29 +126,36 @@ async def _next_page(
     """
     deadline = get_running_loop().time() + seconds
     with live.head_polls.join(dataset.tenant_id, dataset.id, live.credential) as waiter:
-        page = await live.pages.page(dataset, since, query, encode)
+        page = await live.pages.page(dataset, since, query, encode, fresh=True)
         while page.empty and not page.complete and not live.subscriptions.closed:
             left = deadline - get_running_loop().time()
-            if not page.pending:
-                moved = await waiter.wait(page.next_since, left)
+            if not page.pending and isinstance(page.position, int):
+                moved = await waiter.wait(page.position, left)
                 if moved is None:
                     break
                 dataset = moved
             elif left <= 0:
                 break
-            page = await live.pages.page(dataset, page.next_since, query, encode)
+            page = await live.pages.page(dataset, page.position, query, encode)
     await live.credential.check()
     return page
 
 
-def _as_json(page: ChangePage) -> bytes:
-    changes = encoded(page, as_ndjson=False)
+def _with_position(page: EncodedPage) -> bytes:
+    """The JSON object of a page."""
+    next_since = msgspec.json.encode(
+        page.position if isinstance(page.position, int) else position_text(page.position)
+    ).decode()
     position = (
-        f'"next_since":{page.next_since},"pending":{page.pending},"earliest":{page.earliest},'
+        f'"next_since":{next_since},"pending":{page.pending},"earliest":{page.earliest},'
         f'"schema_id":{page.schema_id}'
     )
     # Joined at once: a sum would copy the page, which may have megabytes, with every term.
-    return b"".join((b'{"changes":', changes, b",", position.encode(), b"}\n"))
+    return b"".join((b'{"changes":', page.content, b",", position.encode(), b"}\n"))
+
+
+def _as_json(page: ChangePage) -> bytes:
+    return encoded(page, as_ndjson=False)
 
 
 def _as_ndjson(page: ChangePage) -> bytes:

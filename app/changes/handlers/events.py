@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from asyncio import get_running_loop
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
@@ -12,11 +13,12 @@ from litestar.params import HeaderParameter
 from litestar.response import Stream
 
 from app.catalog.values import Dataset
-from app.changes.handlers.feed_options import FeedOptions, encoded, feed_query, feed_start
+from app.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query
 from app.changes.handlers.head_polls import HeadPolls
 from app.changes.handlers.live_feed import LiveFeed
 from app.changes.handlers.shared_pages import EncodedPage, SharedPages
-from app.changes.positions import StartingPosition
+from app.changes.position_parameters import position_text
+from app.changes.positions import SNAPSHOT_PATTERN, FeedPosition, SnapshotPosition
 from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
@@ -28,6 +30,7 @@ from app.format.errors import (
     NotFound,
     OffsetExpired,
     Unavailable,
+    VersionExpired,
 )
 from app.http.auth import needs
 from app.http.dependencies import Provided
@@ -43,6 +46,15 @@ from app.tenants.values import KeyScope
 PAGE_CHANGES: Final = 1_000
 HEARTBEAT_SECONDS: Final = 15.0
 _LAST_EVENT_ID: Final = "Last-Event-ID"
+_ENDED: Final = (
+    NotFound,
+    InvalidRequest,
+    InvalidFilter,
+    OffsetExpired,
+    VersionExpired,
+    MaskedColumn,
+    GrantNotApplicable,
+)
 
 
 class ChangeStream(Stream):
@@ -91,24 +103,29 @@ async def follow_changes(
     """
     # A client that never received an id sends none, or an empty one.
     resumed = last_event_id or None
-    dataset, start = found, _resume_position(resumed)
-    if start is None:
-        dataset, start = await feed_start(options, found, feed_starts, threads, options.consumer)
+    position = _resume_position(resumed)
+    if position is None:
+        dataset, start = await feed_position(options, found, feed_starts, threads)
+    else:
+        dataset, start = found, position
     query = feed_query(options, PAGE_CHANGES, access)
     # Read here, so that a request that is not valid gets a problem, not a stream.
-    first = await pages.page(dataset, start, query, _as_events)
+    first = await pages.page(dataset, start, query, _as_events, fresh=True)
     if resumed is not None and first.complete and first.empty:
         # The only response after which a browser does not connect again, for ever.
         return ChangeStream(_no_events(), status_code=204)
     # An empty page may end elsewhere than the client requested: at the head, or after changes that were filtered out.
-    emit_start = first.empty and first.next_since != start
+    emit_start = first.empty and first.position != start
     live = LiveFeed(pages=pages, head_polls=head_polls, subscriptions=subscriptions, credential=credential)
     events = _events(live, dataset, first, query, emit_start=emit_start)
     headers = {**STREAM_HEADERS, "Headwater-Schema-Id": str(first.schema_id)}
     return ChangeStream(while_valid(events, credential), media_type=EVENT_STREAM, headers=headers)
 
 
-def _resume_position(last_event_id: str | None) -> int | StartingPosition | None:
+def _resume_position(last_event_id: str | None) -> FeedPosition | None:
+    """Raises InvalidRequest."""
+    if last_event_id is not None and re.fullmatch(SNAPSHOT_PATTERN, last_event_id):
+        return SnapshotPosition.of(last_event_id)
     return None if last_event_id is None else natural(last_event_id, _LAST_EVENT_ID)
 
 
@@ -128,8 +145,8 @@ async def _events(
     clock, schema_id = get_running_loop().time, page.schema_id
     if emit_start:
         # A client that disconnects before the first event resumes here, not at the head of that time.
-        yield _position(page.next_since)
-    sent_position = page.next_since
+        yield _position(page.position)
+    sent_position = page.position
     with live.head_polls.join(dataset.tenant_id, dataset.id, live.credential) as waiter:
         if not page.empty:
             yield page.content
@@ -138,17 +155,17 @@ async def _events(
             silence = sent_at + HEARTBEAT_SECONDS - clock()
             if silence <= 0:
                 # A client that resumes does not read again what was filtered out.
-                yield HEARTBEAT if page.next_since == sent_position else _position(page.next_since)
-                sent_at, sent_position = clock(), page.next_since
+                yield HEARTBEAT if page.position == sent_position else _position(page.position)
+                sent_at, sent_position = clock(), page.position
                 continue
             try:
-                if not page.pending:
-                    moved = await waiter.wait(page.next_since, silence)
+                if not page.pending and isinstance(page.position, int):
+                    moved = await waiter.wait(page.position, silence)
                     if moved is None:
                         continue
                     dataset = moved
-                page = await live.pages.page(dataset, page.next_since, query, _as_events)
-            except (NotFound, InvalidRequest, InvalidFilter, OffsetExpired, MaskedColumn, GrantNotApplicable):
+                page = await live.pages.page(dataset, page.position, query, _as_events)
+            except _ENDED:
                 # The dataset or the next changes are gone, or the request does not fit its schema any more: a client
                 # that connects again gets the problem.
                 return
@@ -162,20 +179,23 @@ async def _events(
                 schema_id = page.schema_id
                 yield b'event: schema\ndata: {"schema_id": %d}\n\n' % schema_id
             yield page.content
-            sent_at, sent_position = clock(), page.next_since
-    if page.complete and page.next_since != sent_position:
-        yield _position(page.next_since)
+            sent_at, sent_position = clock(), page.position
+    if page.complete and page.position != sent_position:
+        yield _position(page.position)
 
 
-def _position(next_since: int) -> bytes:
+def _position(position: int | SnapshotPosition) -> bytes:
     """An id without data is not an event, but clients keep it and resume from there."""
-    return b"id: %d\n\n" % next_since
+    return f"id: {position_text(position)}\n\n".encode()
 
 
 def _as_events(page: ChangePage) -> bytes:
     lines = encoded(page, as_ndjson=True).split(b"\n")[:-1]
-    positions = page.events.resume_at.to_pylist()
-    events = [b"id: %d\nevent: change\ndata: %b\n\n" % event for event in zip(positions, lines, strict=True)]
-    if positions and positions[-1] != page.next_since:
-        events.append(_position(page.next_since))
+    positions = [str(position) for position in page.resume_at]
+    events = [
+        b"id: %b\nevent: change\ndata: %b\n\n" % (position.encode(), line)
+        for position, line in zip(positions, lines, strict=True)
+    ]
+    if positions and positions[-1] != position_text(page.position):
+        events.append(_position(page.position))
     return b"".join(events)

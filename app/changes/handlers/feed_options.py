@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated
 
 import msgspec
 
 from app.catalog.values import Dataset
-from app.changelog.forms import ChangeForm, symbols_of
-from app.changes.position_parameters import Offset, PositionText, SinceTime, SinceVersion, start_of
-from app.changes.positions import FromTime, FromVersion, StartingPosition
+from app.changelog.forms import ChangeForm, json_names, symbols_of
+from app.changes.position_parameters import (
+    FeedPositionText,
+    Offset,
+    PositionText,
+    SinceTime,
+    SinceVersion,
+    start_of,
+)
+from app.changes.positions import (
+    SNAPSHOT,
+    FeedPosition,
+    FromTime,
+    FromVersion,
+    SnapshotPosition,
+    StartingPosition,
+    one_start,
+)
 from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
 from app.codecs.json.encode import encode_changes_json
+from app.format.dataset import DEFAULT_VOCABULARY
 from app.format.errors import FieldError, InvalidRequest
 from app.format.identifiers import PATTERN_END
+from app.format.member_errors import EXPECTED
 from app.http.limits.threads import Threads
-from app.http.openapi.openapi_components import EXPECTED
 from app.sql.conditions.row_access import RowAccess
+
+
+class ColumnNames(str, Enum):
+    """The names of what the feed adds to rows: those of the dataset's vocabulary, or the same for all datasets."""
+
+    DATASET = "dataset"
+    STANDARD = "standard"
 
 
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +61,10 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
 class FeedOptions(StartOptions, frozen=True, kw_only=True):
     """Which changes are read, and in which form."""
 
+    since: FeedPositionText | None = None
+    """The position to start at: an offset, `earliest` for the first change that is kept, `now` for the head, or
+    `snapshot` for the rows of the latest version, as `+A`, and the changes after it; `0` by default.
+    """
     consumer: str | None = None
     """The consumer at whose position to start, instead of `since`."""
     until: Offset | None = None
@@ -53,6 +81,10 @@ class FeedOptions(StartOptions, frozen=True, kw_only=True):
     """The form of the changes. `two_event`: as stored, an update as `-C` directly followed by `+C`. `single_event`: an
     update as one `U` with `before`, at the offset of the `+C`. `retract`: an update as `-R` and `+A`. `upsert`: an
     update as the `+A` of the new row. `debezium`, `delta`: as these systems write them.
+    """
+    vocabulary: ColumnNames = ColumnNames.DATASET
+    """The names of what the feed adds to rows, such as `offset` and `op`: those of the dataset's
+    `changelog.vocabulary`, or the `standard` ones.
     """
     schema: Annotated[
         str,
@@ -77,27 +109,53 @@ def feed_query(options: FeedOptions, limit: int, access: RowAccess) -> FeedQuery
         where=options.where,
         partitions=None if options.partitions is None else tuple(options.partitions),
         access=access,
+        vocabulary=DEFAULT_VOCABULARY if options.vocabulary is ColumnNames.STANDARD else None,
     )
+
+
+async def feed_position(
+    options: FeedOptions, dataset: Dataset, starts: FeedStarts, threads: Threads
+) -> tuple[Dataset, FeedPosition]:
+    """The position that the options name, and the dataset with all changes up to there.
+
+    Raises InvalidRequest, NotFound, OffsetAhead.
+    """
+    if options.since is None or not options.since.startswith(SNAPSHOT):
+        return await feed_start(options, dataset, starts, threads, options.consumer)
+    position = SnapshotPosition.of(options.since)
+    one_start(position, options.since_version, options.since_time)
+    if options.consumer is not None:
+        raise _two_starts()
+    return dataset, position
 
 
 async def feed_start(
     options: StartOptions, dataset: Dataset, starts: FeedStarts, threads: Threads, consumer: str | None = None
 ) -> tuple[Dataset, int | StartingPosition]:
-    """The position that the options name, or that of the consumer, and the dataset with all changes up to there.
+    """The offset that the options name, or that of the consumer, and the dataset with all changes up to there.
 
     Raises InvalidRequest, NotFound, OffsetAhead.
     """
     start = start_of(options.since, options.since_version, options.since_time)
     if consumer is not None:
         if start is not None:
-            detail = "expected either `consumer` or a start (`since`, `since_version`, `since_time`)"
-            raise InvalidRequest(f"consumer: {detail}", [FieldError(pointer="/consumer", detail=detail)])
+            raise _two_starts()
         return await threads.run(starts.consumer, dataset, consumer)
     if isinstance(start, FromVersion | FromTime):
         return await threads.run(starts.find, dataset, start)
     return dataset, 0 if start is None else start
 
 
+def _two_starts() -> InvalidRequest:
+    detail = "expected either `consumer` or a start (`since`, `since_version`, `since_time`)"
+    return InvalidRequest(f"consumer: {detail}", [FieldError(pointer="/consumer", detail=detail)])
+
+
 def encoded(page: ChangePage, *, as_ndjson: bool) -> bytes:
     """The changes of a page in its form, as one JSON array or one JSON object a line."""
-    return encode_changes_json(page.events.table, as_ndjson=as_ndjson, symbols=symbols_of(page.form))
+    return encode_changes_json(
+        page.events.table,
+        as_ndjson=as_ndjson,
+        symbols=symbols_of(page.form),
+        names=json_names(page.form, page.vocabulary),
+    )

@@ -19,8 +19,8 @@ def head_polls(
 ) -> HeadPolls:
     """`get` returns a live dataset by tenant and id, and raises NotFound."""
 
-    def fetch(tenant_id: str, dataset_id: str, positions: Sequence[int]) -> list[Dataset | None]:
-        dataset = get(tenant_id, dataset_id)
+    async def fetch(tenant_id: str, dataset_id: str, positions: Sequence[int]) -> list[Dataset | None]:
+        dataset = await threads.run(get, tenant_id, dataset_id)
         return [dataset if dataset.next_offset > position else None for position in positions]
 
-    return SharedPolls(subscriptions, threads, fetch)
+    return SharedPolls(subscriptions, fetch)

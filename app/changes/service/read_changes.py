@@ -103,7 +103,7 @@ class ReadChanges:
         end = bounds.next_offset if query.until is None else min(query.until, bounds.next_offset)
         # One change more than the limit shows whether the last one is a -C whose +C follows.
         segments = self._segments(dataset, start, min(start + query.limit + 1, end))
-        selection = self._selection(dataset, segments, query)
+        selection = self.selection(dataset, query, segments)
         found = self._walk(dataset, selection, query, segments, range(start, end), bounds.earliest)
         return ChangePage(
             events=in_form(found.changes, query.form, dataset.definition.name),
@@ -113,7 +113,7 @@ class ReadChanges:
             pending=bounds.next_offset - found.position,
             earliest=bounds.earliest,
             complete=query.until is not None and found.position + found.splits_end >= query.until,
-            vocabulary=dataset.definition.changelog.vocabulary,
+            vocabulary=query.vocabulary or dataset.definition.changelog.vocabulary,
         )
 
     def _segments(self, dataset: Dataset, since: int, until: int) -> list[ChangelogSegment]:
@@ -121,10 +121,13 @@ class ReadChanges:
             return []
         return self.index.segments(dataset.tenant_id, dataset.id, since, until, limit=_SEGMENTS_MAX)
 
-    def _selection(
-        self, dataset: Dataset, segments: Sequence[ChangelogSegment], query: FeedQuery
+    def selection(
+        self, dataset: Dataset, query: DeliveryFormat, segments: Sequence[ChangelogSegment] = ()
     ) -> ChangeSelection:
-        """The selection for these files, under the requested schema or one that is not earlier than theirs."""
+        """The selection for these files, under the requested schema or one that is not earlier than theirs.
+
+        Raises InvalidRequest, InvalidFilter, MaskedColumn, GrantNotApplicable, RestrictedGrant.
+        """
         if _outdated(dataset.definition, segments):
             # The schema has changed since the caller read the dataset.
             dataset = self.catalog.get(dataset.tenant_id, dataset.id)

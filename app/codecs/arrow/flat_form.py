@@ -1,13 +1,14 @@
 """The meaning of the columns of an Arrow table, a Parquet file or a CSV: fields of rows, and the op of changes.
 
-Changes have a column `op` beside those of their rows: the symbols +A, -R, -C, +C or the codes 0–3. If the dataset has a
-column of that name, it is called `_op`; if it has both, `_hw_op`.
+Changes have a column with the op beside those of their rows: the symbols +A, -R, -C, +C or the codes 0–3. It has the
+name of the dataset's vocabulary, or it is called `op`; if the dataset has a column of that name, `_op`; if it has both,
+`_hw_op`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from app.codecs.compiled import CompiledSchema, compile_schema
 from app.codecs.faults import Faults, below, null_field
 from app.codecs.json.changelog_rows import PUT_THERE
+from app.format.dataset import DEFAULT_VOCABULARY
 from app.format.rows.change_schema import ChangeSchema
 from app.format.rows.changelog import OP_COLUMN, SYMBOLS
 from app.format.schema.schema import Field, Schema
@@ -98,18 +100,32 @@ def _codes(ops: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     return np.where((numbers >= 0) & (numbers < len(SYMBOLS)), numbers, -1)
 
 
-def flat_form(schema: Schema, input_schema: pa.Schema | None = None) -> FlatForm:
-    """The form of columns that become rows of the schema. `input_schema`: their types, where known."""
+def flat_form(
+    schema: Schema, input_schema: pa.Schema | None = None, *, header: Sequence[str] | None = None
+) -> FlatForm:
+    """The form of columns that become rows of the schema. `input_schema`: their types, where known. `header`: their
+    names, where only these are known.
+    """
     if not isinstance(schema, ChangeSchema):
         return FlatForm(columns=schema, changes=None)
-    name = _op_name(schema)
+    name = _op_name(schema, header if input_schema is None else input_schema.names)
     kinds = [] if input_schema is None else [column.type for column in input_schema if column.name == name]
     return _flat_changes(schema, name, "int64" if kinds and pa.types.is_integer(kinds[0]) else "string")
 
 
-def _op_name(schema: ChangeSchema) -> str:
+def op_names(schema: Schema) -> tuple[str, ...]:
+    """The names that the column with the op may have, the first one that the input has; none if rows have no op."""
+    if not isinstance(schema, ChangeSchema):
+        return ()
     taken = set(schema.rows().names())
-    return next(name for name in _OP_NAMES if name not in taken)
+    standard = next(name for name in _OP_NAMES if name not in taken)
+    chosen = schema.vocabulary.op
+    return (standard,) if chosen in (standard, *taken, DEFAULT_VOCABULARY.op) else (chosen, standard)
+
+
+def _op_name(schema: ChangeSchema, columns: Sequence[str] | None) -> str:
+    names = op_names(schema)
+    return next((name for name in names if columns is not None and name in columns), names[0])
 
 
 @functools.lru_cache(maxsize=256)

@@ -16,8 +16,8 @@ from app.format.rows.formats import Source
 
 # A dictionary value of a megabyte takes a bit per row in the file and a megabyte per row in memory.
 _EXPANDED_BYTES_MAX: Final = 64 << 20
-# Small steps have no cost: the reader is as fast as with large ones.
-_READ_ROWS_MAX: Final = 1_024
+# Rows of any size are read in such steps, which cost the reader nothing, but have to be joined.
+_READ_ROWS: Final = 1_024
 _REPEATED_BYTES_MAX: Final = 1_024
 _JOINED_ROWS: Final = 32_768
 _JOINED_BYTES: Final = 8 << 20
@@ -55,10 +55,19 @@ def iter_row_groups(
             texts = _texts(source, file, number)
             reader = _reader(source, file, texts)
             largest_row = 1 + sum(text.in_dictionary + text.shared for text in texts)
-            step = max(1, min(_READ_ROWS_MAX, _EXPANDED_BYTES_MAX // largest_row))
+            step = max(
+                1, min(_rows_at_once(file.metadata.row_group(number)), _EXPANDED_BYTES_MAX // largest_row)
+            )
         for batch in _batches(reader, number, step):
             yield row, batch
             row += batch.num_rows
+
+
+def _rows_at_once(group: pq.RowGroupMetaData) -> int:
+    """The rows to read in one step: those of a joined batch, if the footer states the size of the rows."""
+    rows, size = int(group.num_rows), int(group.total_byte_size)
+    fitting = _JOINED_BYTES * rows // max(size, 1)
+    return max(_READ_ROWS, min(fitting, _JOINED_ROWS))
 
 
 def joined(batches: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -69,14 +78,18 @@ def joined(batches: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int,
         if pending and (
             pending_rows >= _JOINED_ROWS or pending_bytes >= _JOINED_BYTES or _has_dictionary(batch.schema)
         ):
-            yield row - pending_rows, pa.concat_batches(pending)
+            yield row - pending_rows, _one(pending)
             pending, pending_rows, pending_bytes = [], 0, 0
         pending.append(batch)
         pending_rows += batch.num_rows
         pending_bytes += batch.nbytes
         end = row + batch.num_rows
     if pending:
-        yield end - pending_rows, pa.concat_batches(pending)
+        yield end - pending_rows, _one(pending)
+
+
+def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _has_dictionary(schema: pa.Schema) -> bool:

@@ -90,7 +90,7 @@ def decode_csv(
 def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
     """The header line at the start of `data`, checked against the schema. Raises SchemaMismatch, MalformedBody."""
     header = parse_header(data)
-    _check_header(header.names, flat_form(schema).compiled, pointer)
+    _check_header(header.names, flat_form(schema, header=header.names).compiled, pointer)
     return header
 
 
@@ -209,7 +209,7 @@ class Records:
         self._advance(record, 1)
 
     def _steps(self, data: bytes) -> Iterator[pa.Table]:
-        step_rows = flat_form(self.schema).compiled.step_rows
+        step_rows = flat_form(self.schema, header=self.header.names).compiled.step_rows
         cuts = [0, *map(int, record_ends(data)[step_rows - 1 :: step_rows])]
         if cuts[-1] != len(data):
             cuts.append(len(data))
@@ -232,7 +232,7 @@ class Records:
             raise BodyTooLarge(
                 f"one piece of CSV may have {PIECE_BYTES_MAX} bytes", limit_bytes=PIECE_BYTES_MAX
             )
-        form = flat_form(self.schema)
+        form = flat_form(self.schema, header=self.header.names)
         cells, bad = _read_cells(data, self.header, self.record_errors.faults_max)
         numbers = np.arange(len(next(iter(cells.values()))) + len(bad))
         if bad:

@@ -6,13 +6,16 @@
                                                    Other members are ignored
 {"schema": …, "payload": an envelope}              the envelope
 null, also as the payload                          a tombstone, which is ignored
+
+A dataset's vocabulary names the members of the first form but for `row`. Records with the standard names are read, too.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
@@ -25,6 +28,7 @@ from app.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, compile_schema
 from app.codecs.faults import Faults, below, shown
 from app.codecs.json.row_reader import RowReader, read_row
 from app.codecs.value_parser import Members, describe, distinct_members
+from app.format.dataset import DEFAULT_VOCABULARY, Vocabulary, json_member_names
 from app.format.rows.change_schema import ChangeSchema
 from app.format.rows.changelog import SYMBOLS, Op
 from app.format.schema.schema import Schema
@@ -66,7 +70,8 @@ class _Wrapped(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     schema: Raw = Raw()
 
 
-_FEED: Final = msgspec.json.Decoder(_FeedChange | None)
+_Decoder: TypeAlias = msgspec.json.Decoder[_FeedChange | None]
+_FEED: Final[_Decoder] = msgspec.json.Decoder(_FeedChange | None)
 _DEBEZIUM: Final = msgspec.json.Decoder(_Envelope | None)
 _WRAPPED: Final = msgspec.json.Decoder(_Wrapped | None)
 
@@ -78,6 +83,8 @@ class ChangeReader:
         rows = schema.rows()
         self._arrow = schema.to_arrow()
         self._required = schema.required
+        self._renamed = _standard_names(schema.vocabulary)
+        self._feeds = (_decoder_of(self._renamed), _FEED) if self._renamed else (_FEED,)
         self._rows = RowReader(compiled=compile_schema(rows))
         self._put_there = compile_schema(rows.with_required(sorted(schema.required)))
 
@@ -86,7 +93,7 @@ class ChangeReader:
         return self._rows.compiled
 
     def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
-        parsed = _unwrapped(texts)
+        parsed = _unwrapped(texts, self._feeds)
         if parsed is None:
             return None
         rows = self._rows.decode_batch(parsed.rows)
@@ -109,6 +116,8 @@ class ChangeReader:
             faults.add("", f"expected a change, an object with its op, got {describe(value)}")
             return []
         members = distinct_members(value, "", faults)
+        if self._renamed and any(self._renamed.get(name) == "op" for name in members):
+            return self._read_renamed(members, faults)
         if "payload" not in members or "op" in members:
             return self._read_change(members, faults)
         for name in members.keys() - {"schema", "payload"}:
@@ -117,6 +126,20 @@ class ChangeReader:
         found = self.read(members["payload"], inner)
         faults.take("/payload", inner)
         return found
+
+    def _read_renamed(self, members: dict[str, Any], faults: Faults) -> list[Any]:
+        """A change whose members have the names of the dataset's vocabulary."""
+        for name in members:
+            if name not in self._renamed and name != "row":
+                faults.add(below("", name), f'a change has no member {shown(name)}: fields belong in "row"')
+        standard = {self._renamed.get(name, name): value for name, value in members.items() if name != "op"}
+        standard = {name: value for name, value in standard.items() if name in _FEED_MEMBERS}
+        named = next(name for name, meaning in self._renamed.items() if meaning == "op")
+        op = members[named]
+        if not isinstance(op, str) or op not in _OPS:
+            faults.add(below("", named), f"expected +A, -R, -C or +C, got {describe(op)}")
+            return []
+        return self._read_feed(_OPS[op], standard, faults)
 
     def _read_change(self, members: dict[str, Any], faults: Faults) -> list[Any]:
         op = members.get("op")
@@ -186,9 +209,37 @@ class _ParsedChanges:
     marks: int
 
 
-def _unwrapped(texts: Sequence[bytes]) -> _ParsedChanges | None:
-    """The changes in records that are all of one form; None if the records must be parsed one by one."""
-    for unwrap in (_of_feed, _of_debezium, _of_wrapped):
+_Unwrap: TypeAlias = Callable[[Sequence[bytes]], _ParsedChanges]
+
+
+def _standard_names(vocabulary: Vocabulary) -> dict[str, str]:
+    """By name in the vocabulary, the standard name of a member; nothing for the vocabulary with the standard names."""
+    if vocabulary == DEFAULT_VOCABULARY:
+        return {}
+    named = json_member_names(vocabulary)
+    return {named[name]: name for name in _FEED_MEMBERS if name in named}
+
+
+def _decoder_of(standard: dict[str, str]) -> _Decoder:
+    """Reads changes of the feed whose members have other names. `standard`: by name, the standard name."""
+    names = {name: called for called, name in standard.items()}
+    renamed = msgspec.defstruct(
+        "_RenamedChange",
+        [("op", str), ("row", Raw), *((name, Raw, Raw()) for name in _FEED_MEMBERS[2:])],
+        rename=lambda name: names.get(name, name),
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+    return msgspec.json.Decoder(renamed | None)
+
+
+def _unwrapped(texts: Sequence[bytes], feeds: Sequence[_Decoder]) -> _ParsedChanges | None:
+    """The changes in records that are all of one form; None if the records must be parsed one by one.
+
+    `feeds`: the decoders of changes in the form of the feed.
+    """
+    of_feed: list[_Unwrap] = [partial(_of_feed, decoder) for decoder in feeds]
+    for unwrap in (*of_feed, _of_debezium, _of_wrapped):
         try:
             parsed = unwrap(texts)
         except FAST_PATH_FAULTS:
@@ -198,8 +249,8 @@ def _unwrapped(texts: Sequence[bytes]) -> _ParsedChanges | None:
     return None
 
 
-def _of_feed(texts: Sequence[bytes]) -> _ParsedChanges:
-    records = [record for record in map(_FEED.decode, texts) if record is not None]
+def _of_feed(decoder: _Decoder, texts: Sequence[bytes]) -> _ParsedChanges:
+    records = [record for record in map(decoder.decode, texts) if record is not None]
     try:
         ops = [_OPS[record.op] for record in records]
     except KeyError:

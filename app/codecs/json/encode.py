@@ -18,7 +18,7 @@ This module imports polars, which needs memory: import it only where rows are se
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +31,7 @@ from app.codecs.json.objects import timestamp_texts, to_objects
 from app.format.rows.changelog import SYMBOLS
 
 _CHANGE_MEMBERS: Final = ("offset", "op", "version", "corrects_offset", "system_time", "event_time", "row")
+_AS_THEY_ARE: Final[Mapping[str, str]] = {}
 
 
 def encode_rows_json(table: pa.Table) -> bytes:
@@ -43,23 +44,31 @@ def encode_rows_ndjson(table: pa.Table) -> bytes:
     return _encode(table, as_ndjson=True)
 
 
-def encode_changes_json(changes: pa.Table, *, as_ndjson: bool, symbols: Sequence[str] = SYMBOLS) -> bytes:
+def encode_changes_json(
+    changes: pa.Table,
+    *,
+    as_ndjson: bool,
+    symbols: Sequence[str] = SYMBOLS,
+    names: Mapping[str, str] = _AS_THEY_ARE,
+) -> bytes:
     """Changes as objects `{"offset", "op": "+A", "version", …, "row": {…}}`, members in the order of `_CHANGE_MEMBERS`.
 
     The columns of `changes`, in any order: offset int64, op uint8 (0–3), version int64, corrects_offset int64,
     system_time timestamp (ms, UTC), event_time timestamp or null type, row struct of the columns of the dataset. Other
     delivery formats lack some of these and have others, which follow in their order; an op that is text is unchanged.
+    `names`: of the members, by column, where they are not those of the columns.
     """
-    names = [name for name in _CHANGE_MEMBERS if name in changes.column_names]
-    names += [name for name in changes.column_names if name not in _CHANGE_MEMBERS]
-    columns = {name: changes.column(name) for name in names}
+    order = [name for name in _CHANGE_MEMBERS if name in changes.column_names]
+    order += [name for name in changes.column_names if name not in _CHANGE_MEMBERS]
+    columns = {name: changes.column(name) for name in order}
     if "op" in columns and columns["op"].type == pa.uint8():
         columns["op"] = pc.take(pa.array(symbols, pa.string()), columns["op"])
     if "system_time" in columns:
         # A commit has one time, so its text is created once.
         times = columns["system_time"].combine_chunks().dictionary_encode()
         columns["system_time"] = pc.take(timestamp_texts(times.dictionary), times.indices)
-    return _encode(pa.table(columns), as_ndjson=as_ndjson)
+    named = {names.get(name, name): column for name, column in columns.items()}
+    return _encode(pa.table(named), as_ndjson=as_ndjson)
 
 
 def _encode(table: pa.Table, *, as_ndjson: bool) -> bytes:

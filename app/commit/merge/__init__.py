@@ -1,6 +1,7 @@
 """The merge: the rows of a group of writes and the live rows of their keys, to new rows, changes, counts and conflicts.
 
 merge            the entry: numbers all rows, runs the steps below, gathers the result
+new_rows         the result where all rows are new, without the steps below
 numbered_rows    rows under numbers, so that decisions are made on numbers and columns are gathered once
 key_mutations    the rows of one write and key to one mutation: delete, put, or both
 key_merger       applies the mutations of each key in order of acceptance to the state of the key

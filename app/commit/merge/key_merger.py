@@ -75,7 +75,9 @@ class KeyMerger:
     """Merges mutations into key states and records the decisions.
 
     `events`: (causes, op, row numbers, jobs), unordered. `outcomes`: jobs of rows, by the name of the outcome.
-    `refused`: (causes, jobs of the live rows). `quarantined`: mutations whose rows are quarantined.
+    `refused`: (causes, jobs of the live rows). `quarantined`: mutations whose rows are quarantined because their key is
+    live. `overflowing`: by field, mutations that are not applied because of its sum. `quarantining` (bool, by job): the
+    writes that quarantine such rows.
     """
 
     mode: MergeMode
@@ -84,10 +86,12 @@ class KeyMerger:
     mutations: KeyMutations
     key_state: KeyState
     actions: np.ndarray
+    quarantining: np.ndarray
     events: list[tuple[np.ndarray, Op, np.ndarray, np.ndarray]] = field(default_factory=list)
     outcomes: dict[str, list[np.ndarray]] = field(default_factory=dict)
     refused: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
     quarantined: list[np.ndarray] = field(default_factory=list)
+    overflowing: list[tuple[str, np.ndarray]] = field(default_factory=list)
 
     def run(self) -> None:
         """Applies all mutations."""
@@ -140,6 +144,8 @@ class KeyMerger:
         self.record("deleted", job)
 
     def _insert(self, mutations: np.ndarray) -> None:
+        if self._checks(mutations):
+            mutations = mutations[self._fits(mutations, self.rows.gather(self.mutations.row[mutations]))]
         row, job = self.mutations.row[mutations], self.mutations.job[mutations]
         self.key_state.put(self.mutations.key[mutations], row, self.mutations.order[mutations], job)
         self._emit(self.mutations.cause[mutations], Op.APPEND, row, job)
@@ -165,6 +171,8 @@ class KeyMerger:
             self._replace(mutations[~late])
 
     def _replace(self, mutations: np.ndarray) -> None:
+        if self._checks(mutations):
+            mutations = mutations[self._fits(mutations, self.rows.gather(self.mutations.row[mutations]))]
         row = self.mutations.row[mutations]
         before = self.rows.gather(self.key_state.live[self.mutations.key[mutations]])
         changed = ~equal_rows(before, self.rows.gather(row))
@@ -178,10 +186,30 @@ class KeyMerger:
         newer = order >= self.key_state.order[key]
         before = self.rows.gather(self.key_state.live[key])
         after = fold.combine(before, self.rows.gather(self.mutations.row[mutations]), newer)
+        if self._checks(mutations):
+            fits = self._fits(mutations, after)
+            mutations, key, order = mutations[fits], key[fits], order[fits]
+            before, after = before.filter(pa.array(fits)), after.filter(pa.array(fits))
         changed = ~equal_rows(before, after)
         self.record("unchanged", self.mutations.job[mutations[~changed]])
         row = self.rows.add(after.filter(pa.array(changed)))
         self._correct(mutations[changed], row, np.maximum(order, self.key_state.order[key])[changed])
+
+    def _checks(self, mutations: np.ndarray) -> bool:
+        """Whether some of the mutations are quarantined if their sums overflow."""
+        return self.fold is not None and bool(self.quarantining[self.mutations.job[mutations]].any())
+
+    def _fits(self, mutations: np.ndarray, after: pa.Table) -> np.ndarray:
+        """Which mutations are applied (bool), where they make the rows of `after`. The others are quarantined.
+
+        A mutation of a write that does not quarantine is applied: its overflow is found in the changes.
+        """
+        left = self.quarantining[self.mutations.job[mutations]]
+        fits = np.ones(len(mutations), dtype=bool)
+        for name, beyond in self.fold.overflows(after).items() if self.fold is not None else ():
+            self.overflowing.append((name, mutations[beyond & left & fits]))
+            fits &= ~(beyond & left)
+        return fits
 
     def _correct(self, mutations: np.ndarray, row: np.ndarray, order: np.ndarray) -> None:
         key, job, cause = (
@@ -196,6 +224,14 @@ class KeyMerger:
 
     def _emit(self, causes: np.ndarray, op: Op, rows: np.ndarray, jobs: np.ndarray) -> None:
         self.events.append((causes, op, rows, jobs))
+
+
+def quarantining(intents: Mapping[int, WriteIntent]) -> np.ndarray:
+    """Whether each write quarantines rows (bool, by job number)."""
+    found = np.zeros(max(intents, default=0) + 1, dtype=bool)
+    for job, intent in intents.items():
+        found[job] = intent.quarantine
+    return found
 
 
 def match_actions(intents: Mapping[int, WriteIntent]) -> np.ndarray:

@@ -16,37 +16,26 @@ import pyarrow.compute as pc
 
 from app.commit.commit_message import KeyConflict
 from app.commit.merge.fold import FOLDING, Fold
-from app.commit.merge.key_merger import ABSENT, KeyMerger, KeyState, match_actions
+from app.commit.merge.key_merger import ABSENT, KeyMerger, KeyState, match_actions, quarantining
 from app.commit.merge.key_mutations import IncomingRows, Keep, KeyMutations, ReducedWrites, reduce_writes
+from app.commit.merge.new_rows import add_new_rows
 from app.commit.merge.numbered_rows import NumberedRows, key_numbers, occurrence_numbers
-from app.commit.merge.outcome import ChangeArrays, RowLineage, key_conflicts, overflow_conflicts, row_counts
+from app.commit.merge.outcome import (
+    ChangeArrays,
+    MergeResult,
+    RowLineage,
+    key_conflicts,
+    overflow_conflicts,
+    row_counts,
+)
 from app.commit.write_plan import WriteIntent
 from app.format.dataset import DatasetDefinition, MergeMode
 from app.format.instant import RowCounts
-from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import CORRECTS_FIELD, META_FIELDS
 from app.format.rows.staging import JOB_COLUMN
 
 _ORDERED = (MergeMode.EVENT_TIME, *FOLDING)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MergeResult:
-    """The result of a merge.
-
-    `kept`: over the current rows (bool), true where the row is unchanged. `rows`: rows to add, the dataset's columns
-    and the meta columns. `replaced`: by row of `rows`, the index of the current row that it replaces, or -1 (int64).
-    `changes`: `_hw_op`, `_hw_corrects` and the dataset's columns, in feed order. `counts`: by grouped write.
-    `quarantined_rows`: incoming rows to quarantine. If there are conflicts, rows and changes are not usable.
-    """
-
-    kept: np.ndarray
-    rows: pa.Table
-    replaced: np.ndarray
-    changes: pa.Table
-    counts: dict[int, RowCounts]
-    conflicts: tuple[KeyConflict, ...]
-    quarantined_rows: pa.Table
 
 
 def merge(
@@ -60,14 +49,17 @@ def merge(
     """Merges grouped writes into the live rows of their keys.
 
     `current`: live rows, the dataset's columns and the meta columns, unique by key. `incoming`: `_hw_op`, the dataset's
-    columns (nullable), `_hw_job` and `_hw_row`, ordered by both. Rows of logs also have the meta columns: then the
-    resulting rows have those of the rows that caused them. `intents`: by `_hw_job`.
+    columns (nullable), `_hw_job` and `_hw_row`, ordered by both. Rows of logs may also have meta columns: then
+    the resulting rows have those of the rows that caused them. `intents`: by `_hw_job`.
 
     `retract_rest`: retracts current rows whose key no incoming row has; only for a single write. Rows without a key are
     matched by all their values, and only in this way.
     """
     if not dataset.keyed and not retract_rest:
         raise ValueError("rows without a key can only be merged with retract_rest")
+    added = add_new_rows(dataset, current, incoming, intents)
+    if added is not None:
+        return added
     merge_input = _MergeInput.of(dataset, current, incoming, intents)
     merger = merge_input.merger(intents)
     merger.run()
@@ -138,6 +130,7 @@ class _MergeInput:
             mutations=self._mutations(),
             key_state=KeyState.of(int(self.key.max(initial=-1)) + 1, self.key[:base], self.order[:base]),
             actions=match_actions(intents),
+            quarantining=quarantining(intents),
         )
 
     def _mutations(self) -> KeyMutations:
@@ -166,13 +159,16 @@ class _MergeInput:
         base = self.current.num_rows
         matched = np.zeros(len(merger.key_state.live), dtype=bool)
         matched[self.incoming_rows.key] = True
+        for _, mutations in merger.overflowing:
+            # Their rows are quarantined, so they are no part of the new content.
+            matched[merger.mutations.key[mutations]] = False
         gone = self.key[:base][~matched[self.key[:base]]]
         # Without a key no row replaces another: the feed retracts the old rows first.
         merger.retract(gone, job, len(self.incoming_rows.key) if self.dataset.keyed else -len(gone))
 
     def result(self, merger: KeyMerger, intents: Mapping[int, WriteIntent]) -> MergeResult:
         base = self.current.num_rows
-        quarantined = self._quarantine(merger)
+        quarantined, overflowed = self._quarantine(merger)
         feed = ChangeArrays.of(merger.events)
         changes = self.rows.gather(feed.row)
         keys = self.incoming.select(list(self.dataset.record_key))
@@ -184,7 +180,10 @@ class _MergeInput:
             return self._refused(counts, conflicts)
         at = merger.key_state.live[self.key[:base]]
         kept = at == np.arange(base)
-        live = np.sort(merger.key_state.live[merger.key_state.live >= base])
+        appends_only = bool((feed.op == Op.APPEND).all())
+        live = merger.key_state.live[merger.key_state.live >= base]
+        # Every appended row is live, unless another change takes it back.
+        live = feed.row if appends_only else np.sort(live)
         replaced_by = np.full(self.rows.count, -1, dtype=np.int64)
         gone = np.flatnonzero(~kept & (at != ABSENT))
         replaced_by[at[gone]] = gone
@@ -198,17 +197,31 @@ class _MergeInput:
             counts=counts,
             conflicts=(),
             quarantined_rows=self.incoming.take(pa.array(quarantined)),
+            overflowed=overflowed,
+            appends_only=appends_only,
         )
 
-    def _quarantine(self, merger: KeyMerger) -> np.ndarray:
-        """Positions of the incoming rows to quarantine; other rows that a write merged away are unchanged."""
+    def _quarantine(self, merger: KeyMerger) -> tuple[np.ndarray, tuple[str | None, ...]]:
+        """Positions of the incoming rows to quarantine; for each the field whose sum overflows, or None for a live key.
+
+        Of a key whose sum overflows, all rows of the write. Other rows that a write merged away are unchanged.
+        """
         chosen = np.zeros(len(self.reduced.cause), dtype=bool)
         chosen[np.concatenate([np.zeros(0, dtype=np.int64), *merger.quarantined])] = True
-        quarantined = np.sort(self.reduced.members[chosen[self.reduced.member_of]])
+        fields: dict[int, str | None] = dict.fromkeys(
+            self.reduced.members[chosen[self.reduced.member_of]].tolist()
+        )
+        for name, mutations in merger.overflowing:
+            rows, jobs = self.incoming_rows, int(self.incoming_rows.job.max()) + 1
+            of_write = merger.mutations.key[mutations] * jobs + merger.mutations.job[mutations]
+            fields |= dict.fromkeys(
+                np.flatnonzero(np.isin(rows.key * jobs + rows.job, of_write)).tolist(), name
+            )
+        quarantined = np.array(sorted(fields), dtype=np.int64)
         merger.record("quarantined", self.incoming_rows.job[quarantined])
         away = self.reduced.merged_away
         merger.record("unchanged", self.incoming_rows.job[away[~np.isin(away, quarantined)]])
-        return quarantined
+        return quarantined, tuple(fields[position] for position in quarantined.tolist())
 
     def _refused(self, counts: dict[int, RowCounts], conflicts: list[KeyConflict]) -> MergeResult:
         schema = self.dataset.schema.to_arrow()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,10 +19,48 @@ from app.format.rows.meta_columns import (
     META_NAMES,
     OFFSET_COLUMN,
     VERSION_COLUMN,
+    relative_offsets,
 )
 
 KEYS_NAMED_MAX: Final = 10
 UNKNOWN: Final = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeResult:
+    """The result of a merge.
+
+    `kept`: over the current rows (bool), true where the row is unchanged. `rows`: rows to add, the dataset's columns
+    and the meta columns. `replaced`: by row of `rows`, the index of the current row that it replaces, or -1 (int64).
+    `changes`: `_hw_op`, `_hw_corrects` and the dataset's columns, in feed order. `counts`: by grouped write.
+    `quarantined_rows`: incoming rows to quarantine. `overflowed`: for each of them, the field whose sum would overflow,
+    None for a row whose key is live. If there are conflicts, rows and changes are not usable.
+    `appends_only`: whether the changes are the appends of `rows`, in their order, and no others.
+    """
+
+    kept: np.ndarray
+    rows: pa.Table
+    replaced: np.ndarray
+    changes: pa.Table
+    counts: dict[int, RowCounts]
+    conflicts: tuple[KeyConflict, ...]
+    quarantined_rows: pa.Table
+    overflowed: tuple[str | None, ...] = ()
+    appends_only: bool = False
+
+    def in_order(self, order: np.ndarray) -> MergeResult:
+        """The same appends in another order. `order`: the numbers of the rows (int64). Only for `appends_only`."""
+        rows = self.rows.take(pa.array(order))
+        at = rows.schema.get_field_index(OFFSET_COLUMN)
+        rows = rows.set_column(at, META_FIELDS[1], relative_offsets(np.arange(rows.num_rows)))
+        columns = rows.select([name for name in rows.column_names if name not in META_NAMES])
+        return replace(self, rows=rows, replaced=self.replaced[order], changes=appends(columns))
+
+
+def appends(rows: pa.Table) -> pa.Table:
+    """The changes of new rows: `_hw_op`, `_hw_corrects` and the columns of the rows."""
+    changes = rows.add_column(0, CORRECTS_FIELD, pa.nulls(rows.num_rows, pa.int64()))
+    return changes.add_column(0, OP_FIELD, pa.array(np.full(rows.num_rows, Op.APPEND, dtype=np.uint8)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +106,8 @@ class RowLineage:
 
     @classmethod
     def of(cls, rows: int, current: pa.Table, incoming: pa.Table, feed: ChangeArrays) -> RowLineage:
-        """The lineage of all rows. A row that was put has the version and offset of the row that caused it, if known.
+        """The lineage of all rows. A row that was put has the version and offset of the row that caused it, if the
+        incoming rows have them.
 
         Otherwise the version is unknown, and the offset is relative to the changes of this merge.
         """
@@ -77,12 +116,14 @@ class RowLineage:
         version[: current.num_rows] = _numbers(current.column(VERSION_COLUMN))
         offset[: current.num_rows] = _numbers(current.column(OFFSET_COLUMN))
         places = np.flatnonzero(feed.puts)
-        if set(META_NAMES).issubset(incoming.column_names):
-            cause = feed.cause[places]
+        cause = feed.cause[places]
+        if VERSION_COLUMN in incoming.column_names:
             version[feed.row[places]] = _numbers(incoming.column(VERSION_COLUMN))[cause]
-            offset[feed.row[places]] = _numbers(incoming.column(OFFSET_COLUMN))[cause]
-        else:
-            offset[feed.row[places]] = -1 - places
+        offset[feed.row[places]] = (
+            _numbers(incoming.column(OFFSET_COLUMN))[cause]
+            if OFFSET_COLUMN in incoming.column_names
+            else -1 - places
+        )
         return cls(version=version, offset=offset)
 
     def stored_rows(self, rows: pa.Table, numbers: np.ndarray) -> pa.Table:

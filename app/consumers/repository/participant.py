@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert, literal, select
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, insert, literal, select
 
 from app.consumers.repository.followers import is_followed, move_follower, wake_follower
 from app.jobs.tables import outbox
 from app.timeline.values import NewCommit, Overtaken, Published
+
+_DATASET: Final = bindparam("dataset", type_=outbox.c.dataset_id.type)
+# A part of each commit, made once.
+_NOTIFY: Final = insert(outbox).from_select(
+    ["topic", "dataset_id"],
+    select(literal("follow", outbox.c.topic.type), _DATASET).where(is_followed(_DATASET)),
+)
 
 
 class ConsumerParticipant:
@@ -24,6 +33,4 @@ class ConsumerParticipant:
         """Posts a message for the followers of the feed, if there are any and the commit has changes."""
         if published.first_offset == published.next_offset:
             return
-        dataset_id = literal(commit.dataset_id, outbox.c.dataset_id.type)
-        message = select(literal("follow", outbox.c.topic.type), dataset_id).where(is_followed(dataset_id))
-        connection.execute(insert(outbox).from_select(["topic", "dataset_id"], message))
+        connection.execute(_NOTIFY, {"dataset": commit.dataset_id})

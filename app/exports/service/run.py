@@ -16,7 +16,15 @@ from app.catalog.values import Dataset
 from app.changes.ports import ChangelogIndex
 from app.consumers.followers import Consumer
 from app.exports.repository.exports import ExportStore
-from app.exports.tasks import ExportedPart, ExportQuery, ExportSpec, export_parts
+from app.exports.selection import export_selection
+from app.exports.tasks import (
+    ExportedPart,
+    ExportQuery,
+    ExportSpec,
+    changed_row_parts,
+    export_parts,
+    reads_feed,
+)
 from app.exports.values import (
     MANIFEST_NAME,
     ExportDefinition,
@@ -37,6 +45,8 @@ from app.format.paths import dataset_prefix, export_folder
 from app.format.result_file import ExportedFile, RunFile
 from app.jobs.tasks import ExportTask
 from app.jobs.values import Job
+from app.timeline.ports import VersionReader
+from app.timeline.service.version_pins import VersionPins
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,12 +55,16 @@ class RunExports:
 
     catalog: DatasetLookup
     exports: ExportStore
+    timeline: VersionReader
+    pins: VersionPins
     index: ChangelogIndex
     storage: ObjectStorage
     engine: ExportEngine
 
     def run(self, job: Job, tag: str) -> None:
-        """Raises NotFound, InvalidRequest, InvalidFilter, OffsetExpired, CorruptFile, StorageFull, EngineStopped."""
+        """Raises NotFound, InvalidRequest, InvalidFilter, OffsetExpired, VersionExpired, CorruptFile, StorageFull,
+        EngineStopped.
+        """
         if not isinstance(job.request, ExportTask):
             raise TypeError(f"job {job.id} is no run of an export: {job.kind.value}")
         run = self.exports.run(job.tenant_id, job.request.export_id, job.request.number)
@@ -63,21 +77,55 @@ class RunExports:
         folder = export_folder(
             dataset_prefix(job.tenant_id, job.dataset_id), run.export_id, run.number, job.id, job.epoch
         )
-        parts = export_parts(
-            _spec(dataset, definition),
-            segments,
-            since=run.since,
-            until=run.until,
-            earliest=bounds.earliest,
-            prefix=f"{folder}/part",
-        )
-        answers = self.engine.export(parts, tag)
+        spec, prefix = _spec(dataset, definition), f"{folder}/part"
+        if spec.query is ExportQuery.CHANGES or reads_feed(spec.dataset):
+            parts = export_parts(
+                spec, segments, since=run.since, until=run.until, earliest=bounds.earliest, prefix=prefix
+            )
+            answers = self.engine.export(parts, tag)
+        else:
+            answers = self._export_table(dataset, spec, run, prefix, tag)
         manifest = _manifest(dataset, definition, run, segments, answers)
         files = [_of_part(file) for answer in answers for file in answer.files]
         files.append(self._write_manifest(f"{folder}/{MANIFEST_NAME}", manifest))
         self.exports.finish(
             job.tenant_id, FinishedRun(claim=job.claim, manifest=manifest, files=tuple(files))
         )
+
+    def _export_table(
+        self, dataset: Dataset, spec: ExportSpec, run: ExportRun, prefix: str, tag: str
+    ) -> list[ExportedPart]:
+        """Exports the rows that changed in the range of a run from the table, as they are at the end of the range.
+
+        If that version is not kept any more, the rows are those of the first later version that is kept, and changes
+        up to it count. The next run then has some of these rows again.
+        """
+        begin, end = self._versions(dataset, run)
+        end = self.pins.leases.first_kept(dataset.tenant_id, dataset.id, end)
+        with self.pins.pin(dataset.tenant_id, [(dataset.id, end)], tag):
+            parts = changed_row_parts(
+                spec,
+                self.timeline.live_files(dataset.tenant_id, dataset.id, end, None),
+                export_selection(spec).where,
+                begin=begin,
+                since=run.since,
+                until=run.until,
+                earliest=run.since,
+                prefix=prefix,
+            )
+            return self.engine.export(parts, tag)
+
+    def _versions(self, dataset: Dataset, run: ExportRun) -> tuple[int, int]:
+        """The version after which changes count, and the one up to which they do.
+
+        The changes of a commit count as a whole, even if the range begins or ends within them.
+        """
+        ids = dataset.tenant_id, dataset.id
+        end = self.timeline.version_of(*ids, run.until)
+        if run.since == 0:
+            return 0, end
+        begin = self.timeline.version_of(*ids, run.since)
+        return begin - (self.timeline.next_offset(*ids, begin) > run.since), end
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
         """Starts the next run of an export with a schedule, if it is due."""

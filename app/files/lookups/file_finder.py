@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.commit.compaction_plan import is_small
+from app.commit.folding import folded_files
 from app.commit.storing import Storing
 from app.commit.write_plan import WriteScope
 from app.files.lookups.key_index_file import read_index
@@ -44,11 +45,17 @@ class FileFinder:
 
         `hashes`: of the incoming keys (uint64, unique). `scope`: the rows that the write retracts besides. A new key
         needs a file too, so where files are rewritten, a small one is read as well. Where old rows are marked, they are
-        found by position. Raises CorruptFile.
+        found by position, and only small files are rewritten. Raises CorruptFile.
         """
         base = [number for number, file in enumerate(files) if file.kind is FileKind.BASE]
         if storing is Storing.MARK and scope is None:
-            return {number: self._by_position(dataset, files, number, hashes) for number in base}
+            folded = folded_files(dataset, files, len(hashes))
+            return {
+                number: FileAnswer.SMALL
+                if number in folded
+                else self._by_position(dataset, files, number, hashes)
+                for number in base
+            }
         if storing not in (Storing.REWRITE, Storing.MARK):
             return dict.fromkeys(base, FileAnswer.NOT_CONSULTED)
         return {

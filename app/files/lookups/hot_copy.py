@@ -33,14 +33,18 @@ _BATCH_ROWS: Final = 128 * 1024
 _BATCH_BYTES: Final = 64 * 1024 * 1024
 # Rows of a smaller file are read as fast from Parquet.
 COPIED_ROWS_MIN: Final = 2_000
+_COUNTED_FILES_MAX: Final = 10_000
 
 
 class HotCopies:
     """Rows of data files by position: from a copy in the folder, or from Parquet if there is no folder or no room."""
 
-    def __init__(self, reader: ParquetReader, folder: HotFolder | None) -> None:
+    def __init__(self, reader: ParquetReader, folder: HotFolder | None, *, uses_before_copy: int = 0) -> None:
+        """`uses_before_copy`: how often rows of a file are read from Parquet before it is copied."""
         self._reader = reader
         self._folder = folder
+        self._uses_before_copy = uses_before_copy
+        self._uses: dict[str, int] = {}
 
     @contextmanager
     def creating(self, path: str) -> Iterator[CopyWriter]:
@@ -53,7 +57,8 @@ class HotCopies:
             copy.discard()
 
     def take(self, file: StoredFile, positions: Positions, schema: pa.Schema) -> pa.Table:
-        """The rows at these positions, in their order, under `schema`. Creates a missing copy.
+        """The rows at these positions, in their order, under `schema`. Creates a missing copy, unless the file is small
+        or has rarely been used.
 
         Raises CorruptFile, and IndexError for a position behind the last row.
         """
@@ -89,7 +94,7 @@ class HotCopies:
             return None
 
     def _copied(self, file: StoredFile) -> ipc.RecordBatchFileReader | None:
-        if self._folder is None or file.row_count < COPIED_ROWS_MIN:
+        if self._folder is None or file.row_count < COPIED_ROWS_MIN or not self._is_used(file.path):
             return None
         with self.creating(file.path) as copy:
             parquet = self._reader.open(file)
@@ -98,6 +103,15 @@ class HotCopies:
                 if not copy.wanted:
                     break
         return self._open(file)
+
+    def _is_used(self, path: str) -> bool:
+        """Whether the file was used often enough for a copy. Counts this use."""
+        if not self._uses_before_copy:
+            return True
+        if len(self._uses) >= _COUNTED_FILES_MAX:
+            self._uses.clear()
+        self._uses[path] = self._uses.get(path, 0) + 1
+        return self._uses[path] > self._uses_before_copy
 
 
 class CopyWriter:

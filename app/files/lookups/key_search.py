@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from app.commit.write_plan import WriteScope
 from app.files.deletion_vector_file import VectorReader
 from app.files.log_file import logged
 from app.files.lookups.file_finder import FileFinder
+from app.files.lookups.hot_folder import HotFolder
 from app.files.lookups.lookup import KeyLookup
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import Block, SliceReader
@@ -28,17 +30,24 @@ from app.format.index.live_key import LiveKey
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN, resolved, stored_schema
 from app.format.rows.record_key import encode_keys
 
+# A reader that looks up a few keys in a file reads them from Parquet: a copy takes as long as reading all of it.
+_USES_BEFORE_COPY: Final = 8
+
 
 class KeySearch:
     """Searches the indexes of files, and reads the rows of the keys found. Safe to use from any thread."""
 
-    def __init__(self, storage: Storage, reader: ParquetReader, memory: MemoryBudget) -> None:
-        """`memory`: the limit for one search to merge the log rows of its keys."""
+    def __init__(
+        self, storage: Storage, reader: ParquetReader, memory: MemoryBudget, hot: HotFolder | None = None
+    ) -> None:
+        """`memory`: the limit for one search to merge the log rows of its keys. `hot`: the folder for copies of files
+        in which rows are often looked up.
+        """
         vectors = VectorReader(storage)
         self._reader = reader
         self._memory = memory
         self._finder = FileFinder(storage, SliceReader(reader, vectors))
-        self._lookup = KeyLookup(storage, reader, vectors, None)
+        self._lookup = KeyLookup(storage, reader, vectors, hot, uses_before_copy=_USES_BEFORE_COPY)
 
     def answers(
         self,
@@ -62,11 +71,10 @@ class KeySearch:
 
         Raises CorruptFile.
         """
-        unique = pa.chunked_array([keys.unique()])
-        logs = [file for file in files if file.kind is FileKind.LOG]
-        blocks = self._logged(dataset, files, logs, unique) if logs else self._based(dataset, files, unique)
+        declared = dataset.schema.to_arrow()
+        schema = pa.schema([*(declared.field(name) for name in dataset.record_key), *META_FIELDS])
         found: dict[bytes, LiveKey] = {}
-        for block in blocks:
+        for block in self._blocks(dataset, files, keys, schema):
             columns = (
                 encode_keys(block.rows, dataset.record_key),
                 block.rows.column(VERSION_COLUMN),
@@ -82,17 +90,45 @@ class KeySearch:
                 )
         return found
 
+    def rows(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        keys: pa.ChunkedArray,
+        schema: pa.Schema,
+    ) -> pa.Table:
+        """The live rows of the canonical `keys`, with logs merged in, in any order. `files`: a group's, by commit.
+
+        `schema`: the columns of the rows: some of the dataset's with the key among them, and meta columns, which are
+        resolved. Raises CorruptFile.
+        """
+        blocks = self._blocks(dataset, files, keys, schema)
+        return pa.concat_tables(
+            [schema.empty_table(), *(block.rows.select(schema.names).cast(schema) for block in blocks)]
+        )
+
+    def _blocks(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        keys: pa.ChunkedArray,
+        schema: pa.Schema,
+    ) -> Iterator[Block]:
+        """The live rows of the keys, with these columns at least."""
+        unique = pa.chunked_array([keys.unique()])
+        logs = [file for file in files if file.kind is FileKind.LOG]
+        if logs:
+            return self._logged(dataset, files, logs, unique)
+        return self._based(dataset, files, unique, schema)
+
     def _based(
         self,
         dataset: DatasetDefinition,
         files: Sequence[DataFile],
         keys: pa.ChunkedArray,
-        schema: pa.Schema | None = None,
+        schema: pa.Schema,
     ) -> Iterator[Block]:
-        """The rows of the keys in base files: only the key columns, or those of `schema`."""
-        declared = dataset.schema.to_arrow()
-        if schema is None:
-            schema = pa.schema([*(declared.field(name) for name in dataset.record_key), *META_FIELDS])
+        """The rows of the keys in base files."""
         numbers = [number for number, file in enumerate(files) if file.kind is FileKind.BASE]
         base = [files[number] for number in numbers]
         for found in self._lookup.find_rows(base, keys, dataset.record_key, schema):

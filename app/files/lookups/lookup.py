@@ -57,12 +57,19 @@ class KeyLookup:
     """
 
     def __init__(
-        self, storage: Storage, reader: ParquetReader, vectors: VectorReader, folder: HotFolder | None
+        self,
+        storage: Storage,
+        reader: ParquetReader,
+        vectors: VectorReader,
+        folder: HotFolder | None,
+        *,
+        uses_before_copy: int = 0,
     ) -> None:
+        """`uses_before_copy`: as in `HotCopies`."""
         self._storage = storage
         self._vectors = vectors
         self._folder = folder
-        self.copies = HotCopies(reader, folder)
+        self.copies = HotCopies(reader, folder, uses_before_copy=uses_before_copy)
 
     def find_rows(
         self, files: Sequence[DataFile], keys: pa.ChunkedArray, key: Sequence[str], schema: pa.Schema

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.changelog.fold_check import BEFORE, check_fold
-from app.changelog.shared_files import own_changes
+from app.changelog.shared_files import own_rows
 from app.changelog.verification import FoldTask, FoldVerdict
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
@@ -77,7 +77,8 @@ def _rows(
         for files in [group] if merged else [(file,) for file in group]:
             with _readable(files[0]):
                 for block in merged_blocks(slices, task.dataset, files, memory):
-                    yield block.rows.select(names).cast(_row_schema(task.dataset))
+                    rows = own_rows(block.rows, [files[0].file_group], task.dataset, task.share, task.shares)
+                    yield rows.select(names).cast(_row_schema(task.dataset))
 
 
 def _changes(slices: SliceReader, segment: ChangelogSegment, task: FoldTask) -> Iterator[pa.Table]:
@@ -97,7 +98,7 @@ def _changes(slices: SliceReader, segment: ChangelogSegment, task: FoldTask) -> 
             offsets = np.arange(first, first + rows.num_rows)
             first += rows.num_rows
             rows = rows.add_column(1, _OFFSET_FIELD, pa.array(offsets, pa.int64()))
-            yield own_changes(rows, [segment], task.dataset, task.share, task.shares)
+            yield own_rows(rows, [segment.file.file_group], task.dataset, task.share, task.shares)
 
 
 def _as_changes(rows: pa.Table, dataset: DatasetDefinition) -> pa.Table:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.commit.read_plan import in_globs
+from app.files.slices.derived_columns import block_rows, of_file
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_slice import merged_blocks
@@ -16,8 +19,40 @@ from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.file_group import DataFile
 from app.format.index.deletion_vector import live_mask
 from app.format.partition.codes import partition_codes
+from app.format.rows.meta_columns import DERIVED_NAMES, META_FIELDS, VERSION_COLUMN, resolved
 from app.sql.conditions.evaluate import matches
 from app.sql.conditions.tree import Filter
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowChoice:
+    """The rows to return: those that match `where`, and that a commit after the version `changed_after` gave their
+    values. None selects all.
+    """
+
+    where: Filter | None = None
+    changed_after: int | None = None
+
+    @property
+    def selects(self) -> bool:
+        """Whether some rows may not be chosen."""
+        return self.where is not None or self.changed_after is not None
+
+    def columns(self, dataset: DatasetDefinition) -> pa.Schema:
+        """The columns that decide, which need not be among those that are returned; nullable."""
+        names = self.where.columns() if self.where is not None else ()
+        fields = [field for field in dataset.schema.to_arrow() if field.name in names]
+        versions = [] if self.changed_after is None else [META_FIELDS[0]]
+        return pa.schema([*(field.with_nullable(True) for field in fields), *versions])
+
+    def chosen(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
+        """Whether each row is chosen: shape (rows,). `rows`: the deciding columns, versions resolved."""
+        chosen: npt.NDArray[np.bool_] = np.ones(rows.num_rows, dtype=np.bool_)
+        if self.where is not None:
+            chosen &= matches(self.where, rows)
+        if self.changed_after is not None:
+            chosen &= pc.greater(rows.column(VERSION_COLUMN), self.changed_after).to_numpy()
+        return chosen
 
 
 def base_rows(
@@ -25,42 +60,56 @@ def base_rows(
     dataset: DatasetDefinition,
     file: DataFile,
     schema: pa.Schema,
-    where: Filter | None,
+    choice: RowChoice,
     first: int,
     end: int,
 ) -> Iterator[pa.Table]:
-    """The live ones of rows [first, end) of a base file that match the filter. Raises CorruptFile.
+    """The chosen ones of the live rows [first, end) of a base file. Raises CorruptFile.
 
-    `schema`: some columns of the dataset, nullable. The columns of the filter are read first, the others only where a
-    row matches.
+    `schema`: some columns of the dataset, nullable, stored meta columns, and those derived from the file. The columns
+    that decide are read first, the others only where a row is chosen. Texts that the file stores in dictionaries are
+    returned as such.
     """
-    deciding = [] if where is None else [field for field in schema if field.name in where.columns()]
-    others = pa.schema([field for field in schema if field not in deciding])
-    # The filter may name columns that are not returned.
-    decides = _columns(dataset, where)
+    # Columns that decide need not be returned.
+    decides = slices.reader.with_dictionaries(file, choice.columns(dataset))
+    others = slices.reader.with_dictionaries(
+        file,
+        pa.schema([field for field in schema if field.name not in (*decides.names, *DERIVED_NAMES)]),
+    )
     gone = None if file.deletion_vector is None else slices.vectors.read(file.deletion_vector)
-    for begin, stop in _row_ranges(slices, dataset, file, where, first, end):
+    for begin, stop in _row_ranges(slices, dataset, file, choice.where, first, end):
         chosen = (
             np.ones(stop - begin, dtype=np.bool_) if gone is None else live_mask(gone, begin, stop - begin)
         )
         known = None
-        if where is not None:
+        if choice.selects:
             known = (
-                slices.reader.read_slice(file, decides, begin, stop - begin)
+                resolved(
+                    slices.reader.read_slice(file, decides, begin, stop - begin),
+                    file.written_version,
+                    file.first_offset,
+                )
                 if len(decides)
                 # A filter without columns has the same result for all rows, which must still be counted.
                 else pa.table({"": pa.nulls(stop - begin)})
             )
-            chosen = chosen & matches(where, known)
+            chosen = chosen & choice.chosen(known)
         if not chosen.any():
             continue
         rows = slices.reader.read_slice(file, others, begin, stop - begin)
+        rows = resolved(rows, file.written_version, file.first_offset)
+        derived = of_file(file, stop - begin, schema)
         columns = [
-            known.column(field.name) if known is not None and field in deciding else rows.column(field.name)
-            for field in schema
+            _column(name, derived, known if known is not None and name in decides.names else rows)
+            for name in schema.names
         ]
-        found = pa.table(columns, schema=schema)
+        kinds = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
+        found = pa.table(columns, schema=pa.schema(kinds))
         yield found if chosen.all() else found.filter(pa.array(chosen))
+
+
+def _column(name: str, derived: Mapping[str, pa.Array], rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+    return derived[name] if name in derived else rows.column(name)
 
 
 def merged_rows(
@@ -68,31 +117,24 @@ def merged_rows(
     dataset: DatasetDefinition,
     files: Sequence[DataFile],
     schema: pa.Schema,
-    where: Filter | None,
+    choice: RowChoice,
     partitions: Sequence[str] | None,
     memory: MemoryBudget,
 ) -> Iterator[pa.Table]:
-    """The rows of a file group with logs that match the filter, and whose partition matches one of the globs.
+    """The chosen rows of a file group with logs, whose partition matches one of the globs.
 
-    `files`: in the order of their commits. `schema`: some columns of the dataset, nullable. Raises CorruptFile.
+    `files`: in the order of their commits. `schema`: some columns of the dataset, nullable, stored meta columns, and
+    those derived from the file. Raises CorruptFile.
     """
     by_row = partitions is not None and dataset.bucket.mode is BucketMode.KEY_DYNAMIC
     for block in merged_blocks(slices, dataset, files, memory):
-        chosen: npt.NDArray[np.bool_] = np.ones(block.rows.num_rows, dtype=np.bool_)
-        if where is not None:
-            chosen &= matches(where, block.rows)
+        chosen = choice.chosen(block.rows)
         if by_row:
             codes, paths = partition_codes(block.rows, dataset.partition_by)
             path_matches = [in_globs(path, partitions or ()) for path in paths]
             chosen &= np.array(path_matches, dtype=np.bool_)[codes]
         if chosen.any():
-            yield block.rows.filter(pa.array(chosen)).select(schema.names).cast(schema)
-
-
-def _columns(dataset: DatasetDefinition, where: Filter | None) -> pa.Schema:
-    names = where.columns() if where is not None else ()
-    fields = [field for field in dataset.schema.to_arrow() if field.name in names]
-    return pa.schema([field.with_nullable(True) for field in fields])
+            yield block_rows(block.at(chosen), dataset, files, schema)
 
 
 def _row_ranges(

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.commit.merge.merge import MergeResult, merge
+from app.commit.merge.merge import merge
+from app.commit.merge.outcome import MergeResult
 from app.files.slices.file_slice import FILE_COLUMN, PLACE_COLUMNS, POSITION_COLUMN, SCOPED_COLUMN, Block
 from app.files.slices.incoming import Incoming, incoming_schema
 from app.files.slices.memory_budget import MemoryBudget
@@ -36,10 +37,10 @@ class IncomingKeys:
 
     def keys(self) -> pa.ChunkedArray | None:
         """The distinct canonical keys; None if they are not available."""
-        if not self.encoded_keys:
+        if self.encoded_keys is None:
             return None
         chunks = [chunk for part in self.encoded_keys for chunk in part.chunks]
-        return pa.chunked_array([pa.chunked_array(chunks).unique()])
+        return pa.chunked_array([pa.chunked_array(chunks, pa.large_binary()).unique()])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,13 +48,14 @@ class MatchedRows:
     """The result for touched rows.
 
     `live`: the rows before the merge, with their places: `files` (int32) and `positions` (int64) are -1 for a row that
-    was in no file in this form.
+    was in no file in this form. `complete`: whether these are all touched rows.
     """
 
     result: MergeResult
     live: pa.Table
     files: np.ndarray
     positions: np.ndarray
+    complete: bool
 
     def former_files(self) -> np.ndarray:
         """By new row, the number of the file that had its key; -1 for a new key (int64)."""
@@ -119,7 +121,7 @@ def merge_incoming(
             if not touched.all():
                 yield block.at(~touched)
         for live, rows in rows_by_key.parts():
-            yield from _matched_rows(dataset, live, rows, incoming)
+            yield from _matched_rows(dataset, live, rows, incoming, complete=not rows_by_key.spilled)
 
 
 def _distinct(hashes: np.ndarray) -> np.ndarray:
@@ -164,7 +166,12 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _matched_rows(
-    dataset: DatasetDefinition, live: pa.Table | None, rows: pa.Table | None, incoming: Incoming
+    dataset: DatasetDefinition,
+    live: pa.Table | None,
+    rows: pa.Table | None,
+    incoming: Incoming,
+    *,
+    complete: bool,
 ) -> Iterator[Block | MatchedRows]:
     live = _no_live(dataset) if live is None else live.combine_chunks()
     rows = _no_incoming(dataset) if rows is None else rows
@@ -186,6 +193,7 @@ def _matched_rows(
         live=current,
         files=live.column(FILE_COLUMN).to_numpy(),
         positions=live.column(POSITION_COLUMN).to_numpy(),
+        complete=complete,
     )
 
 

@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
-from app.files.slices.file_slice import Block, SliceReader
+from app.files.slices.derived_columns import block_rows, of_file, projected
+from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_rows_cache import CachedRows, MergedRowsCache
 from app.files.slices.merged_slice import merged_blocks
 from app.files.storage import Storage
-from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind
 from app.format.index.deletion_vector import live_mask
-from app.format.partition.codes import partition_codes
-from app.format.rows.meta_columns import DERIVED_NAMES, FILE_NAME_FIELD, PARTITION_FIELD, resolved
+from app.format.rows.meta_columns import DERIVED_NAMES, resolved
 from app.format.schema.schema_projection import field_id
 from app.sql.conditions.prune import Sought
 
@@ -135,11 +135,7 @@ class TableReader:
             # The first row that is read is live.
             table = table.filter(pa.array(live[first : first + table.num_rows]))
         table = resolved(table, file.written_version, file.first_offset)
-        derived = {
-            PARTITION_FIELD.name: _repeated(file.slot.partition_path, table.num_rows),
-            FILE_NAME_FIELD.name: _repeated(_file_name(file), table.num_rows),
-        }
-        return _projected(table, schema, derived)
+        return projected(table, schema, of_file(file, table.num_rows, schema))
 
     def _of_merged(
         self,
@@ -184,7 +180,7 @@ class TableReader:
                     found = CachedRows(first=first, rows=pa.concat_tables(parts), ended=False)
                     if found.has(first_row, rows, bytes_max):
                         return found
-                table = _of_block(block, dataset, files, schema)
+                table = block_rows(block, dataset, files, schema)
                 parts.append(table)
                 end += table.num_rows
                 size += table.nbytes
@@ -198,26 +194,6 @@ class TableReader:
         return CachedRows(first=first, rows=merged, ended=True)
 
 
-def _of_block(
-    block: Block, dataset: DatasetDefinition, files: Sequence[DataFile], schema: pa.Schema
-) -> pa.Table:
-    file = files[block.file] if block.file >= 0 else None
-    count = block.rows.num_rows
-    derived = {FILE_NAME_FIELD.name: _repeated(None if file is None else _file_name(file), count)}
-    if PARTITION_FIELD.name in schema.names:
-        derived[PARTITION_FIELD.name] = _partitions(block.rows, dataset, file or files[0])
-    return _projected(block.rows, schema, derived)
-
-
-def _partitions(rows: pa.Table, dataset: DatasetDefinition, file: DataFile) -> pa.Array:
-    """The partitions of rows. `file`: the file of the rows, or any of the group for rows of a log."""
-    if dataset.bucket.mode is not BucketMode.KEY_DYNAMIC:
-        return _repeated(file.slot.partition_path, rows.num_rows)
-    # A group has keys of several partitions, and its logs belong to no single partition.
-    codes, paths = partition_codes(rows, dataset.partition_by)
-    return pa.array(paths, PARTITION_FIELD.type).take(pa.array(codes))
-
-
 def _rows_up_to(rows: pa.Table, bytes_max: int) -> int:
     """The number of the first rows that have at least `bytes_max` bytes together."""
     low, high = 1, rows.num_rows
@@ -225,19 +201,3 @@ def _rows_up_to(rows: pa.Table, bytes_max: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if rows.slice(0, middle).nbytes >= bytes_max else (middle + 1, high)
     return low
-
-
-def _file_name(file: DataFile) -> str:
-    return file.path.rsplit("/", 1)[-1]
-
-
-def _repeated(text: str | None, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(text, pa.string()), count)
-
-
-def _projected(table: pa.Table, schema: pa.Schema, derived: dict[str, pa.Array]) -> pa.Table:
-    columns = [
-        derived[field.name] if field.name in derived else table.column(field.name).cast(field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)

@@ -38,15 +38,18 @@ class RebaseFiles:
         """The result of the task, as if the rows that the `live` files by path have lost had been deleted before it
         started.
 
-        `live`: the current entries of the files that the task rewrote. Large vectors go to a file of the `attempt`. The
-        task keeps all rows. None if it has changed their order and they have no known offsets, which would identify
-        them. Raises CorruptFile, StorageFull.
+        `live`: the current entries of the files that the task rewrote; one without an entry has lost all its rows, as
+        far as they are not in other files now. Large vectors go to a file of the `attempt`. The task keeps all rows.
+        None if it has changed their order and they have no known offsets, which would identify them, or if deleted
+        rows are live again. Raises CorruptFile, StorageFull.
         """
         reader = VectorReader(self.storage)
         rewritten = [
-            Rewritten(file=file, before=_gone(reader, file), now=_gone(reader, live[file.path]))
+            Rewritten(file=file, before=_gone(reader, file), now=_now(reader, file, live.get(file.path)))
             for file in task.files
         ]
+        if any((each.before or _EMPTY_BITMAP) - (each.now or _EMPTY_BITMAP) for each in rewritten):
+            return None
         if task.cluster is None:
             gone = rebased(rewritten, message.added)
         else:
@@ -66,7 +69,8 @@ class RebaseFiles:
             for file in message.added
             if file.path not in emptied
         ]
-        return msgspec.structs.replace(message, added=tuple(added))
+        removed = tuple(path for path in message.removed if path in live)
+        return msgspec.structs.replace(message, removed=removed, added=tuple(added))
 
     def _moved(
         self, rewritten: Sequence[Rewritten], written: Sequence[DataFile]
@@ -100,6 +104,10 @@ def _offsets(
     )
     offsets: npt.NDArray[np.int64] = pc.fill_null(rows.column(OFFSET_COLUMN), -1).to_numpy()
     return offsets if positions is None else offsets[positions]
+
+
+def _now(reader: VectorReader, file: DataFile, live: DataFile | None) -> FrozenBitMap | None:
+    return FrozenBitMap(range(file.row_count)) if live is None else _gone(reader, live)
 
 
 def _gone(reader: VectorReader, file: DataFile) -> FrozenBitMap | None:

@@ -23,10 +23,12 @@ from app.format.definition.dataset_rules import (
     broken_rules,
     name_faults,
     retention_faults,
+    vocabulary_faults,
     vocabulary_of,
 )
 from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateRetention
 from app.format.definition.policy_rules import service_faults
+from app.format.definition.schema_change import UpdateChangelog
 from app.format.errors import FieldError, InvalidDataset
 from app.format.partition.fields import parse_partition, plain_names
 from app.format.policies import TableServices
@@ -56,7 +58,7 @@ def define_dataset(new: CreateDataset) -> DatasetDefinition:
         ordering_field=new.ordering_field,
         event_time_field=new.event_time_field,
         partition_by=tuple(parse_partition(text).text for text in new.partition_by),
-        table_type=new.table_type,
+        table_type=new.stored_as,
         bucket=bucket,
         merge_mode=new.merge_mode or default_merge,
         changelog=Changelog(
@@ -88,10 +90,17 @@ def with_services(dataset: DatasetDefinition, services: TableServices) -> Datase
     return msgspec.structs.replace(dataset, services=services)
 
 
-def with_retention(dataset: DatasetDefinition, retention: CreateRetention | None) -> DatasetDefinition:
-    """The dataset with another retention of its feed; None keeps it for ever. Raises InvalidDataset."""
-    _refuse(list(retention_faults(dataset.changelog.producer, retention)))
-    changelog = msgspec.structs.replace(dataset.changelog, retention=_retention(retention))
+def with_changelog(dataset: DatasetDefinition, wanted: UpdateChangelog) -> DatasetDefinition:
+    """The dataset with other settings of its feed. Raises InvalidDataset."""
+    changelog = dataset.changelog
+    if wanted == UpdateChangelog():
+        _refuse([("/changelog", "expected 'retention', 'vocabulary', or both")])
+    if wanted.retention is not msgspec.UNSET:
+        _refuse(list(retention_faults(changelog.producer, wanted.retention)))
+        changelog = msgspec.structs.replace(changelog, retention=_retention(wanted.retention))
+    if wanted.vocabulary is not msgspec.UNSET:
+        _refuse(list(vocabulary_faults(wanted.vocabulary, dataset.schema.names())))
+        changelog = msgspec.structs.replace(changelog, vocabulary=vocabulary_of(wanted.vocabulary))
     return msgspec.structs.replace(dataset, changelog=changelog)
 
 
@@ -118,16 +127,22 @@ def _bucket(new: CreateDataset) -> Bucket:
     )
     return Bucket(
         mode=mode,
-        count=(requested.count or min(DEFAULT_BUCKETS, requested.max_buckets or DEFAULT_BUCKETS))
-        if new.record_key
-        else 1,
+        count=_count(new, requested),
         key=tuple(requested.key),
         function=requested.function,
-        target_rows=(requested.target_rows or DEFAULT_TARGET_ROWS) if sized else None,
+        target_rows=(requested.target_rows or DEFAULT_TARGET_ROWS) if sized or new.halves else None,
         max_buckets=requested.max_buckets if sized else None,
         fixed_now=requested.fixed_now,
         shuffle_by_partition=requested.shuffle_by_partition,
     )
+
+
+def _count(new: CreateDataset, requested: CreateBucket) -> int | None:
+    if not new.record_key:
+        return 1
+    if new.halves:
+        return None
+    return requested.count or min(DEFAULT_BUCKETS, requested.max_buckets or DEFAULT_BUCKETS)
 
 
 def _index(new: CreateDataset, bucket: Bucket) -> IndexType | None:
@@ -135,4 +150,4 @@ def _index(new: CreateDataset, bucket: Bucket) -> IndexType | None:
         return None
     if new.index is not None:
         return new.index.type_
-    return IndexType.BUCKET if bucket.target_rows is None else IndexType.RECORD
+    return IndexType.RECORD if bucket.opens_by_size else IndexType.BUCKET

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -31,6 +31,13 @@ _RETENTION_SECONDS_MAX: Final = 2**31 - 1
 _RETENTION_CHANGES_MAX: Final = 2**63 - 1
 _TARGET_BYTES_MIN: Final = 64 * 1024
 _TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
+_NOT_BY_SIZE: Final = {
+    "target_rows": (
+        "only the modes dynamic, key_dynamic and postpone open buckets by size, and only mode fixed without a count "
+        "and without logs halves them"
+    ),
+    "max_buckets": "only the modes dynamic, key_dynamic and postpone open buckets by size",
+}
 _SIZED: Final = (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
 
 
@@ -131,10 +138,10 @@ def _bucket_rule(new: CreateDataset) -> Iterator[Fault]:
     if not new.record_key and (mode is not BucketMode.UNAWARE or (bucket.count or 1) != 1):
         yield "/bucket/mode", "an append-only dataset (no record_key) has no buckets: use 'unaware'"
     sized = mode in _SIZED and not bucket.fixed_now
-    for part in ("target_rows", "max_buckets"):
+    for part, by_size in (("target_rows", sized or new.halves), ("max_buckets", sized)):
         value = getattr(bucket, part)
-        if value is not None and not sized:
-            yield f"/bucket/{part}", "only the modes dynamic, key_dynamic and postpone open buckets by size"
+        if value is not None and not by_size:
+            yield f"/bucket/{part}", _NOT_BY_SIZE[part]
         elif value is not None and value < 1:
             yield f"/bucket/{part}", f"expected at least 1, got {value}"
     if bucket.max_buckets is not None and bucket.max_buckets > BUCKETS_MAX:
@@ -186,7 +193,7 @@ def _index_rule(new: CreateDataset) -> Iterator[Fault]:
 
 def _changelog_rule(new: CreateDataset) -> Iterator[Fault]:
     producer = new.changelog.producer
-    if producer is ChangelogProducer.DEFERRED and new.table_type is not TableType.MERGE_ON_READ:
+    if producer is ChangelogProducer.DEFERRED and new.stored_as is not TableType.MERGE_ON_READ:
         yield "/changelog/producer", "'deferred' waits for compaction, which only merge_on_read has"
     if producer is ChangelogProducer.DEFERRED and not new.record_key:
         yield "/changelog/producer", "an append-only dataset has nothing to defer: use 'full'"
@@ -205,16 +212,23 @@ def vocabulary_of(new: CreateVocabulary) -> Vocabulary:
 
 
 def _vocabulary_rule(new: CreateDataset) -> Iterator[Fault]:
-    """Names that somebody chose must be there for all to see; a default that clashes gets a prefix instead."""
-    names = msgspec.structs.asdict(vocabulary_of(new.changelog.vocabulary))
-    fields = {field.name.casefold() for field in new.schema.fields}
-    for column, column_name in msgspec.structs.asdict(new.changelog.vocabulary).items():
+    yield from vocabulary_faults(new.changelog.vocabulary, [field.name for field in new.schema.fields])
+
+
+def vocabulary_faults(new: CreateVocabulary, fields_of_rows: Sequence[str]) -> Iterator[Fault]:
+    """What is wrong with the names: those that are chosen must be unique; a default that clashes gets a prefix."""
+    names = msgspec.structs.asdict(vocabulary_of(new))
+    fields = {name.casefold() for name in fields_of_rows}
+    for column, column_name in msgspec.structs.asdict(new).items():
         if column_name is None:
             continue
         pointer = f"/changelog/vocabulary/{column}"
         if not 1 <= len(column_name) <= FIELD_NAME_CHARACTERS_MAX or not column_name.isprintable():
             yield pointer, f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
-        elif column_name.startswith((RESERVED_PREFIX, "_change_", "_commit_")) or column_name == "before":
+        elif column_name.startswith((RESERVED_PREFIX, "_change_", "_commit_")) or column_name in (
+            "row",
+            "before",
+        ):
             yield pointer, f"{column_name!r} is the name of another column of the feed, or reserved"
         elif column_name.casefold() in fields:
             yield pointer, f"the dataset has a field {column_name!r}: choose another name"

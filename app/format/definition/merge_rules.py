@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from app.format.dataset import Aggregate, BucketMode, ChangelogProducer, MergeMode, TableType
+from app.format.dataset import Aggregate, BucketMode, MergeMode
 from app.format.definition.new_dataset import CreateBucket, CreateDataset
 from app.format.partition.fields import PartitionSyntaxError, parse_partition
 from app.format.schema.types import DataType, List, TypeSyntaxError, may_be_ordered, parse_type
@@ -82,9 +82,7 @@ _UNBOUNDED: Final = {Aggregate.SUM: ("float", "double"), Aggregate.COUNT: ("int6
 def _sum_rule(new: CreateDataset) -> Iterator[Fault]:
     """A sum that does not fit its field fails its write, so it has to be known when the write is made."""
     bucket = new.bucket or CreateBucket()
-    producer = new.changelog.producer
-    logs = new.table_type is TableType.MERGE_ON_READ and producer is not ChangelogProducer.FULL
-    if not logs and (bucket.mode is not BucketMode.POSTPONE or bucket.fixed_now):
+    if not new.logs and (bucket.mode is not BucketMode.POSTPONE or bucket.fixed_now):
         return
     types = _types(new)
     for name, aggregate in new.aggregates.items():
@@ -92,8 +90,8 @@ def _sum_rule(new: CreateDataset) -> Iterator[Fault]:
             yield (
                 f"/aggregates/{name}",
                 f"a {aggregate.value} that does not fit {types.get(name)} must be detected when rows are written, but "
-                f"logs and postponed rows are summed later: use {_UNBOUNDED[aggregate][-1]}, or a mode that looks up "
-                "old rows",
+                f"logs and postponed rows are summed later: use {_UNBOUNDED[aggregate][-1]}, or "
+                "a table that looks up old rows (copy_on_write or changelog.producer full, and not postpone)",
             )
 
 

@@ -43,13 +43,17 @@ class CreateBucket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     mode: BucketMode | None = None
     """How a row finds its file group; by default `fixed` with a record key and `unaware` without one."""
     count: int | None = None
-    """The file groups of a partition (of the dataset, under `key_dynamic`)."""
+    """The file groups of a partition (of the dataset, under `key_dynamic`). Without it, the buckets of mode `fixed` are
+    halved as they grow, if writes look up old rows.
+    """
     key: list[str] = []
     """The fields that are hashed; the record key by default."""
     function: BucketFunction = BucketFunction.HASH
     """The function from the values of the key to the number of a bucket."""
     target_rows: int | None = None
-    """Dynamic modes: a file group opens another bucket once its buckets have this number of live rows."""
+    """Dynamic modes: a file group opens another bucket once its buckets have this number of live rows. Mode `fixed`
+    without `count`: a bucket with more rows is halved.
+    """
     max_buckets: int | None = None
     """Dynamic modes: the greatest number of buckets of a file group; null for no limit."""
     fixed_now: bool = False
@@ -75,7 +79,9 @@ class CreateRetention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class CreateVocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The names of the feed's system columns in flat tables. A column keeps its own name by default."""
+    """The names of the feed's system columns, in flat tables and as members of JSON objects. A column keeps its own
+    name by default.
+    """
 
     offset: str | None = None
     """The offset of a change."""
@@ -126,8 +132,8 @@ class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The field with the time at which a row's event happened."""
     partition_by: list[str] = []
     """The partition fields: fields, nested paths, and transforms such as `day(at)`."""
-    table_type: TableType = TableType.COPY_ON_WRITE
-    """How updates are stored."""
+    table_type: TableType | None = None
+    """How updates are stored; by default `merge_on_read` with a record key and `copy_on_write` without one."""
     bucket: CreateBucket | None = None
     """The distribution of rows over file groups."""
     index: CreateIndex | None = None
@@ -148,3 +154,24 @@ class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The size at which a data file ends and the next one starts."""
     services: TableServices = TableServices()
     """The table services that run automatically."""
+
+    @property
+    def stored_as(self) -> TableType:
+        """The table type, or its default."""
+        default = TableType.MERGE_ON_READ if self.record_key else TableType.COPY_ON_WRITE
+        return self.table_type or default
+
+    @property
+    def logs(self) -> bool:
+        """Whether writes with keys are stored in logs, so that no write looks up the rows that it replaces."""
+        return (
+            self.stored_as is TableType.MERGE_ON_READ
+            and self.changelog.producer is not ChangelogProducer.FULL
+        )
+
+    @property
+    def halves(self) -> bool:
+        """Whether its buckets are halved as they grow. Old rows are looked up then, so a write can move them."""
+        bucket = self.bucket or CreateBucket()
+        fixed = bucket.mode in (None, BucketMode.FIXED)
+        return bool(self.record_key) and fixed and bucket.count is None and not self.logs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from app.format.definition.new_dataset import CreateField, CreateRetention
+from app.format.definition.new_dataset import CreateField, CreateRetention, CreateVocabulary
 from app.format.policies import TableServices
 
 
@@ -67,10 +67,14 @@ SchemaChange = AddField | DropField | RenameField | WidenField | RelaxField | Re
 
 
 class UpdateChangelog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Gives the feed another retention; null keeps it for ever."""
+    """Changes settings of the feed; one that is left out keeps its value."""
 
-    retention: CreateRetention | None
+    retention: CreateRetention | msgspec.UnsetType | None = msgspec.UNSET
     """How long changes are kept; null keeps them for ever."""
+    vocabulary: CreateVocabulary | msgspec.UnsetType = msgspec.UNSET
+    """The names of the system columns, in place of those that the dataset has: one that is left out is the standard
+    name.
+    """
 
 
 class UpdateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

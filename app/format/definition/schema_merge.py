@@ -74,6 +74,20 @@ def merge_schemas(
         ) from None
 
 
+def inferred_types(shapes: Mapping[str, Shape]) -> dict[str, str]:
+    """The types of the columns of a new dataset, by name. Raises SchemaMismatch for one whose values determine none."""
+    types: dict[str, str] = {}
+    faults: list[FieldError] = []
+    for name, shape in shapes.items():
+        try:
+            types[name] = str(_new_type(shape, explicit_cast=False))
+        except _NoType as fault:
+            faults.append(FieldError(pointer=_pointer(name), detail=str(fault)))
+    if faults:
+        raise _mismatch(faults)
+    return types
+
+
 def _change(
     dataset: DatasetDefinition, known: DataType | None, name: str, shape: Shape, *, explicit_cast: bool
 ) -> SchemaChange | None:

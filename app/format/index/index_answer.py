@@ -7,7 +7,7 @@ from enum import Enum
 
 class FileAnswer(str, Enum):
     """Whether the file is read, and the reason. `no_index`: a file of few rows has no index. `merged`: the
-    whole group is read, with its logs. `not_consulted`: the write does not look up old rows.
+    whole group is read, with its logs or because it is halved. `not_consulted`: the write does not look up old rows.
     """
 
     IN_SCOPE = "in_scope"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from app.format.dataset import DEFAULT_VOCABULARY, Vocabulary
 from app.format.rows.changelog import OP_COLUMN
 from app.format.schema.schema import Field, Schema
 
@@ -13,17 +14,21 @@ from app.format.schema.schema import Field, Schema
 class ChangeSchema(Schema, frozen=True, kw_only=True):
     """`_hw_op`, then the columns of a dataset. Only those of the key are required.
 
-    `required`: the columns that an added row needs as well; a retracted row needs its key only.
+    `required`: the columns that an added row needs as well; a retracted row needs its key only. `vocabulary`: the
+    dataset's names of what changes have beside their rows; the standard names are read, too.
     """
 
     required: frozenset[str]
+    vocabulary: Vocabulary = DEFAULT_VOCABULARY
 
     def rows(self) -> Schema:
         """The columns without the op."""
         return Schema(id=self.id, fields=self.fields[1:])
 
 
-def change_schema(schema: Schema, record_key: Sequence[str]) -> ChangeSchema:
+def change_schema(
+    schema: Schema, record_key: Sequence[str], vocabulary: Vocabulary = DEFAULT_VOCABULARY
+) -> ChangeSchema:
     """The schema of changes to rows of `schema`."""
     op = Field(id=0, name=OP_COLUMN, type="uint8", nullable=False)
     fields = optional_unless_key(schema, record_key).fields
@@ -31,6 +36,7 @@ def change_schema(schema: Schema, record_key: Sequence[str]) -> ChangeSchema:
         id=schema.id,
         fields=(op, *fields),
         required=frozenset(field.name for field in schema.fields if not field.nullable),
+        vocabulary=vocabulary,
     )
 
 

@@ -61,6 +61,8 @@ def resolved_offsets(stored: pa.ChunkedArray, first_offset: int | pa.Array | Non
 
     `first_offset`: of the commit's changes in the file group, for all rows or for each (int64).
     """
+    if stored.null_count == len(stored):
+        return stored
     relative = pc.less(stored, 0)
     known = (
         pa.scalar(None, pa.int64())

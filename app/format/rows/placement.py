@@ -21,8 +21,9 @@ def numbers_in(files: np.ndarray) -> np.ndarray:
 class Placement:
     """Assigns slots to rows of one file group.
 
-    A row that was in a file stays in its bucket. Under the modes that size buckets, a new row goes to the first bucket
-    with room. If all are full, a new bucket opens; at the greatest number of buckets, the emptiest takes the row.
+    A row that was in a file stays in its bucket; a part of a bucket that is halved takes it. Under the modes that open
+    buckets by size, a new row goes to the first bucket with room. If all are full, a new bucket opens; at the greatest
+    number of buckets, the emptiest takes the row.
     Segment `s` of `count` owns the buckets s, s + count, s + 2 count …, so groups never share a bucket.
     """
 
@@ -37,7 +38,7 @@ class Placement:
 
     def of_file(self, number: int) -> Slot:
         """The slot of the rows in this file of the slice."""
-        return self._files[number].slot
+        return self._group if self._dataset.bucket.halves else self._files[number].slot
 
     def split(self, rows: pa.Table, former: np.ndarray) -> Iterator[tuple[Slot, pa.Table]]:
         """The rows by their slots, in order within each slot.
@@ -49,7 +50,7 @@ class Placement:
             here = codes == code
             for number in numbers_in(former[here]):
                 chosen = np.flatnonzero(here & (former == number))
-                old = None if number < 0 else self._files[int(number)].slot
+                old = None if number < 0 else self.of_file(int(number))
                 part = rows.take(pa.array(chosen)) if len(chosen) < rows.num_rows else rows
                 if old is not None and old.partition_path == path:
                     yield old, part
@@ -63,8 +64,8 @@ class Placement:
 
     def _new(self, path: str, rows: pa.Table) -> Iterator[tuple[Slot, pa.Table]]:
         target = self._dataset.bucket.target_rows
-        if target is None:
-            yield Slot(partition_path=path, bucket=self._group.bucket), rows
+        if target is None or not self._dataset.bucket.opens_by_size:
+            yield Slot(partition_path=path, bucket=self._group.bucket, of=self._group.of), rows
             return
         start = 0
         while start < rows.num_rows:
@@ -90,9 +91,9 @@ class Placement:
         most = self._dataset.bucket.max_buckets
         if most is None:
             return np.iinfo(np.int32).max
-        count = self._dataset.bucket.count
+        count = self._dataset.bucket.segments
         return max((most - self._group.bucket + count - 1) // count, 1)
 
     def _next_bucket(self, open_slots: Iterable[Slot]) -> int:
         taken = [slot.bucket for slot in open_slots]
-        return max(taken) + self._dataset.bucket.count if taken else self._group.bucket
+        return max(taken) + self._dataset.bucket.segments if taken else self._group.bucket

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -31,11 +32,26 @@ def row_bytes(rows: pa.Table, *, named: bool = False) -> _Sizes:
 
 def rows_within(rows: pa.Table, bytes_max: int, *, named: bool = False) -> int:
     """The number of the first rows that have at most `bytes_max` bytes together, but at least one if there is any."""
-    if rows.num_rows <= 1:
+    if rows.num_rows <= 1 or _fit(rows, bytes_max, named=named):
         return int(rows.num_rows)
     ends = np.cumsum(row_bytes(rows, named=named))
     fits = int(np.searchsorted(ends, bytes_max, side="right"))
     return max(1, fits)
+
+
+def _fit(rows: pa.Table, bytes_max: int, *, named: bool) -> bool:
+    """Whether the rows certainly have at most `bytes_max` bytes, which is known without reading any of them."""
+    overhead = sum(_overhead_bytes(field, named=named) for field in rows.schema)
+    return bool(rows.nbytes + rows.num_rows * overhead <= bytes_max)
+
+
+def _overhead_bytes(field: pa.Field, *, named: bool) -> float:
+    """The most bytes that a value counts beyond those in its buffers; infinite if that depends on the values."""
+    kind = field.type
+    if pa.types.is_dictionary(kind) or (pa.types.is_nested(kind) and not pa.types.is_struct(kind)):
+        return math.inf
+    members = (kind.field(number) for number in range(kind.num_fields))
+    return 1 + _name_bytes(field, named=named) + sum(_overhead_bytes(each, named=named) for each in members)
 
 
 def _name_bytes(field: pa.Field, *, named: bool) -> int:

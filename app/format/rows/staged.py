@@ -6,14 +6,20 @@ import msgspec
 
 from app.format.file_group import Slot
 from app.format.rows.formats import Format
+from app.format.schema.shapes import Shape
 
 
 class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Part number `index` of a staged file: `rows` rows of one slot, a record batch of a file that is stored."""
+    """Part number `index` of a staged file: `rows` rows of one slot, a record batch of a file that is stored.
+
+    `numbers`: where buckets are halved, the distinct numbers of its keys modulo HALVED_MAX, ascending; None if they are
+    many.
+    """
 
     slot: Slot
     index: int
     rows: int
+    numbers: tuple[int, ...] | None = None
 
 
 class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +44,9 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
 class RawInput(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes on storage that a worker decodes: a large body or an upload.
 
-    `records`: a Parquet file of records that were quarantined before, each as it was sent.
+    `records`: a Parquet file of records that were quarantined before, each as it was sent. `origin`: what the bytes
+    were read from, for the errors of a source. `shapes`: of the columns, if they are known without the rows. `others`:
+    further files whose rows follow, in order; these have no others.
     """
 
     path: str
@@ -47,3 +55,11 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True):
     format: Format
     gzip: bool = False
     records: bool = False
+    origin: str = ""
+    shapes: dict[str, Shape] | None = None
+    others: tuple[RawInput, ...] = ()
+
+    @property
+    def parts(self) -> tuple[RawInput, ...]:
+        """All files, in the order of their rows."""
+        return (self, *self.others)

@@ -8,7 +8,7 @@ same. The rows of the smallest writes are one batch in the order of their slots.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,11 @@ from app.format.operation import Operation
 from app.format.partition.codes import partition_codes
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.record_key import bucket_numbers
+from app.format.rows.staged import StagedBatch
 
+# More rows of a partition are staged in this number of buckets, where buckets are halved.
+_MANY_ROWS: Final = 1_024
+_STAGED_BUCKETS: Final = 8
 ROW_COLUMN: Final = "_hw_row"
 JOB_COLUMN: Final = "_hw_job"
 
@@ -50,21 +54,28 @@ def split_by_slot(
     """
     if rows.num_rows == 0:
         return
+    ordered, parts = in_slot_order(rows, dataset, first_row)
+    whole = _one_batch(ordered)
+    start = 0
+    for part in parts:
+        yield part.slot, whole.slice(start, part.rows)
+        start += part.rows
+
+
+def in_slot_order(
+    rows: pa.Table, dataset: DatasetDefinition, first_row: int = 0
+) -> tuple[pa.Table, list[StagedBatch]]:
+    """What `split_by_slot` returns, in one table; and its parts."""
     rows = _with_positions(rows, first_row)
-    combined = rows.combine_chunks()
-    for slot, indices in _rows_by_slot(rows, dataset):
-        whole = len(indices) == rows.num_rows
-        part = combined if whole else combined.take(pa.array(indices))
-        yield slot, _one_batch(part)
-
-
-def in_slot_order(rows: pa.Table, dataset: DatasetDefinition) -> tuple[pa.Table, list[tuple[Slot, int]]]:
-    """What `split_by_slot` returns of a write's only rows, in one table; and the slots with their numbers of rows."""
-    rows = _with_positions(rows, 0)
-    slots = list(_rows_by_slot(rows, dataset)) if rows.num_rows else []
-    if len(slots) > 1:
-        rows = rows.take(pa.array(np.concatenate([indices for _, indices in slots])))
-    return rows, [(slot, len(indices)) for slot, indices in slots]
+    parts = list(_parts(rows, dataset)) if rows.num_rows else []
+    if len(parts) > 1:
+        order = pa.array(np.concatenate([part.indices for part in parts]))
+        # A batch is gathered in half the time that its table takes.
+        rows = pa.Table.from_batches([_one_batch(rows).take(order)])
+    return rows, [
+        StagedBatch(slot=part.slot, index=index, rows=len(part.indices), numbers=part.numbers)
+        for index, part in enumerate(parts)
+    ]
 
 
 def _with_positions(rows: pa.Table, first_row: int) -> pa.Table:
@@ -72,19 +83,42 @@ def _with_positions(rows: pa.Table, first_row: int) -> pa.Table:
     return rows.append_column(pa.field(ROW_COLUMN, pa.int64(), nullable=False), positions)
 
 
-def _rows_by_slot(rows: pa.Table, dataset: DatasetDefinition) -> Iterator[tuple[Slot, np.ndarray]]:
-    """The numbers of the rows of each slot, ascending. There is one row at least."""
+class _Part(NamedTuple):
+    """The rows of a slot: their places, ascending, and of few rows the distinct numbers of their keys."""
+
+    slot: Slot
+    indices: np.ndarray
+    numbers: tuple[int, ...] | None = None
+
+
+def _parts(rows: pa.Table, dataset: DatasetDefinition) -> Iterator[_Part]:
+    """The rows by slot. There is one row at least.
+
+    Where buckets are halved, those of the table are not known here, and may change before the rows are merged. The rows
+    of a partition are staged in one bucket, or in several if they are many. A task takes its own of them.
+    """
+    bucket = dataset.bucket
     # Where keys are unique across partitions, a key is searched in all partitions.
-    by = () if dataset.bucket.mode is BucketMode.KEY_DYNAMIC else dataset.partition_by
+    by = () if bucket.mode is BucketMode.KEY_DYNAMIC else dataset.partition_by
     partitions, paths = partition_codes(rows, by)
-    buckets = bucket_numbers(rows, dataset.bucket_key, dataset.bucket.count, dataset.bucket.function)
-    codes = partitions.astype(np.int64) * dataset.bucket.count + buckets
-    order = np.argsort(codes, kind="stable")
+    numbers = bucket_numbers(rows, dataset.bucket_key, bucket.segments, bucket.function)
+    counts = np.full(len(paths), bucket.segments)
+    if bucket.halves:
+        many = np.bincount(partitions, minlength=len(paths)) > _MANY_ROWS
+        counts = np.where(many, _STAGED_BUCKETS, 1)
+    codes = partitions.astype(np.int64) * bucket.segments + numbers % counts[partitions]
+    # Numbers of two bytes are sorted many times faster.
+    small = int(codes.max()) <= np.iinfo(np.uint16).max
+    order = np.argsort(codes.astype(np.uint16) if small else codes, kind="stable")
     ends = np.flatnonzero(np.diff(codes[order])) + 1
     for indices in np.split(order, ends):
-        code = int(codes[indices[0]])
-        path = paths[code // dataset.bucket.count]
-        yield Slot(partition_path=path, bucket=code % dataset.bucket.count), indices
+        partition, number = divmod(int(codes[indices[0]]), bucket.segments)
+        if not bucket.halves:
+            yield _Part(Slot(partition_path=paths[partition], bucket=number), indices)
+            continue
+        slot = Slot(partition_path=paths[partition], bucket=number, of=int(counts[partition]))
+        few = tuple(np.unique(numbers[indices]).tolist()) if counts[partition] == 1 else None
+        yield _Part(slot, indices, few)
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from app.format.schema.schema import FIELDS_MAX
-from app.format.schema.types import DEPTH_MAX
+from app.format.schema.types import DEPTH_MAX, parse_type
+from app.format.schema.widening import why_not_wider
 
 # The range of integers that tasks exchange: integers beyond it fit no type.
 _LOW, _HIGH = -(2**63), 2**64 - 1
@@ -163,9 +164,19 @@ def common_shape(one: Shape, other: Shape) -> Shape:
             return Arrays(element=common_shape(one.element, other.element))
         case Maps(), Maps():
             return Maps(key=common_shape(one.key, other.key), value=common_shape(one.value, other.value))
+    return _wider_type(one, other) or Mixed(reason=f"holds {_NAMES[type(one)]} and {_NAMES[type(other)]}")
+
+
+def _wider_type(one: Shape, other: Shape) -> Shape | None:
+    """The shape, of these two, that has the values of both; None if neither does."""
     if one == other:
         return one
-    return Mixed(reason=f"holds {_NAMES[type(one)]} and {_NAMES[type(other)]}")
+    if not (isinstance(one, Typed) and isinstance(other, Typed)):
+        return None
+    first, second = parse_type(one.type_), parse_type(other.type_)
+    if why_not_wider(first, second, explicit_cast=False) is None:
+        return other
+    return one if why_not_wider(second, first, explicit_cast=False) is None else None
 
 
 def common_members(one: Mapping[str, Shape], other: Mapping[str, Shape]) -> dict[str, Shape]:

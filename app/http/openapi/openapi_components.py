@@ -10,17 +10,16 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
+from app.format.member_errors import EXPECTED
 from app.http.openapi.attribute_docs import attribute_docs
 
 _REFERENCE: Final = "#/components/schemas/"
 COMPONENT: Final = "x-component"
 """In a type's `extra_json_schema`: the name of the component that its schema becomes."""
-EXPECTED: Final = "x-expected"
-"""In a type's `extra_json_schema`: the words for what is expected, for messages. The document leaves it out."""
 INT64_MAX: Final = 2**63 - 1
 # Unions get a name, so that generated clients have one type for them.
 _UNIONS: Final = {
-    frozenset({"RowsSource", "UploadSource"}): "WriteSource",
+    frozenset({"RowsSource", "UploadSource", "UploadsSource"}): "WriteSource",
     frozenset({"ReadRows", "ReadFiles"}): "ReadOutput",
     frozenset(
         {"AddField", "DropField", "RenameField", "WidenField", "RelaxField", "ReorderFields"}

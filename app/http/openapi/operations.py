@@ -183,6 +183,10 @@ def _body(handler: HTTPRouteHandler, documentation: Documentation) -> tuple[Mapp
     return (documentation.body, documentation.body_required) if documentation.body else None
 
 
+_REDIRECTIONS: Final = range(300, 400)
+_REDIRECT_HEADERS: Final = {"Location": "Where the content is."}
+
+
 def _answers(handler: HTTPRouteHandler, documentation: Documentation) -> Mapping[int, Answer]:
     """The successful responses by status: what the return type says, or what is declared as a whole."""
     if documentation.answers is not None:
@@ -203,7 +207,9 @@ def _answers(handler: HTTPRouteHandler, documentation: Documentation) -> Mapping
     status = handler.status_code
     described = documentation.description or _first_sentence(value) or HTTPStatus(status).phrase
     return {
-        each: Answer(description=text, content=content, headers=headers)
+        each: Answer(description=text, content={}, headers=_REDIRECT_HEADERS)
+        if each in _REDIRECTIONS
+        else Answer(description=text, content=content, headers=headers)
         for each, text in {status: described, **documentation.statuses}.items()
     }
 

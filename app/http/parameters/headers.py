@@ -52,6 +52,11 @@ def parse_preference(text: str) -> Preference:
     return Preference(wait_seconds=None)
 
 
+def prefers_redirect(text: str) -> bool:
+    """Whether a Prefer header has the preference `redirect`."""
+    return any(part.strip().lower() == "redirect" for part in text.split(","))
+
+
 def etag(version: int) -> str:
     """The entity tag of a dataset's version."""
     return f'"{version}"'

@@ -11,7 +11,7 @@ from litestar.datastructures import MultiDict
 from litestar.handlers import BaseRouteHandler
 
 from app.format.errors import FieldError, InvalidRequest
-from app.http.json_body import field_error
+from app.format.member_errors import field_error
 
 OPTIONS = "options"
 """The name of the parameter by which a handler declares its options: `options: Provided[RowOptions]`."""

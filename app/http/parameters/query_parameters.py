@@ -10,7 +10,7 @@ from litestar.handlers import BaseRouteHandler
 from litestar.params import PathParameter, QueryParameter
 
 from app.format.errors import FieldError, InvalidRequest
-from app.http.json_body import similar
+from app.format.member_errors import similar
 from app.http.parameters.query_options import options_type
 
 INT64_MAX: Final = 2**63 - 1

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from app.format.errors import Unavailable
-from app.http.limits.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 
@@ -18,8 +17,8 @@ POLL_SECONDS: Final = 1.0
 _Wanted = TypeVar("_Wanted")
 _Found = TypeVar("_Found")
 
-Fetch: TypeAlias = Callable[[str, str, Sequence[_Wanted]], Sequence[_Found | None]]
-"""Called in a thread with tenant, dataset and the awaited items. Returns the result for each; None if not there yet."""
+Fetch: TypeAlias = Callable[[str, str, Sequence[_Wanted]], Awaitable[Sequence[_Found | None]]]
+"""Called with tenant, dataset and the awaited items. Returns the result for each; None if not there yet."""
 
 
 class SharedPolls(Generic[_Wanted, _Found]):
@@ -31,14 +30,12 @@ class SharedPolls(Generic[_Wanted, _Found]):
     def __init__(
         self,
         subscriptions: Subscriptions,
-        threads: Threads,
         fetch: Fetch[_Wanted, _Found],
         *,
         gather_seconds: float = 0.0,
     ) -> None:
         """`gather_seconds`: how long the poll for a new request is delayed, so that later requests share it."""
         self._wakeups = subscriptions
-        self._threads = threads
         self._fetch = fetch
         self._gather_seconds = gather_seconds
         self._open: dict[tuple[str, str], _SharedPoll[_Wanted, _Found]] = {}
@@ -52,7 +49,7 @@ class SharedPolls(Generic[_Wanted, _Found]):
         key = (tenant_id, dataset_id)
         poll = self._open.get(key)
         if poll is None:
-            poll = _SharedPoll(self._wakeups, self._threads, self._fetch, key, self._gather_seconds)
+            poll = _SharedPoll(self._wakeups, self._fetch, key, self._gather_seconds)
             self._open[key] = poll
         poll.waiters += 1
         try:
@@ -115,7 +112,6 @@ class _SharedPoll(Generic[_Wanted, _Found]):
     def __init__(
         self,
         subscriptions: Subscriptions,
-        threads: Threads,
         fetch: Fetch[_Wanted, _Found],
         key: tuple[str, str],
         gather_seconds: float,
@@ -124,7 +120,6 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         self.polls_started = 0
         self.polls_ended = 0
         self._wakeups = subscriptions
-        self._threads = threads
         self._fetch = fetch
         self._key = key
         self._gather_seconds = gather_seconds
@@ -158,9 +153,11 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         self._subscription.notify()
 
     async def _poll_for_all(self) -> None:
+        clock = asyncio.get_running_loop().time
         try:
             while self._waiting and not self._wakeups.closed:
-                await self._subscription.wait(POLL_SECONDS)
+                # All datasets are polled at the same times, so that polls may be made together.
+                await self._subscription.wait(POLL_SECONDS - clock() % POLL_SECONDS)
                 # Counted even without waiters: the next waiter then knows that the notification was consumed.
                 self.polls_started += 1
                 if self._gathering is not None:
@@ -176,7 +173,7 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         if not requests:
             return
         try:
-            found = await self._threads.run(self._fetch, *self._key, list(requests.values()))
+            found = await self._fetch(*self._key, list(requests.values()))
         except Unavailable:
             # Waiters keep waiting: thousands of clients that retry at once would overload the database.
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, insert, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
@@ -32,6 +32,13 @@ from app.jobs.values import (
 )
 from app.tenants.quotas import quotas_of
 from app.tenants.repository.quotas import STORED_QUOTAS
+
+# The statements of each acceptance, made once. In order: the sequence behind the order of acceptance counts on as the
+# rows come. The quotas come along: a statement of their own would cost tenants without quotas, too.
+_INSERT: Final = insert(jobs).returning(
+    *JOB_COLUMNS, STORED_QUOTAS.label("quotas"), sort_by_parameter_order=True
+)
+_INSERT_INSTANTS: Final = insert(instants)
 
 
 def accept_jobs(connection: Connection, new: Sequence[NewJob]) -> list[Accepted | HeadwaterError]:
@@ -116,12 +123,8 @@ def insert_jobs(
         return {}
     act_concerns(job=new[0].id)
     values = [_row(each, transaction_id) for each in new]
-    # In order: the sequence behind the order of acceptance counts on as the rows come.
-    # The quotas come along: a statement of their own would cost tenants without quotas, too.
-    columns = (*JOB_COLUMNS, STORED_QUOTAS.label("quotas"))
-    returned = connection.execute(insert(jobs).returning(*columns, sort_by_parameter_order=True), values)
     found: dict[str, Job] = {}
-    for row in returned:
+    for row in connection.execute(_INSERT, values):
         values_by_name = row._asdict()
         stored_quotas = values_by_name.pop("quotas")
         found[row.id] = job_from(values_by_name)
@@ -140,7 +143,7 @@ def insert_jobs(
         if (action := instant_action(each.request)) is not None
     ]
     if new_instants:
-        connection.execute(insert(instants), new_instants)
+        connection.execute(_INSERT_INSTANTS, new_instants)
     for dataset_id, writes in sorted({(each.dataset_id, _is_write(each)) for each in new}):
         post(connection, "work" if writes else "tasks", dataset_id)
     check_job_quotas(connection, quotas_of(stored_quotas), new)

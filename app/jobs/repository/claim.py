@@ -5,16 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, any_, bindparam, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    and_,
+    any_,
+    bindparam,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.catalog.tables import heads
 from app.db.any_of import any_of
-from app.format.instant import InstantEvent
 from app.jobs.repository.commit_slots import lock_datasets
 from app.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
-from app.jobs.repository.job_ends import fail_locked, move_instants
-from app.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, RUNNING, lock_jobs, lock_with_transactions
+from app.jobs.repository.job_ends import fail_locked
+from app.jobs.repository.job_locks import (
+    LEASE_LAPSED,
+    POSTPONED,
+    RUNNING,
+    has_state,
+    in_queue,
+    lock_jobs,
+    lock_with_transactions,
+)
 from app.jobs.repository.metering import may_run_another
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
@@ -22,8 +42,8 @@ from app.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState, WriteP
 from app.tenants.quotas import quotas_of
 from app.tenants.repository.quotas import STORED_QUOTAS
 
-_WRITES: Final = jobs.c.lane == JobQueue.WRITES.value
-_QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _WRITES)
+_WRITES: Final = in_queue(JobQueue.WRITES)
+_QUEUED: Final = and_(has_state(JobState.QUEUED), _WRITES)
 _LAPSED: Final = and_(LEASE_LAPSED, _WRITES)
 # The rows of a group that go to tasks by value. One message to an executor of Spark has 128 MiB at most.
 _KEPT_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -37,7 +57,13 @@ def _exists(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     return select(jobs.c.id).where(_WANTED, _WRITES, *conditions).exists()
 
 
-# One statement, made once: it is part of each claim.
+_NEXT: Final = (
+    select(jobs.c.kind, jobs.c.deaths, jobs.c.transaction_id).where(_OWN).order_by(jobs.c.seq).limit(1)
+)
+_NEXT_QUEUED: Final = _NEXT.where(_QUEUED)
+_NEXT_UNHELD: Final = _NEXT.where(or_(_QUEUED, _LAPSED))
+_QUEUED_ROW: Final = _NEXT_QUEUED.subquery("next_queued")
+# The statements of each claim, made once.
 _SITUATION: Final = select(
     select(func.count(jobs.c.group_id.distinct()))
     .where(_OWN, _WRITES, RUNNING, ~LEASE_LAPSED)
@@ -54,12 +80,22 @@ _SITUATION: Final = select(
     .exists()
     .label("slot_requested"),
     STORED_QUOTAS.label("quotas"),
+    _NEXT_UNHELD.with_only_columns(jobs.c.transaction_id).scalar_subquery().label("next_transaction"),
+    _QUEUED_ROW,
+).select_from(select(literal(1)).subquery("always").outerjoin(_QUEUED_ROW, true()))
+# The length of a large value is known without reading it.
+_GROUP: Final = (
+    select(
+        jobs.c.id,
+        jobs.c.transaction_id,
+        or_(jobs.c.abandoned, jobs.c.alone).label("alone"),
+        func.coalesce(func.octet_length(jobs.c.staged_rows), 0).label("kept_bytes"),
+    )
+    .where(_OWN, _QUEUED)
+    .order_by(jobs.c.seq)
+    .limit(bindparam("jobs_max", type_=Integer))
+    .with_for_update(key_share=True)
 )
-_NEXT: Final = (
-    select(jobs.c.kind, jobs.c.deaths, jobs.c.transaction_id).where(_OWN).order_by(jobs.c.seq).limit(1)
-)
-_NEXT_QUEUED: Final = _NEXT.where(_QUEUED)
-_NEXT_UNHELD: Final = _NEXT.where(or_(_QUEUED, _LAPSED))
 
 
 def claim_group(
@@ -68,21 +104,26 @@ def claim_group(
     owner: str,
     rules: ClaimRules,
     participants: Sequence[FailureParticipant],
+    *,
+    of_transaction: bool,
 ) -> list[Job] | None:
     """The jobs that `owner` now holds, in order of acceptance; empty if there is nothing to do or no room.
 
-    None if other datasets than those that were looked for must be locked first: then the caller commits and tries
-    again, since datasets are locked in one order.
+    `of_transaction`: finds the other datasets of a transaction that is next, and locks them, too. None if the
+    caller must commit and try again: other datasets must be locked first, since datasets are locked in one order, or
+    jobs were given back or ended.
     """
-    wanted = _datasets_of_next(connection, dataset_id)
+    wanted = _datasets_of_next(connection, dataset_id) if of_transaction else [dataset_id]
     if not wanted or dataset_id not in lock_datasets(connection, wanted):
         return []
     values = {"dataset_id": dataset_id, "wanted": wanted, "attempts_max": rules.attempts_max}
     found = connection.execute(_SITUATION, values).one()
+    if found.next_transaction is not None and not of_transaction:
+        return None
     if found.lapsed:
+        # What was void is queued then, and may have had its attempts.
         _void_lapsed(connection, wanted)
-        # What was void is queued now, and may have had its attempts.
-        found = connection.execute(_SITUATION, values).one()
+        return None
     if found.groups >= rules.dataset_writers_max:
         return []
     if found.slot_requested:
@@ -90,23 +131,21 @@ def claim_group(
         return []
     if found.exhausted:
         _give_up(connection, wanted, rules.attempts_max, participants)
+        return None
     if found.postponed:
         # None overtakes a write that was postponed.
         return []
-    next_write = _next_write(connection, dataset_id, _NEXT_QUEUED)
-    if next_write is None or (rules.process is not None and _process(next_write) is not rules.process):
+    if found.kind is None or (rules.process is not None and _process(found) is not rules.process):
         return []
-    if next_write.transaction_id is None:
+    if found.transaction_id is None:
         ids = _next_group(connection, dataset_id, rules.group_jobs_max)
     else:
-        ids = _next_of_all(connection, next_write.transaction_id, wanted)
+        ids = _next_of_all(connection, found.transaction_id, wanted)
     if not ids:
         return None if ids is None else []
     if not may_run_another(connection, quotas_of(found.quotas)):
         return []
-    taken = take(connection, ids, owner, rules.lease_seconds)
-    move_instants(connection, ids, InstantEvent.START)
-    return taken
+    return take(connection, ids, owner, rules.lease_seconds)
 
 
 def next_process(connection: Connection, dataset_id: str) -> WriteProcess | None:
@@ -172,18 +211,9 @@ def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[
     of a group are bounded. None if a transaction is next: it was accepted since the claim began, which does not wait
     for accepting.
     """
-    # The length of a large value is known without reading it.
-    kept = func.coalesce(func.octet_length(jobs.c.staged_rows), 0).label("kept_bytes")
-    query = (
-        select(jobs.c.id, jobs.c.transaction_id, or_(jobs.c.abandoned, jobs.c.alone).label("alone"), kept)
-        .where(jobs.c.dataset_id == dataset_id, _QUEUED)
-        .order_by(jobs.c.seq)
-        .limit(jobs_max)
-        .with_for_update(key_share=True)
-    )
     group: list[str] = []
     kept_bytes = 0
-    for row in connection.execute(query).all():
+    for row in connection.execute(_GROUP, {"dataset_id": dataset_id, "jobs_max": jobs_max}).all():
         if row.transaction_id is not None and not group:
             return None
         if row.alone and group:

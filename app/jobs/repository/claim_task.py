@@ -7,9 +7,8 @@ from typing import Final
 
 from sqlalchemy import Connection, and_, func, select
 
-from app.format.instant import InstantEvent
 from app.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
-from app.jobs.repository.job_ends import fail_locked, move_instants
+from app.jobs.repository.job_ends import fail_locked
 from app.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, lock_jobs
 from app.jobs.repository.metering import may_run_another
 from app.jobs.repository.participants import FailureParticipant
@@ -53,7 +52,6 @@ def claim_task(
     free = connection.execute(oldest.with_for_update(skip_locked=True)).scalar_one_or_none()
     if free is None or not may_run_another(connection, quotas):
         return None
-    move_instants(connection, [free], InstantEvent.START)
     return take(connection, [free], owner, rules.lease_seconds)[0]
 
 

@@ -7,15 +7,26 @@ running writes therefore publishes before any are claimed. Locks are taken in th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, any_, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.catalog.tables import datasets, heads
-from app.db.any_of import any_of
 from app.db.times import lease_end
 from app.jobs.repository.outbox import post
 from app.jobs.tables import jobs
 from app.jobs.values import JobQueue, JobState
+
+_LOCK: Final = (
+    select(datasets.c.id)
+    .where(
+        datasets.c.id == any_(bindparam("ids", type_=ARRAY(datasets.c.id.type))),
+        datasets.c.deleted_at.is_(None),
+    )
+    .order_by(datasets.c.id)
+    .with_for_update(key_share=True)
+)
 
 
 def lock_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[str]:
@@ -23,13 +34,7 @@ def lock_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[str
 
     The locks go along with the share that accepting a write takes.
     """
-    live = (
-        select(datasets.c.id)
-        .where(any_of(datasets.c.id, dataset_ids), datasets.c.deleted_at.is_(None))
-        .order_by(datasets.c.id)
-        .with_for_update(key_share=True)
-    )
-    return set(connection.execute(live).scalars())
+    return set(connection.execute(_LOCK, {"ids": list(dataset_ids)}).scalars()) if dataset_ids else set()
 
 
 def running_groups(connection: Connection, dataset_id: str) -> int:

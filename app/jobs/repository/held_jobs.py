@@ -6,10 +6,13 @@ import random
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, func, select, update
+from sqlalchemy import ColumnElement, Connection, Double, any_, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.db.times import lease_end
 from app.format.errors import AttemptsExhausted, Fault, ProcessKilled
+from app.format.instant import InstantEvent
+from app.jobs.repository.instant_moves import moved_instants
 from app.jobs.repository.job_locks import NO_LEASE
 from app.jobs.repository.job_row import CLAIM_COLUMNS, claimed_job
 from app.jobs.tables import jobs
@@ -23,27 +26,36 @@ _DOUBLINGS_MAX: Final = 6
 _IN_QUEUE: Final[dict[str, Any]] = {"state": JobState.QUEUED.value, "claimed_at": None, **NO_LEASE}
 
 
-def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: float) -> list[Job]:
-    """Gives queued jobs that the caller has locked to `owner`, as one group; returns them in this order."""
-    taken = connection.execute(
-        update(jobs)
-        .where(jobs.c.id.in_(ids))
-        .values(
-            state=JobState.RUNNING.value,
-            epoch=jobs.c.epoch + 1,
-            attempts=jobs.c.attempts + 1,
-            abandoned=False,
-            owner=owner,
-            group_id=ids[0],
-            lease_until=lease_end(lease_seconds),
-            not_before=None,
-            progress=Progress(stage="claimed"),
-            started_at=func.coalesce(jobs.c.started_at, func.clock_timestamp()),
-            claimed_at=func.clock_timestamp(),
-        )
-        .returning(*CLAIM_COLUMNS)
+_TAKEN: Final = bindparam("ids", type_=ARRAY(jobs.c.id.type))
+# One statement, made once: it is part of each claim.
+_TAKE: Final = (
+    update(jobs)
+    .where(jobs.c.id == any_(_TAKEN))
+    .values(
+        state=JobState.RUNNING.value,
+        epoch=jobs.c.epoch + 1,
+        attempts=jobs.c.attempts + 1,
+        abandoned=False,
+        owner=bindparam("by"),
+        group_id=bindparam("leader"),
+        lease_until=lease_end(bindparam("seconds", type_=Double)),
+        not_before=None,
+        progress=Progress(stage="claimed"),
+        started_at=func.coalesce(jobs.c.started_at, func.clock_timestamp()),
+        claimed_at=func.clock_timestamp(),
     )
-    found = {row.id: claimed_job(row) for row in taken}
+    .returning(*CLAIM_COLUMNS)
+    .add_cte(moved_instants(_TAKEN, InstantEvent.START).cte("started"))
+)
+
+
+def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: float) -> list[Job]:
+    """Gives queued jobs that the caller has locked to `owner`, as one group; returns them in this order.
+
+    Their instants become INFLIGHT.
+    """
+    values = {"ids": list(ids), "leader": ids[0], "by": owner, "seconds": lease_seconds}
+    found = {row.id: claimed_job(row) for row in connection.execute(_TAKE, values)}
     return [found[job_id] for job_id in ids]
 
 

@@ -11,12 +11,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from app.format.errors import Fault, TransactionFailed
-from app.format.instant import InstantEvent, InstantState, next_state, states_before
+from app.format.instant import InstantEvent
+from app.jobs.repository.instant_moves import move_instants
 from app.jobs.repository.job_locks import ENDED, UNFINISHED, lock_with_transactions
 from app.jobs.repository.metering import meter
 from app.jobs.repository.outbox import post
 from app.jobs.repository.participants import FailureParticipant
-from app.jobs.tables import instants, jobs
+from app.jobs.tables import jobs
 from app.jobs.values import JobKind, JobQueue, JobState, Progress
 
 
@@ -119,16 +120,3 @@ class JobCancellation:
         """Cancels all unfinished jobs of the dataset."""
         ids = lock_with_transactions(connection, jobs.c.dataset_id == dataset_id, UNFINISHED)
         cancel_locked(connection, ids)
-
-
-def move_instants(connection: Connection, job_ids: Sequence[str], event: InstantEvent) -> None:
-    """Applies an event to the instants of these jobs."""
-    before = states_before(event)
-    after = next_state(before[0], event)
-    ended = after in (InstantState.ROLLED_BACK, InstantState.COMPLETED)
-    completed_at = func.clock_timestamp() if ended else None
-    connection.execute(
-        update(instants)
-        .where(instants.c.job_id.in_(job_ids), instants.c.state.in_([state.value for state in before]))
-        .values(state=after.value, completed_at=completed_at)
-    )

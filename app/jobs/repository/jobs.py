@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, any_, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from app.db.any_of import any_of
 from app.db.rotation import Rotation
 from app.db.session import Database
 from app.db.times import lease_end
@@ -51,8 +51,15 @@ from app.jobs.values import (
 from app.paging import Page
 
 # Each try locks what the last one found to be missing.
-_CLAIM_TRIES_MAX = 3
+_CLAIM_TRIES_MAX = 4
 _COUNTED_MAX = 1_000
+
+_FIND: Final = select(*JOB_COLUMNS).where(jobs.c.id == any_(bindparam("ids", type_=ARRAY(jobs.c.id.type))))
+_UNDER_WAY: Final = (
+    select(jobs.c.id)
+    .where(jobs.c.dataset_id == bindparam("dataset"), jobs.c.kind == bindparam("wanted"), UNFINISHED)
+    .limit(1)
+)
 
 
 class JobStore:
@@ -85,9 +92,8 @@ class JobStore:
 
     def find(self, tenant_id: str, job_ids: Sequence[str]) -> list[Job]:
         """Those of the jobs that there are, in any order."""
-        query = select(*JOB_COLUMNS).where(any_of(jobs.c.id, job_ids))
         with self._database.tenant(tenant_id) as connection:
-            return [job_of(row) for row in connection.execute(query)]
+            return [job_of(row) for row in connection.execute(_FIND, {"ids": list(job_ids)})]
 
     def datasets_with(self, tenant_id: str, job_id: str) -> list[str]:
         """The ids of the datasets of a job and of the others of its transaction. Raises NotFound."""
@@ -138,9 +144,11 @@ class JobStore:
         out of attempts is failed with `attempts-exhausted` instead. Writes of a transaction are claimed together, once
         they are next in all their datasets and nothing runs in any.
         """
-        for _ in range(_CLAIM_TRIES_MAX):
+        for number in range(_CLAIM_TRIES_MAX):
             with self._database.tenant(tenant_id) as connection:
-                claimed = claim_group(connection, dataset_id, owner, rules, self._participants)
+                claimed = claim_group(
+                    connection, dataset_id, owner, rules, self._participants, of_transaction=number > 0
+                )
             if claimed is not None:
                 return claimed
         return []
@@ -231,11 +239,9 @@ class JobStore:
 
     def is_under_way(self, tenant_id: str, dataset_id: str, kind: JobKind) -> bool:
         """Whether a job of the kind waits or runs for the dataset."""
-        query = select(jobs.c.id).where(
-            jobs.c.dataset_id == dataset_id, jobs.c.kind == kind.value, UNFINISHED
-        )
         with self._database.tenant(tenant_id) as connection:
-            return connection.execute(query.limit(1)).first() is not None
+            found = connection.execute(_UNDER_WAY, {"dataset": dataset_id, "wanted": kind.value})
+            return found.first() is not None
 
     def runnable(
         self, limit: int, queue: JobQueue = JobQueue.WRITES, rotation: Rotation | None = None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import BigInteger, Connection, Select, cast, exists, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import BigInteger, Connection, Select, any_, bindparam, cast, exists, func, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from app.db.any_of import any_of
 from app.format.operation import Operation
-from app.jobs.repository.job_locks import LEASE_LAPSED, RUNNING
+from app.jobs.repository.job_locks import LEASE_LAPSED, RUNNING, has_state, in_queue
 from app.jobs.repository.outbox import post
 from app.jobs.tables import jobs
 from app.jobs.values import JobQueue, JobState, NewJob, WriteRequest
@@ -29,6 +28,33 @@ RUNNING_JOBS: Final[Select[int]] = select(func.count(jobs.c.group_id.distinct())
 """The jobs of the quota `running_jobs`: writes that are claimed together are one."""
 
 
+_RAN: Final = func.max(jobs.c.finished_at) - func.min(jobs.c.claimed_at)
+_MILLISECONDS: Final = cast(func.ceil(func.extract("epoch", _RAN) * 1000), BigInteger)
+_OF_JOBS: Final = jobs.c.id == any_(bindparam("ended", type_=ARRAY(jobs.c.id.type)))
+_NEW: Final = insert(usage_days).values(
+    day=func.current_date(),
+    dataset_id=bindparam("dataset"),
+    rows_written=bindparam("rows"),
+    bytes_written=bindparam("size"),
+    changes=bindparam("new_changes"),
+    job_milliseconds=func.coalesce(select(_MILLISECONDS).where(_OF_JOBS).scalar_subquery(), 0),
+)
+_MORE_WRITES: Final = (
+    select(jobs.c.id)
+    .where(
+        jobs.c.dataset_id == bindparam("of", type_=jobs.c.dataset_id.type),
+        has_state(JobState.QUEUED),
+        in_queue(JobQueue.WRITES),
+    )
+    .exists()
+)
+# A part of each commit, made once.
+_METER: Final = _NEW.on_conflict_do_update(
+    index_elements=["tenant_id", "day", "dataset_id"],
+    set_={name: usage_days.c[name] + _NEW.excluded[name] for name in _COUNTERS},
+).returning(STORED_QUOTAS.label("quotas"), _MORE_WRITES.label("more"))
+
+
 def meter(
     connection: Connection,
     dataset_id: str,
@@ -37,31 +63,25 @@ def meter(
     rows: int = 0,
     size: int = 0,
     changes: int = 0,
-) -> None:
+) -> bool:
     """Adds to the usage of the day what jobs of a dataset have done that end now, and how long they ran together.
 
     Only the attempt that ended them counts: not those that were lost or interrupted, nor pauses between them.
-    `size`: bytes. It is the last lock of its transaction; of several datasets, in the order of their ids.
+    `size`: bytes. It is the last lock of its transaction; of several datasets, in the order of their ids. As its
+    statement is the last one, it also returns whether more writes of the dataset wait.
     """
-    ran = func.max(jobs.c.finished_at) - func.min(jobs.c.claimed_at)
-    milliseconds = cast(func.ceil(func.extract("epoch", ran) * 1000), BigInteger)
-    new = insert(usage_days).values(
-        day=func.current_date(),
-        dataset_id=dataset_id,
-        rows_written=rows,
-        bytes_written=size,
-        changes=changes,
-        job_milliseconds=func.coalesce(
-            select(milliseconds).where(any_of(jobs.c.id, job_ids)).scalar_subquery(), 0
-        ),
-    )
-    added = new.on_conflict_do_update(
-        index_elements=["tenant_id", "day", "dataset_id"],
-        set_={name: usage_days.c[name] + new.excluded[name] for name in _COUNTERS},
-    )
-    quotas = quotas_of(connection.execute(added.returning(STORED_QUOTAS)).scalar_one())
-    if quotas.limit("running_jobs") is not None:
+    values = {
+        "dataset": dataset_id,
+        "of": dataset_id,
+        "rows": rows,
+        "size": size,
+        "new_changes": changes,
+        "ended": list(job_ids),
+    }
+    found = connection.execute(_METER, values).one()
+    if quotas_of(found.quotas).limit("running_jobs") is not None:
         _wake_next(connection)
+    return bool(found.more)
 
 
 def may_run_another(connection: Connection, quotas: Quotas) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select, tuple_
 
@@ -10,10 +11,12 @@ from app.db.session import Database
 from app.jobs.tables import outbox
 from app.jobs.values import OutboxMessage
 
+_POST: Final = insert(outbox)
+
 
 def post(connection: Connection, topic: str, dataset_id: str) -> None:
     """Leaves a message for the relay, to be sent once this transaction is durable."""
-    connection.execute(insert(outbox).values(topic=topic, dataset_id=dataset_id))
+    connection.execute(_POST, {"topic": topic, "dataset_id": dataset_id})
 
 
 class OutboxStore:

@@ -10,6 +10,8 @@ from app.jobs.repository.outbox import OutboxStore
 from app.jobs.values import OutboxMessage
 
 _BATCH_MESSAGES_MAX: Final = 500
+# Between two rounds. A message after a pause is sent at once; those of a busy service share rounds.
+APART_SECONDS: Final = 0.02
 
 
 class Relay:

@@ -37,10 +37,15 @@ class RequestJob:
         job = self.jobs.find_by_key(dataset.tenant_id, dataset.id, identity.idempotency_key, identity.text)
         return None if job is None else Accepted(job=job, replayed=True)
 
-    def accept(self, dataset: Dataset, request: JobRequest, identity: RequestIdentity) -> Accepted:
-        """Raises IdempotencyMismatch, NotFound (dataset gone)."""
+    def accept(
+        self, dataset: Dataset, request: JobRequest, identity: RequestIdentity, *, job_id: str | None = None
+    ) -> Accepted:
+        """`job_id`: the id of the job, if it is new; None for one that is made here.
+
+        Raises IdempotencyMismatch, NotFound (dataset gone).
+        """
         new = NewJob(
-            id=new_id(),
+            id=job_id or new_id(),
             instant_id=None if instant_action(request) is None else new_instant_id(),
             dataset_id=dataset.id,
             request=request,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, and_, func, insert, select, update
+from sqlalchemy import Connection, Integer, and_, bindparam, func, insert, select, update
 
 from app.changelog.merge_plan import SmallFile
 from app.db.any_of import any_of
@@ -13,6 +13,34 @@ from app.db.session import Database
 from app.format.file_group import StoredFile
 from app.maintenance.tables import table_maintenance
 from app.timeline.tables import IS_SMALL_CHANGELOG, changelog_files, commits, replaced_changelog_files
+
+# Made once: each check of a dataset reads it.
+_SMALL: Final = (
+    select(
+        changelog_files.c.path,
+        changelog_files.c.size_bytes,
+        changelog_files.c.checksum,
+        func.coalesce(changelog_files.c.file_rows, changelog_files.c.row_count).label("row_count"),
+        changelog_files.c.schema_id,
+        changelog_files.c.first_offset,
+        func.coalesce(changelog_files.c.file_segments, 1).label("segments"),
+        commits.c.committed_at,
+    )
+    .join(
+        commits,
+        and_(
+            commits.c.dataset_id == changelog_files.c.dataset_id,
+            commits.c.version == changelog_files.c.version,
+        ),
+    )
+    .where(
+        changelog_files.c.dataset_id == bindparam("dataset"),
+        changelog_files.c.first_offset >= bindparam("since"),
+        IS_SMALL_CHANGELOG,
+    )
+    .order_by(changelog_files.c.first_offset)
+    .limit(bindparam("at_most", type_=Integer))
+)
 
 
 class ChangelogMergeStore:
@@ -23,32 +51,9 @@ class ChangelogMergeStore:
 
     def small_files(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> list[SmallFile]:
         """Up to `limit` small files that begin at offset `since` or later, by offset. Their beginnings were not cut."""
-        of_commit = and_(
-            commits.c.dataset_id == changelog_files.c.dataset_id,
-            commits.c.version == changelog_files.c.version,
-        )
-        query = (
-            select(
-                changelog_files.c.path,
-                changelog_files.c.size_bytes,
-                changelog_files.c.checksum,
-                func.coalesce(changelog_files.c.file_rows, changelog_files.c.row_count).label("row_count"),
-                changelog_files.c.schema_id,
-                changelog_files.c.first_offset,
-                func.coalesce(changelog_files.c.file_segments, 1).label("segments"),
-                commits.c.committed_at,
-            )
-            .join(commits, of_commit)
-            .where(
-                changelog_files.c.dataset_id == dataset_id,
-                changelog_files.c.first_offset >= since,
-                IS_SMALL_CHANGELOG,
-            )
-            .order_by(changelog_files.c.first_offset)
-            .limit(limit)
-        )
+        values = {"dataset": dataset_id, "since": since, "at_most": limit}
         with self._database.tenant(tenant_id) as connection:
-            return [_small_file(row) for row in connection.execute(query)]
+            return [_small_file(row) for row in connection.execute(_SMALL, values)]
 
     def replace(
         self, tenant_id: str, dataset_id: str, epoch: int, replaced: Sequence[SmallFile], merged: StoredFile

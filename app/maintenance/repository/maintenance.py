@@ -10,7 +10,19 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, func, or_, select, union_all, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    bindparam,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    union_all,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.live_datasets import LiveDatasets
@@ -74,14 +86,12 @@ class MaintenanceStore:
             # The head is locked first, in the order of commits and of the deletion of a dataset. Until this transaction
             # is durable nothing is committed, and later commits mark the head again. It does not wait for a running
             # commit.
-            head = heads.c.dataset_id == dataset_id
-            locked = select(heads.c.version).where(head).with_for_update(skip_locked=True)
-            if connection.execute(locked).first() is None:
+            if connection.execute(_LOCK_HEAD, {"dataset": dataset_id}).first() is None:
                 return None
             row = _hold(connection, dataset_id, owner, lease_seconds)
             if row is None:
                 return None
-            connection.execute(update(heads).where(head).values(unkept_since=None))
+            connection.execute(_UNMARK, {"dataset": dataset_id})
             try:
                 dataset = self._datasets.find(connection, dataset_id)
             except NotFound:
@@ -110,16 +120,9 @@ class MaintenanceStore:
 
         False, and nothing is changed, if the claim was lost meanwhile.
         """
-        this_claim = (
-            table_maintenance.c.dataset_id == held.dataset.id,
-            table_maintenance.c.epoch == held.epoch,
-        )
+        values = {"dataset": held.dataset.id, "held": held.epoch, "states": dict(memory), "wake": wake_at}
         with self._database.tenant(tenant_id) as connection:
-            settled = connection.execute(
-                update(table_maintenance)
-                .where(*this_claim, table_maintenance.c.lease_until.is_not(None))
-                .values(memory=dict(memory), wake_at=wake_at, owner=None, lease_until=None)
-            )
+            settled = connection.execute(_SETTLE, values)
             return bool(settled.rowcount)
 
     def end_claims(self, owner: str) -> None:
@@ -141,14 +144,35 @@ def _turn(tenant_id: ColumnElement[str], since: ColumnElement[datetime]) -> Colu
 
 def _hold(connection: Connection, dataset_id: str, owner: str, lease_seconds: float) -> Any:
     """Claims the dataset's row, which is inserted if missing; None if the dataset is not due, or claimed."""
-    connection.execute(
-        insert_unless(table_maintenance).values(dataset_id=dataset_id, memory={}).on_conflict_do_nothing()
+    connection.execute(_ADD, {"dataset": dataset_id})
+    values = {"dataset": dataset_id, "by": owner, "seconds": lease_seconds}
+    return connection.execute(_HOLD, values).one_or_none()
+
+
+_DATASET: Final = bindparam("dataset", type_=heads.c.dataset_id.type)
+_UNTIL: Final = lease_end(bindparam("seconds", type_=Double))
+# The statements of each claim, made once.
+_LOCK_HEAD: Final = (
+    select(heads.c.version).where(heads.c.dataset_id == _DATASET).with_for_update(skip_locked=True)
+)
+_UNMARK: Final = update(heads).where(heads.c.dataset_id == _DATASET).values(unkept_since=None)
+_ADD: Final = insert_unless(table_maintenance).values(dataset_id=_DATASET, memory={}).on_conflict_do_nothing()
+_HOLD: Final = (
+    update(table_maintenance)
+    .where(
+        table_maintenance.c.dataset_id == _DATASET,
+        or_(table_maintenance.c.lease_until.is_(None), ~_IS_HELD),
+        _IS_DUE,
     )
-    until = lease_end(lease_seconds)
-    free = or_(table_maintenance.c.lease_until.is_(None), ~_IS_HELD)
-    return connection.execute(
-        update(table_maintenance)
-        .where(table_maintenance.c.dataset_id == dataset_id, free, _IS_DUE)
-        .values(owner=owner, epoch=table_maintenance.c.epoch + 1, lease_until=until, wake_at=until)
-        .returning(table_maintenance.c.epoch, table_maintenance.c.memory, func.clock_timestamp().label("now"))
-    ).one_or_none()
+    .values(owner=bindparam("by"), epoch=table_maintenance.c.epoch + 1, lease_until=_UNTIL, wake_at=_UNTIL)
+    .returning(table_maintenance.c.epoch, table_maintenance.c.memory, func.clock_timestamp().label("now"))
+)
+_SETTLE: Final = (
+    update(table_maintenance)
+    .where(
+        table_maintenance.c.dataset_id == _DATASET,
+        table_maintenance.c.epoch == bindparam("held"),
+        table_maintenance.c.lease_until.is_not(None),
+    )
+    .values(memory=bindparam("states"), wake_at=bindparam("wake"), owner=None, lease_until=None)
+)

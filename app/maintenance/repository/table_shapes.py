@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, cast, false, func, or_, select
+from sqlalchemy import BigInteger, ColumnElement, Select, cast, func, or_, select
 
 from app.commit.clustering_plan import UnorderedGroup
 from app.commit.compaction_policy import GroupShape
-from app.db.any_of import any_of
+from app.db.any_of import any_of, begins_with_any
 from app.db.session import Database
 from app.format.file_group import FileKind, Slot, append_file_group
 from app.timeline.tables import files
 
 _IS_BASE: Final = files.c.kind == FileKind.BASE.value
 _IS_LIVE: Final = files.c.removed_version.is_(None)
-# Sorts after every character that the name of an attempt may begin with.
-_LAST: Final = "~"
 
 
 class TableShapeStore:
@@ -121,10 +119,7 @@ def _slots_of_partitions(dataset_id: str, paths: Sequence[str], small_below: int
 def _in_partitions(paths: Sequence[str]) -> ColumnElement[bool]:
     """Rows without a key, found by the names of their groups, which is what live files are indexed by."""
     prefixes = [append_file_group(Slot(partition_path=path, bucket=0), "") for path in paths]
-    return or_(
-        false(),
-        *(and_(files.c.file_group >= prefix, files.c.file_group < prefix + _LAST) for prefix in prefixes),
-    )
+    return begins_with_any(files.c.file_group, prefixes)
 
 
 def _slots(small_below: int) -> Select[Any]:

@@ -13,7 +13,7 @@ from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted
 from app.commit.write_plan import MergeTask
 from app.files.slices.vector_rebase import RebaseFiles
-from app.format.dataset import DatasetDefinition
+from app.format.dataset import DatasetDefinition, TableType
 from app.format.file_group import DataFile
 from app.format.instant import RowCounts
 from app.format.paths import attempt_name, dataset_prefix
@@ -123,11 +123,12 @@ class RunTableService:
         self._write(work, reread, tag)
 
     def _rebased(self, work: _ServiceWork, each: _DoneTask, live: Mapping[str, DataFile]) -> bool:
-        """Rebases a task if its files have only lost rows since: these are deleted from the new files, too. False if
-        not.
+        """Rebases a task if its files have only lost rows since: these are deleted from the new files, too. A small
+        write may have taken all rows of some files along to its own. False if not.
         """
-        files = each.task.files
-        if not each.task.keeps_rows or any(file.path not in live for file in files):
+        lost = [file for file in each.task.files if file.path not in live]
+        marks = work.dataset.definition.table_type is TableType.MERGE_ON_READ
+        if not each.task.keeps_rows or len(lost) == len(each.task.files) or (lost and not marks):
             return False
         message = self.rebase.rebase(each.task, each.written, live, work.next_name())
         if message is None:

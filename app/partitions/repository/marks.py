@@ -207,6 +207,18 @@ def _catch_up(connection: Connection, dataset_id: str) -> int:
     return int(head.version)
 
 
+def end_changed(connection: Connection, dataset_id: str) -> None:
+    """Marks the partitions that the latest version changed as done. The caller has just committed that version."""
+    version = _catch_up(connection, dataset_id)
+    query = select(partition_marks.c.path).where(
+        *_open(dataset_id), partition_marks.c.changed_version == version
+    )
+    paths = list(connection.execute(query.order_by(partition_marks.c.path)).scalars())
+    unseen = _unseen(connection, dataset_id, paths)
+    seen = [path for path in paths if path not in unseen]
+    _end(connection, dataset_id, seen, version, DoneReason.ENDED)
+
+
 def _changed(dataset_id: str, since: int, head: Any) -> Select[Any]:
     """By partition, the last version after `since` that added or removed files of it."""
     in_dataset = files.c.dataset_id == dataset_id, files.c.partition_path != ""

@@ -13,6 +13,7 @@ import pyarrow as pa
 from app.catalog.values import Dataset
 from app.changelog.change_selection import check_feed_access
 from app.changes.ports import ChangelogIndex
+from app.exports.tasks import reads_feed
 from app.files.ports import ObjectStorage
 from app.format.dataset import ChangelogProducer
 from app.format.definition.evolution import under_schema
@@ -38,6 +39,7 @@ from app.sql.conditions.bound_access import bind_access
 from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.row_access import RowAccess
 from app.timeline.ports import VersionReader
+from app.timeline.service.accept_pinned import AcceptPinned
 from app.versions.service.versions import VersionOf
 
 _OF_VERSIONS: Final = ("version", "as_of", "tag")
@@ -77,9 +79,14 @@ class ReadJobs:
             idempotency_key=idempotency_key,
             actor=actor,
         )
-        return self.requests.replayed(dataset, identity) or self.requests.accept(
-            dataset, self._task(dataset, new, access), identity
-        )
+        replayed = self.requests.replayed(dataset, identity)
+        if replayed is not None:
+            return replayed
+        task = self._task(dataset, new, access)
+        if task.query is ReadQuery.INCREMENTAL and reads_feed(dataset.definition) and not task.meta:
+            return self.requests.accept(dataset, task, identity)
+        pinned = AcceptPinned(requests=self.requests, leases=self.versions.leases)
+        return pinned.accept(dataset, task.version, task, identity)
 
     def _task(self, dataset: Dataset, new: CreateRead, access: RowAccess) -> ReadTask:
         incremental = new.query is ReadQuery.INCREMENTAL
@@ -101,6 +108,7 @@ class ReadJobs:
             partitions=new.partitions,
             order_by=new.order_by,
             limit=new.limit,
+            meta=new.meta,
             access=access,
         )
 
@@ -180,8 +188,11 @@ class ReadJobs:
                 f"the range begins after its end: begin is version {begin}, end is version {end}",
                 [FieldError(pointer="/begin", detail=detail)],
             )
-        position = self.timeline.next_offset(dataset.tenant_id, dataset.id, begin)
-        self.index.bounds(dataset.tenant_id, dataset.id).checked(position)
+        if reads_feed(dataset.definition) and not new.meta:
+            position = self.timeline.next_offset(dataset.tenant_id, dataset.id, begin)
+            self.index.bounds(dataset.tenant_id, dataset.id).checked(position)
+        else:
+            self.versions.check(dataset, end)
         return begin, end
 
     def _bound(self, dataset: Dataset, name: str, version: int | None, time: datetime | None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -15,34 +15,28 @@ import pyarrow as pa
 
 from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
-from app.changes.service.read_changes import PAGE_BYTES_MAX
 from app.changes.service.read_corrections import ReadCorrections
 from app.codecs.meta_on_read import (
     CORRECTED_BY_FIELD,
     CORRECTED_VERSION_FIELD,
-    META_ON_READ,
     META_SOURCES,
-    RECORD_KEY_FIELD,
-    meta_on_read,
     versions_of,
+    with_meta,
 )
-from app.commit.read_plan import GroupScan, in_globs, plan_read
+from app.commit.read_plan import in_globs, plan_read
+from app.files.slices.table_walk import RowPlace, TableWalk
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.definition.evolution import under_schema
 from app.format.errors import FieldError, InvalidRequest, VersionExpired
 from app.format.file_group import FileKind
-from app.format.partition.fields import partition_sources
-from app.format.rows.meta_columns import FILE_NAME_FIELD, META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
+from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
 from app.format.rows.projection import check_partitions, projection
-from app.format.rows.row_sizes import row_bytes
 from app.format.schema.schema import Schema
 from app.paging import PageTokens, unknown_token
-from app.reads.ports import TableReaderPort
 from app.reads.values import RowPage
 from app.sql.conditions.bound_access import BoundAccess, bind_access
 from app.sql.conditions.evaluate import matches
 from app.sql.conditions.parse import parse_filter
-from app.sql.conditions.prune import Sought
 from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.sql.conditions.tree import Filter
 from app.timeline.ports import VersionReader
@@ -50,15 +44,11 @@ from app.timeline.service.version_pins import expired_if_missing
 from app.versions.service.versions import VersionOf
 
 LIMIT_MAX: Final = 10_000
+PINNED_SECONDS: Final = 600.0
+"""For how long a page with a following one keeps its version, in seconds."""
+ROW_PAGES: Final = "row pages"
+"""The reader of the leases of such versions."""
 _INT64_MAX: Final = 2**63 - 1
-# The most rows that a page scans. A page whose filter selects few of them ends there, with a token for the rest.
-SCANNED_ROWS_MAX: Final = 256 * 1024
-# And the most bytes: the same for wide rows.
-SCANNED_BYTES_MAX: Final = 64 * 1024 * 1024
-# As many as a row group has at most: it is decoded whole in any case.
-_STEP_ROWS: Final = 128 * 1024
-# The number of scanned rows that a smaller read counts as, because it opens a file.
-_READ_ROWS_MIN: Final = 1024
 
 
 class QueryType(str, Enum):
@@ -117,21 +107,20 @@ class _RowPosition(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadTable:
-    """Pages of a dataset's rows. `bytes_max`: the most bytes of rows on a page, unless it has one."""
+    """Pages of a dataset's rows."""
 
     catalog: DatasetLookup
     timeline: VersionReader
     versions: VersionOf
-    tables: TableReaderPort
+    walk: TableWalk
     corrections: ReadCorrections
-    bytes_max: int = PAGE_BYTES_MAX
 
     def page(self, dataset: Dataset, query: RowQuery, access: RowAccess = EVERYTHING) -> RowPage:
         """At most `limit` of the rows that the access shows. The first page determines the version, which is part of
-        its token.
+        its token. A page with a following one keeps the version for `PINNED_SECONDS`.
 
-        Rows have no particular order, but the same each time for a version. A page also ends before `bytes_max` bytes,
-        and after `SCANNED_ROWS_MAX` scanned rows or `SCANNED_BYTES_MAX` scanned bytes, however few rows are selected.
+        Rows have no particular order, but the same each time for a version. A page may have fewer rows than `limit`, as
+        `TableWalk.page` describes.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name),
         MaskedColumn, GrantNotApplicable, and with `corrected_since` OffsetExpired if the feed no longer goes back to
@@ -161,9 +150,15 @@ class ReadTable:
         if query.query_type is QueryType.READ_OPTIMIZED:
             live = [file for file in live if file.kind is FileKind.BASE]
         scans = plan_read(definition, live, where=selection.where, partitions=selection.partitions)
-        rows, following = self._walk(selection, scans, position, query.limit)
+        place = RowPlace(file_group=position.file_group, row=position.row)
+        found = self.walk.page(selection, scans, place, query.limit)
+        following = None if found.following is None else _at(position, found.following)
+        if following is not None:
+            # One lease for all readers of the version, which each page extends.
+            leases = self.versions.leases
+            leases.acquire(dataset.tenant_id, dataset.id, position.version, ROW_PAGES, PINNED_SECONDS)
         return RowPage(
-            rows=self._shown(dataset, selection, position.version, rows),
+            rows=self._shown(dataset, selection, position.version, found.rows),
             version=position.version,
             schema_id=selection.shown.id,
             next_page_token=None
@@ -188,70 +183,13 @@ class ReadTable:
         version = self.versions.find(dataset, version=query.version, as_of=query.as_of, tag=query.tag)
         return _RowPosition(version=version, file_group="", row=0)
 
-    def _walk(
-        self, selection: _RowSelection, scans: Sequence[GroupScan], position: _RowPosition, limit: int
-    ) -> tuple[pa.Table, _RowPosition | None]:
-        """The rows from a position on, and the position of the next page; None if no row is left to scan."""
-        found = [selection.read.empty_table()]
-        room, scanned, scanned_bytes, room_bytes = limit, 0, 0, self.bytes_max
-        for scan, start, end in self._ranges_from(selection, scans, position):
-            first = start
-            while True:
-                if scanned >= SCANNED_ROWS_MAX or scanned_bytes >= SCANNED_BYTES_MAX or room_bytes <= 0:
-                    return pa.concat_tables(found), _at(position, scan, first)
-                # One row more than there is room for shows whether another page follows.
-                wanted = _STEP_ROWS if selection.selects else room + 1
-                wanted = wanted if end is None else min(wanted, end - first)
-                rows = self.tables.read_group(
-                    selection.definition, scan.files, selection.read, first, wanted, self.bytes_max
-                )
-                chosen = selection.chosen(rows)
-                part = _taken(rows, chosen)
-                sizes = np.cumsum(row_bytes(part, named=True))
-                fits = min(room, int(np.searchsorted(sizes, room_bytes, side="right")))
-                if len(chosen) > fits:
-                    # A row that fits no page is a page of its own.
-                    fits = fits or int(room == limit)
-                    found.append(part.slice(0, fits))
-                    if len(chosen) > fits:
-                        return pa.concat_tables(found), _at(position, scan, first + int(chosen[fits]))
-                    room_bytes = 0
-                else:
-                    found.append(part)
-                    room_bytes -= int(sizes[-1]) if len(sizes) else 0
-                room -= len(chosen)
-                scanned += max(rows.num_rows, _READ_ROWS_MIN)
-                scanned_bytes += rows.nbytes
-                first += rows.num_rows
-                # A read ends early where its rows have `bytes_max` bytes. Otherwise no row is left.
-                ended = not rows.num_rows or (rows.num_rows < wanted and rows.nbytes < self.bytes_max)
-                if ended or first == end:
-                    break
-        return pa.concat_tables(found), None
-
-    def _ranges_from(
-        self, selection: _RowSelection, scans: Sequence[GroupScan], position: _RowPosition
-    ) -> Iterator[tuple[GroupScan, int, int | None]]:
-        """The row ranges after a position, without those that the bounds of row groups exclude."""
-        for scan, start, end in _planned_from(scans, position):
-            if selection.where is None:
-                yield scan, start, end
-                continue
-            sought = Sought(where=selection.where, schema=selection.definition.schema)
-            for first, stop in self.tables.row_ranges(scan.files, sought, start, end):
-                yield scan, first, stop
-
     def _shown(self, dataset: Dataset, selection: _RowSelection, version: int, rows: pa.Table) -> pa.Table:
         """The rows with the requested columns, in their order."""
         shown = selection.access.shown(rows.select(selection.shown.names()))
         if selection.meta:
             versions = versions_of(rows)
             times = self.timeline.commit_times(dataset.tenant_id, dataset.id, versions) if versions else {}
-            columns = meta_on_read(rows, selection.definition.record_key, times)
-            for field in META_ON_READ:
-                hidden = selection.access.hides_any(selection.sources_of(field.name))
-                column = pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
-                shown = shown.append_column(field, column if hidden else columns[field.name])
+            shown = with_meta(shown, rows, selection.definition, selection.access.masked, times)
         if selection.corrected_since:
             shown = self._with_corrections(dataset, version, shown, rows.column(OFFSET_COLUMN).to_pylist())
         return shown
@@ -287,14 +225,6 @@ class _RowSelection:
     meta: bool
     corrected_since: bool
     access: BoundAccess
-
-    def sources_of(self, meta_column: str) -> Sequence[str]:
-        """The columns whose values a meta column repeats."""
-        if meta_column == RECORD_KEY_FIELD.name:
-            return self.definition.record_key
-        if meta_column in (PARTITION_FIELD.name, FILE_NAME_FIELD.name):
-            return partition_sources(self.definition)
-        return ()
 
     @property
     def selects(self) -> bool:
@@ -352,29 +282,8 @@ def _meta_sources(query: RowQuery) -> Sequence[pa.Field]:
     return META_FIELDS if query.corrected_since else ()
 
 
-def _planned_from(
-    scans: Sequence[GroupScan], position: _RowPosition
-) -> Iterator[tuple[GroupScan, int, int | None]]:
-    """The row ranges of the plan after a position."""
-    for scan in scans:
-        if scan.file_group < position.file_group:
-            continue
-        passed = position.row if scan.file_group == position.file_group else 0
-        for first, end in scan.row_ranges:
-            if end is None or end > passed:
-                yield scan, max(first, passed), end
-
-
-def _at(position: _RowPosition, scan: GroupScan, row: int) -> _RowPosition:
-    return _RowPosition(version=position.version, file_group=scan.file_group, row=row)
-
-
-def _taken(rows: pa.Table, chosen: npt.NDArray[np.int64]) -> pa.Table:
-    if len(chosen) == 0 or int(chosen[-1]) == len(chosen) - 1:
-        return rows.slice(0, len(chosen))
-    mask = np.zeros(rows.num_rows, dtype=np.bool_)
-    mask[chosen] = True
-    return rows.filter(pa.array(mask))
+def _at(position: _RowPosition, place: RowPlace) -> _RowPosition:
+    return _RowPosition(version=position.version, file_group=place.file_group, row=place.row)
 
 
 def _tokens(dataset: Dataset, query: RowQuery) -> PageTokens:

@@ -4,31 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 import msgspec
+import pyarrow as pa
 
 from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changelog.forms import ChangeForm
 from app.changes.ports import ChangelogIndex
+from app.codecs.meta_on_read import META_ON_READ
 from app.commit.read_plan import plan_read
-from app.exports.tasks import ExportFormat, ExportQuery, ExportSpec, export_parts
+from app.exports.tasks import (
+    ExportFormat,
+    ExportQuery,
+    ExportSpec,
+    changed_row_parts,
+    export_parts,
+    reads_feed,
+)
 from app.files.ports import ObjectStorage
 from app.format.dataset import DEFAULT_TARGET_BYTES, DatasetDefinition
 from app.format.definition.evolution import under_schema
 from app.format.file_format import FileFormat
-from app.format.file_group import FileKind
+from app.format.file_group import DataFile, FileKind
 from app.format.paths import dataset_prefix, read_folder
 from app.format.result_file import ExportedFile, RunFile
 from app.format.rows.projection import projection
 from app.format.rows.read_order import cut_ranges
-from app.format.schema.schema import Schema
+from app.format.schema.schema import Field, Schema
 from app.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.jobs.values import Job
 from app.reads.jobs import FinishedRead, ReadEngine, ReadResult, ReadResults, ReadSchema, described
 from app.reads.tasks import (
     ChangedRows,
+    PackedCommitTimes,
     ReadPart,
     ReadPartResult,
     ReadSource,
@@ -47,6 +58,7 @@ from app.timeline.service.version_pins import VersionPins
 _RANGE_BYTES: Final = 64 * 1024 * 1024
 # With a limit, tasks are started in waves, each this many times as large as the one before.
 _WAVE: Final = 4
+_VERSIONS_READ: Final = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,13 +83,17 @@ class RunReads:
         task = job.request
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         folder = read_folder(dataset_prefix(job.tenant_id, job.dataset_id), job.id, job.epoch)
-        if task.query is ReadQuery.INCREMENTAL:
-            spec = _spec(dataset.definition, task, dataset.definition.schema)
-            files = self._read(spec, self._changed(dataset, task, spec), task, folder, tag)
+        incremental = task.query is ReadQuery.INCREMENTAL
+        definition = dataset.definition if incremental else self._definition(dataset, task.version)
+        spec = _spec(definition, task, dataset.definition.schema)
+        if task.meta:
+            spec = msgspec.structs.replace(spec, commit_times=self._commit_times(dataset, task.version))
+        if incremental and reads_feed(definition) and not task.meta:
+            files = self._read(spec, self._changed_in_feed(dataset, task, spec), task, folder, tag)
         else:
             with self.pins.pin(job.tenant_id, [(job.dataset_id, task.version)], tag):
-                spec = _spec(self._definition(dataset, task.version), task, dataset.definition.schema)
-                files = self._read(spec, self._table(dataset, task, spec), task, folder, tag)
+                sources = (self._changed_in_table if incremental else self._table)(dataset, task, spec)
+                files = self._read(spec, sources, task, folder, tag)
         finished = FinishedRead(
             dataset_id=job.dataset_id,
             claim=job.claim,
@@ -93,39 +109,56 @@ class RunReads:
             dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
         )
 
-    def _table(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[ReadSource]:
-        live = self.timeline.live_files(dataset.tenant_id, dataset.id, task.version, None)
+    def _commit_times(self, dataset: Dataset, version: int) -> PackedCommitTimes:
+        times: dict[int, datetime] = {}
+        for first in range(1, version + 1, _VERSIONS_READ):
+            some = range(first, min(first + _VERSIONS_READ, version + 1))
+            times |= self.timeline.commit_times(dataset.tenant_id, dataset.id, some)
+        return PackedCommitTimes.of(times, version)
+
+    def _table(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> Sequence[ReadSource]:
+        live = self._live(dataset, task)
         if task.query is ReadQuery.READ_OPTIMIZED:
             live = [file for file in live if file.kind is FileKind.BASE]
         scans = plan_read(spec.dataset, live, where=spec.where, partitions=spec.partitions)
         return table_sources(spec, scans, task.limit)
 
-    def _changed(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[ReadSource]:
-        """The rows that an export of the same range has. Raises OffsetExpired."""
-        begin = task.begin or 0
-        since, until = (
-            self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
-            for version in (begin, task.version)
-        )
+    def _live(self, dataset: Dataset, task: ReadTask) -> list[DataFile]:
+        return self.timeline.live_files(dataset.tenant_id, dataset.id, task.version, None)
+
+    def _changed_in_feed(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[ReadSource]:
+        """The rows that an export of the same range has, from the feed. Raises OffsetExpired."""
+        since, until = self._offsets(dataset, task)
         bounds = self.index.bounds(dataset.tenant_id, dataset.id)
         bounds.checked(since)
         segments = self.index.segments(dataset.tenant_id, dataset.id, since, until)
-        exported = ExportSpec(
-            dataset=spec.dataset,
-            query=ExportQuery.INCREMENTAL,
-            # The format is not used: an export only determines which rows there are.
-            format=ExportFormat.ARROW,
-            form=ChangeForm.TWO_EVENT,
-            columns=spec.read_columns,
-            where=task.where,
-            partitions=task.partitions,
-            target_bytes=spec.target_bytes,
-            access=task.access,
-        )
         parts = export_parts(
-            exported, segments, since=since, until=until, earliest=bounds.earliest, prefix=""
+            _exported(task, spec), segments, since=since, until=until, earliest=bounds.earliest, prefix=""
         )
         return [ChangedRows(part=part) for part in parts]
+
+    def _changed_in_table(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[ReadSource]:
+        """The rows that an export of the same range has, from the table."""
+        since, until = self._offsets(dataset, task)
+        parts = changed_row_parts(
+            _exported(task, spec),
+            self._live(dataset, task),
+            spec.where,
+            begin=task.begin or 0,
+            since=since,
+            until=until,
+            earliest=since,
+            prefix="",
+        )
+        return [ChangedRows(part=part) for part in parts]
+
+    def _offsets(self, dataset: Dataset, task: ReadTask) -> tuple[int, int]:
+        """The range of an incremental read in the feed."""
+        since, until = (
+            self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
+            for version in (task.begin or 0, task.version)
+        )
+        return since, until
 
     def _read(
         self, spec: ReadSpec, sources: Sequence[ReadSource], task: ReadTask, folder: str, tag: str
@@ -174,9 +207,18 @@ class RunReads:
             size_bytes=size,
             schema=ReadSchema(
                 id=shown.id,
-                fields=tuple(msgspec.structs.replace(each, nullable=True) for each in shown.fields),
+                fields=(
+                    *(msgspec.structs.replace(each, nullable=True) for each in shown.fields),
+                    *(_META_FIELDS if task.meta else ()),
+                ),
             ),
         )
+
+
+_META_FIELDS: Final = tuple(
+    Field(id=0, name=field.name, type="string" if field.type == pa.string() else "timestamp", nullable=True)
+    for field in META_ON_READ
+)
 
 
 def _spec(definition: DatasetDefinition, task: ReadTask, latest: Schema) -> ReadSpec:
@@ -193,6 +235,21 @@ def _spec(definition: DatasetDefinition, task: ReadTask, latest: Schema) -> Read
         format=FileFormat(task.format),
         target_bytes=DEFAULT_TARGET_BYTES,
         masked=tuple(sorted(bound.masked)),
+    )
+
+
+def _exported(task: ReadTask, spec: ReadSpec) -> ExportSpec:
+    return ExportSpec(
+        dataset=spec.dataset,
+        query=ExportQuery.INCREMENTAL,
+        # The format is not used: an export only determines which rows there are.
+        format=ExportFormat.ARROW,
+        form=ChangeForm.TWO_EVENT,
+        columns=spec.read_columns,
+        where=task.where,
+        partitions=task.partitions,
+        target_bytes=spec.target_bytes,
+        access=task.access,
     )
 
 

@@ -11,6 +11,7 @@ from app.audit.tables import audit
 from app.catalog.tables import datasets
 from app.consumers.tables import consumers
 from app.db.columns import metadata
+from app.db.deletion_hold import deletions_are_held
 from app.db.session import Database
 from app.db.times import seconds_ago
 from app.jobs.repository.job_locks import UNFINISHED
@@ -46,6 +47,11 @@ class EndingTenantStore:
         )
         with self._database.relay() as connection:
             return connection.execute(query).scalars().all()
+
+    def deletions_held(self) -> bool:
+        """Whether a backup runs, so that no file may be deleted."""
+        with self._database.relay() as connection:
+            return deletions_are_held(connection)
 
     def live_datasets(self, tenant_id: str) -> Sequence[str]:
         """Ids of the datasets and views that are not deleted."""

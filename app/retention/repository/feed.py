@@ -8,6 +8,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, Text, and_, cast, delete, func, or_, select, update
 
 from app.catalog.tables import datasets, heads
+from app.changes.positions import SNAPSHOT_READER
 from app.changes.repository.changelog import lock_feed
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.consumers import behind_since, seconds_since
@@ -19,8 +20,8 @@ from app.db.times import seconds_ago
 from app.format.dataset import Retention
 from app.jobs.tasks import VersionKind
 from app.tenants.tables import tenants
-from app.timeline.repository.kept_versions import NAME_LIVES
-from app.timeline.tables import changelog_files, commits, named_versions
+from app.timeline.repository.kept_versions import LEASE_LIVES, NAME_LIVES
+from app.timeline.tables import changelog_files, commits, named_versions, read_leases
 
 # Compared as text, since Postgres cannot parse JSON with a NUL, such as in the description of a field. Within a
 # string the quotes would be escaped, and a cut checks the definition itself.
@@ -116,7 +117,8 @@ def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: flo
             _fences(feed.next_offset, follower_lag_seconds),
         )
     ).scalar_one()
-    fences = [each for each in (fence, _savepoints_fence(connection, dataset_id)) if each is not None]
+    kept = fence, _savepoints_fence(connection, dataset_id), _snapshots_fence(connection, dataset_id)
+    fences = [each for each in kept if each is not None]
     end = min([end, *fences])
     boundary = connection.execute(
         select(func.max(commits.c.next_offset)).where(
@@ -124,6 +126,19 @@ def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: flo
         )
     ).scalar_one()
     return max(0, (boundary or 0) - feed.earliest_offset)
+
+
+def _snapshots_fence(connection: Connection, dataset_id: str) -> int | None:
+    """The offset after the changes of the earliest version that a reader of the feed starts with."""
+    of_version = and_(
+        commits.c.dataset_id == read_leases.c.dataset_id, commits.c.version == read_leases.c.version
+    )
+    fence: int | None = connection.execute(
+        select(func.min(func.coalesce(commits.c.next_offset, 0)))
+        .join_from(read_leases, commits, of_version, isouter=True)
+        .where(read_leases.c.dataset_id == dataset_id, read_leases.c.reader == SNAPSHOT_READER, LEASE_LIVES)
+    ).scalar_one()
+    return fence
 
 
 def _savepoints_fence(connection: Connection, dataset_id: str) -> int | None:

@@ -10,6 +10,7 @@ from sqlalchemy.sql.expression import cast
 
 from app.catalog.tables import datasets, uploads
 from app.db.any_of import any_of
+from app.db.deletion_hold import deletions_are_held
 from app.db.session import Database
 from app.db.times import seconds_ago
 from app.exports.tables import export_files
@@ -28,7 +29,9 @@ from app.timeline.tables import (
 )
 
 _UNFINISHED_JOB = jobs.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
-_RAW_PATH = cast(jobs.c.request, JSON)["raw"]["path"].astext
+# JSON, not JSONB, which rejects texts with a NUL.
+_RAW = cast(jobs.c.request, JSON)["raw"]
+_RAW_PATHS = (_RAW["path"].astext, func.json_array_elements(_RAW["others"]).op("->>")("path"))
 _REFERENCES = (
     files.c.path,
     files.c.vector_path,
@@ -113,13 +116,18 @@ class ReferenceStore:
                 connection.execute(open_claim).scalar_one_or_none(),
             )
 
+    def deletions_held(self) -> bool:
+        """Whether a backup runs, so that no file may be deleted."""
+        with self._database.relay() as connection:
+            return deletions_are_held(connection)
+
     def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:
         """Those of the paths that a commit, an unfinished job, an upload or a run of an export refers to."""
-        reading = select(cast(_RAW_PATH, String)).where(
-            jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB, _RAW_PATH.is_not(None)
-        )
+        found: set[str] = set()
         with self._database.tenant(tenant_id) as connection:
-            found = set(connection.execute(reading).scalars())
+            for path in _RAW_PATHS:
+                reading = select(cast(path, String)).where(jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB)
+                found.update(connection.execute(reading).scalars())
             for column in _REFERENCES:
                 query = select(column).where(column.table.c.dataset_id == dataset_id, any_of(column, paths))
                 found |= set(connection.execute(query).scalars())

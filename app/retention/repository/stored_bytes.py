@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import Subquery, func, select, text, union_all
+from sqlalchemy import ColumnElement, Select, Subquery, Table, func, select, text, union_all
 from sqlalchemy.dialects.postgresql import insert
 
 from app.catalog.tables import uploads
@@ -29,7 +29,6 @@ _TRY_LOCK: Final = text(
 )
 _NOW: Final = func.clock_timestamp()
 _ONE_ROW_EACH: Final = (
-    replaced_changelog_files,
     quarantine_files,
     timeline_archives,
     uploads,
@@ -92,15 +91,26 @@ _ROWS_MAX: Final = 1_000
 
 
 def _sums() -> Subquery:
-    # A file that is listed again has several rows with one path.
-    data = select(files.c.dataset_id, func.max(files.c.size_bytes).label("size_bytes")).group_by(
-        files.c.dataset_id, files.c.path
+    # A file that is listed again has several rows with one path, and a merged changelog file one for each segment. A
+    # data file may be a changelog file, too.
+    found = union_all(
+        _by_path(files, func.max(files.c.size_bytes)),
+        _by_path(changelog_files, func.sum(SEGMENT_BYTES)),
+        _by_path(replaced_changelog_files, func.max(replaced_changelog_files.c.size_bytes)),
+    ).subquery()
+    listed = select(found.c.dataset_id, func.max(found.c.size_bytes).label("size_bytes")).group_by(
+        found.c.dataset_id, found.c.path
     )
     each = (select(table.c.dataset_id, table.c.size_bytes) for table in _ONE_ROW_EACH)
-    changes = select(changelog_files.c.dataset_id, SEGMENT_BYTES.label("size_bytes"))
-    all_files = union_all(data, changes, *each).subquery()
+    all_files = union_all(listed, *each).subquery()
     return (
         select(all_files.c.dataset_id, func.sum(all_files.c.size_bytes).label("size_bytes"))
         .group_by(all_files.c.dataset_id)
         .subquery()
     )
+
+
+def _by_path(table: Table, size_bytes: ColumnElement[Any]) -> Select[Any]:
+    """The files of a table with several rows for some of them."""
+    columns = (table.c.dataset_id, table.c.path)
+    return select(*columns, size_bytes.label("size_bytes")).group_by(*columns)

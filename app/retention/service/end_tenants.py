@@ -96,6 +96,9 @@ class EndTenants:
             tenant_id, lease_seconds=self.lease_seconds
         ):
             return
+        # A backup that begins later knows that the tenant is being deleted.
+        if self.tenants.deletions_held():
+            return
         if not _repeat(lambda: self._delete_files(tenant_id), _FILES):
             return
         if not _repeat(lambda: self.tenants.delete_rows(tenant_id, _ROWS), _ROWS):

@@ -17,8 +17,8 @@ _log = logging.getLogger(__name__)
 class Reap:
     """Deletes a file only if it is unreferenced, its instant or job has ended, and it is older than the grace.
 
-    The grace (seconds) covers what no row shows yet: a body that is still arriving. It is never what keeps a
-    referenced file, so a wrong clock cannot lose one.
+    While a backup runs, it deletes nothing. The grace (seconds) covers what no row shows yet: a body that is still
+    arriving. It is never what keeps a referenced file, so a wrong clock cannot lose one.
     """
 
     references: ReferenceStore
@@ -73,5 +73,8 @@ class Reap:
             if path not in kept and instant_of(path) not in busy_instants and job_of(path) not in busy_jobs
             if busy_claim is None or maintenance_epoch_of(path) != busy_claim
         ]
+        # After the question above: nothing that a later backup contains refers to these files.
+        if not orphans or self.references.deletions_held():
+            return 0
         self.storage.delete(orphans)
         return len(orphans)

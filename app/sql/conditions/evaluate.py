@@ -41,7 +41,10 @@ _Truth: TypeAlias = Any
 
 
 def matches(selection: Filter, table: pa.Table) -> npt.NDArray[np.bool_]:
-    """Whether each row matches: bool, shape (rows,). `table` has the columns that `Filter.columns` names."""
+    """Whether each row matches: bool, shape (rows,). `table` has the columns that `Filter.columns` names.
+
+    A text column may be a dictionary: a condition is then evaluated for each of its values once.
+    """
     truth = _truth(selection.root, table)
     if isinstance(truth, pa.Scalar):
         return np.full(table.num_rows, truth.as_py() is True)
@@ -62,11 +65,13 @@ def _truth(condition: Condition, table: pa.Table) -> _Truth:
         case IsNull(column=column):
             return pc.is_null(_values(column, table))
         case Comparison(column=column, operator=operator, value=value):
-            return _COMPARE[operator](_values(column, table), _literals(column, [value])[0])
+            literal = _literals(column, [value])[0]
+            return _of_each(_values(column, table), lambda values: _COMPARE[operator](values, literal))
         case OneOf(column=column, values=values):
-            return _one_of(_values(column, table), _literals(column, values))
+            candidates = _literals(column, values)
+            return _of_each(_values(column, table), lambda values: _one_of(values, candidates))
         case Like(column=column, pattern=pattern):
-            return pc.match_like(_values(column, table), pattern)
+            return _of_each(_values(column, table), lambda values: pc.match_like(values, pattern))
 
 
 def _values(column: Column, table: pa.Table) -> pa.ChunkedArray:
@@ -75,7 +80,15 @@ def _values(column: Column, table: pa.Table) -> pa.ChunkedArray:
     return values if len(column.path) == 1 else pc.struct_field(values, list(column.path[1:]))
 
 
-def _one_of(values: pa.ChunkedArray, candidates: pa.Array) -> pa.ChunkedArray:
+def _of_each(values: pa.ChunkedArray, test: Callable[[Any], Any]) -> pa.ChunkedArray:
+    """The result of a test for each value; null for a null."""
+    if not pa.types.is_dictionary(values.type):
+        return test(values)
+    parts = [test(chunk.dictionary).take(chunk.indices) for chunk in values.chunks]
+    return pa.chunked_array(parts, pa.bool_())
+
+
+def _one_of(values: pa.Array | pa.ChunkedArray, candidates: pa.Array) -> pa.Array | pa.ChunkedArray:
     if pa.types.is_floating(values.type):
         # A lookup by hash would treat the two zeros as different.
         values = pc.add(values, pa.scalar(0.0, values.type))

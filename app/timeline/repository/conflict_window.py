@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, literal, or_, select, true, un
 from app.commit.commit_message import Reads
 from app.commit.conflict import CommittedChange, Conflicted
 from app.db.any_of import any_of
+from app.format.file_group import halved_slot
 from app.timeline.tables import commits, files
 from app.timeline.values import NewCommit
 
@@ -93,6 +94,12 @@ def in_read_set(commit: NewCommit) -> ColumnElement[bool]:
     paths = [path for each in commit.messages if each.reads is Reads.FILES for path in each.removed]
     if paths:
         read.append(any_of(files.c.path, paths))
+    # A bucket that is halved: its parts remove its files, and whether it was halved shows in other file groups.
+    halved = {
+        slot.partition_path for each in commit.messages if (slot := halved_slot(each.file_group)) is not None
+    }
+    if halved:
+        read.append(any_of(files.c.partition_path, halved))
     if commit.scope is not None:
         read.append(any_of(files.c.partition_path, commit.scope.partitions or ()))
     return or_(*read)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import func
 
-from app.format.file_group import DataFile, FileKind, Slot
+from app.format.file_group import DataFile, FileKind, Slot, halved_slot
 from app.timeline.tables import files
 
 _STORED: Final = (
@@ -22,5 +22,6 @@ FILE_COLUMNS: Final = (
 def data_file(row: Any) -> DataFile:
     """The file in a row of FILE_COLUMNS."""
     values = row._asdict()
-    slot = Slot(partition_path=values.pop("partition_path"), bucket=values.pop("bucket"))
+    path, bucket = values.pop("partition_path"), values.pop("bucket")
+    slot = halved_slot(row.file_group) or Slot(partition_path=path, bucket=bucket)
     return DataFile(slot=slot, **values | {"kind": FileKind(row.kind)})

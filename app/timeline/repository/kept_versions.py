@@ -6,13 +6,28 @@ take, too.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, Select, func, or_, select, union_all
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    null,
+    or_,
+    select,
+    union_all,
+)
 
 from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import heads
 from app.format.errors import NotFound, VersionExpired
+from app.jobs.tables import jobs
+from app.jobs.values import JobState
 from app.timeline.tables import named_versions, read_leases
 
 # The first half of the key of an advisory lock; the second half is a hash of the dataset's id.
@@ -22,7 +37,23 @@ _HISTORY_LOCK: Final = 0xC1EA
 NAME_LIVES: Final = or_(
     named_versions.c.expires_at.is_(None), named_versions.c.expires_at > func.clock_timestamp()
 )
-LEASE_LIVES: Final = read_leases.c.lease_until > func.clock_timestamp()
+# The prefix of the reader of a lease that a job has from its acceptance to its end; the id of the job follows.
+OF_JOB: Final = "job "
+# Other readers are no ids: the case is evaluated before the cast.
+_JOB: Final = case(
+    (
+        read_leases.c.reader.startswith(OF_JOB, autoescape=True),
+        cast(func.substr(read_leases.c.reader, len(OF_JOB) + 1), jobs.c.id.type),
+    ),
+    else_=null(),
+)
+_ENDED: Final = (
+    select(jobs.c.id)
+    .where(jobs.c.id == _JOB, jobs.c.state.in_([state.value for state in JobState if state.final]))
+    .correlate(read_leases)
+    .exists()
+)
+LEASE_LIVES: Final = and_(read_leases.c.lease_until > func.clock_timestamp(), ~_ENDED)
 
 
 def share_history(connection: Connection, dataset_id: str) -> None:
@@ -63,13 +94,7 @@ def check_kept(connection: Connection, dataset_id: str, version: int) -> None:
     Files that the same transaction has read before are then complete. A caller that goes on to keep the version has
     called `share_history` before.
     """
-    pinned = pinned_versions(dataset_id).subquery()
-    kept = select(pinned.c.version).where(pinned.c.version == version).exists()
-    found = connection.execute(
-        select(heads.c.earliest_version, or_(heads.c.earliest_version <= version, kept).label("kept")).where(
-            heads.c.dataset_id == dataset_id
-        )
-    ).one_or_none()
+    found = connection.execute(_KEPT, {"dataset": dataset_id, "version": version}).one_or_none()
     if found is None:
         raise _not_found(dataset_id)
     if not found.kept:
@@ -95,12 +120,25 @@ def first_kept(connection: Connection, dataset_id: str, since: int) -> int:
     return found
 
 
-def pinned_versions(dataset_id: str) -> Select[int]:
+def pinned_versions(dataset_id: str | BindParameter[Any]) -> Select[int]:
     """The versions that names and read leases keep, some more than once."""
     named = select(named_versions.c.version).where(named_versions.c.dataset_id == dataset_id, NAME_LIVES)
     held = select(read_leases.c.version).where(read_leases.c.dataset_id == dataset_id, LEASE_LIVES)
     every = union_all(named, held).subquery()
     return select(every.c.version)
+
+
+_DATASET: Final = bindparam("dataset", type_=heads.c.dataset_id.type)
+_VERSION: Final = bindparam("version", type_=heads.c.version.type)
+_PINNED: Final = pinned_versions(_DATASET).subquery()
+# Made once: it is a part of each plan.
+_KEPT: Final = select(
+    heads.c.earliest_version,
+    or_(
+        heads.c.earliest_version <= _VERSION,
+        select(_PINNED.c.version).where(_PINNED.c.version == _VERSION).exists(),
+    ).label("kept"),
+).where(heads.c.dataset_id == _DATASET)
 
 
 def _not_found(dataset_id: str) -> NotFound:

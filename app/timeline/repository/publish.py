@@ -5,30 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 from msgspec import structs
 from sqlalchemy import (
+    JSON,
+    BigInteger,
     Connection,
+    any_,
     bindparam,
+    column,
     func,
     insert,
-    literal,
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from app.catalog.repository.head import move_head
+from app.catalog.repository.head import MOVE_HEAD, moved_head
 from app.catalog.repository.schemas import store_evolved
 from app.catalog.tables import heads
 from app.changelog.corrections import resolved_bound
-from app.commit.commit_message import CommitMessage, changelog_of
+from app.commit.commit_message import CommitMessage, changelog_of, removed_of
 from app.commit.conflict import Conflicted, check_conflicts, check_version
 from app.db.any_of import any_of
-from app.format.file_group import ChangelogFile, DataFile, partition_of, shared_changes
+from app.format.file_group import ChangelogFile, DataFile, StoredFile, partition_of, shared_changes
 from app.format.instant import WRITE_ACTIONS, InstantEvent, RowCounts, next_state, states_before
 from app.jobs.repository.commit_slots import lock_datasets
-from app.jobs.repository.job_locks import ENDED, held_by, lock_jobs
+from app.jobs.repository.job_locks import ENDED, lock_held
 from app.jobs.repository.metering import meter
 from app.jobs.repository.outbox import post
 from app.jobs.tables import instants, jobs
@@ -45,6 +49,78 @@ from app.timeline.repository.participants import CommitParticipant
 from app.timeline.tables import changelog_files, commits, files, quarantine_files
 from app.timeline.values import Fenced, NewCommit, Overtaken, Published, changed_range
 
+# The statements of each commit, made once.
+_LOCK_HEADS: Final = (
+    select(heads.c.dataset_id, heads.c.version, heads.c.earliest_version, heads.c.next_offset)
+    .where(heads.c.dataset_id == any_(bindparam("ids", type_=ARRAY(heads.c.dataset_id.type))))
+    .order_by(heads.c.dataset_id)
+    .with_for_update()
+)
+_MOVED: Final = MOVE_HEAD.cte("moved")
+_OF_COMMIT: Final = (
+    "dataset_id", "version", "action", "instant_id", "first_offset", "next_offset", "schema_id",
+    "files_added", "files_removed", "bytes_added", "bytes_removed", "counts",
+)  # fmt: skip
+_COMMIT: Final = (
+    insert(commits)
+    .from_select(
+        [*_OF_COMMIT, "committed_at"],
+        select(
+            *(bindparam(f"commit_{name}", type_=commits.c[name].type) for name in _OF_COMMIT),
+            _MOVED.c.committed_at,
+        ),
+    )
+    .returning(commits.c.committed_at)
+)
+_FILES: Final = insert(files)
+_CHANGELOG_FILES: Final = insert(changelog_files)
+# The outcomes as one document: a statement for any number of jobs.
+_OUTCOMES: Final = (
+    func.json_to_recordset(bindparam("outcomes", type_=JSON))
+    .table_valued(
+        column("job", jobs.c.id.type),
+        column("counts", JSON),
+        column("result", JSON),
+        column("first", BigInteger),
+        column("last", BigInteger),
+    )
+    .render_derived(name="outcome", with_types=True)
+)
+_SUCCEEDED: Final = (
+    update(jobs)
+    .where(jobs.c.id == _OUTCOMES.c.job, jobs.c.id == any_(bindparam("ended", type_=ARRAY(jobs.c.id.type))))
+    .values(
+        state=JobState.SUCCEEDED.value,
+        progress=Progress(stage=JobState.SUCCEEDED.value),
+        committed_version=bindparam("committed"),
+        rows=_OUTCOMES.c.counts,
+        result=_OUTCOMES.c.result,
+        first_offset=_OUTCOMES.c.first,
+        last_offset=_OUTCOMES.c.last,
+        finished_at=func.clock_timestamp(),
+        **ENDED,
+    )
+    .cte("succeeded")
+)
+_BEFORE_PUBLISH: Final = states_before(InstantEvent.PUBLISH)
+_COMPLETE: Final = (
+    update(instants)
+    .where(
+        instants.c.job_id == _OUTCOMES.c.job,
+        instants.c.job_id == any_(bindparam("ended", type_=ARRAY(jobs.c.id.type))),
+        any_of(instants.c.state, [state.value for state in _BEFORE_PUBLISH]),
+    )
+    .values(
+        state=next_state(_BEFORE_PUBLISH[0], InstantEvent.PUBLISH).value,
+        version=bindparam("instant_version", type_=instants.c.version.type),
+        counts=_OUTCOMES.c.counts,
+        completed_at=func.coalesce(
+            bindparam("commit_time", type_=instants.c.completed_at.type), func.clock_timestamp()
+        ),
+    )
+    .add_cte(_SUCCEEDED)
+)
+
 
 def publish_commits(
     connection: Connection, together: Sequence[NewCommit], participants: Sequence[CommitParticipant]
@@ -58,7 +134,7 @@ def publish_commits(
     # A definition is in the dataset's row, which is locked before jobs, as in claims.
     lock_datasets(connection, [commit.dataset_id for commit in together if commit.definition is not None])
     claims = [outcome.claim for commit in together for outcome in commit.outcomes]
-    held = lock_jobs(connection, any_of(jobs.c.dataset_id, set(found)), held_by(claims))
+    held = lock_held(connection, list(found), claims)
     if len(held) < len(claims):
         return Fenced(held=frozenset(held))
     for commit in together:
@@ -81,28 +157,35 @@ def publish_commits(
             overtaken = participant.publishing(connection, commit)
             if overtaken is not None:
                 return overtaken
-    published = tuple(
-        _publish(connection, commit, found[commit.dataset_id], participants) for commit in together
-    )
-    for commit, outcome in sorted(zip(together, published, strict=True), key=lambda each: each[0].dataset_id):
-        _meter(connection, commit, outcome)
+    published = {
+        commit.dataset_id: _publish(connection, commit, found[commit.dataset_id], participants)
+        for commit in together
+    }
+    for commit in sorted(together, key=lambda each: each.dataset_id):
+        outcome = published[commit.dataset_id]
+        more = _meter(connection, commit, outcome)
+        published[commit.dataset_id] = structs.replace(outcome, more=more)
     if len(together) > 1:
         # The worker of a transaction continues with one of its datasets; writes may wait in the others.
         for commit in together:
             post(connection, "work", commit.dataset_id)
-    return published
+    return tuple(published.values())
 
 
-def _meter(connection: Connection, commit: NewCommit, published: Published) -> None:
-    """Adds the commit to the usage of the day. Rows and bytes are those of writes: table services rewrite rows."""
+def _meter(connection: Connection, commit: NewCommit, published: Published) -> bool:
+    """Adds the commit to the usage of the day. Rows and bytes are those of writes: table services rewrite rows.
+
+    Returns whether more writes of the dataset wait.
+    """
     counts = sum((outcome.counts for outcome in commit.outcomes), RowCounts())
     new = [file for message in commit.messages for file in message.added if file.written_version is None]
-    changelog = changelog_of(commit.messages)
+    stored: list[StoredFile] = [*new, *changelog_of(commit.messages)]
     bad = [file for outcome in commit.outcomes for file in outcome.quarantined]
-    size = sum(file.size_bytes for file in new) + sum(file.size_bytes for file in changelog)
+    # A data file may be a changelog file, too.
+    size = sum({file.path: file.size_bytes for file in stored}.values())
     size += sum(file.size_bytes for file in bad)
     writes = commit.action in WRITE_ACTIONS
-    meter(
+    return meter(
         connection,
         commit.dataset_id,
         [outcome.claim.job_id for outcome in commit.outcomes],
@@ -120,17 +203,7 @@ def makes_version(commit: NewCommit) -> bool:
 
 def lock_heads(connection: Connection, dataset_ids: Sequence[str]) -> dict[str, Any]:
     """The head rows by dataset, locked in the order that all transactions use."""
-    rows = connection.execute(
-        select(
-            heads.c.dataset_id,
-            heads.c.version,
-            heads.c.earliest_version,
-            heads.c.next_offset,
-        )
-        .where(any_of(heads.c.dataset_id, dataset_ids))
-        .order_by(heads.c.dataset_id)
-        .with_for_update()
-    ).all()
+    rows = connection.execute(_LOCK_HEADS, {"ids": list(dataset_ids)}).all()
     if len(rows) != len(dataset_ids):
         raise InconsistentCommit(f"{len(dataset_ids)} commits of {len(rows)} datasets")
     return {row.dataset_id: row for row in rows}
@@ -176,27 +249,26 @@ def _move_head(
     connection: Connection, commit: NewCommit, published: Published, bytes_removed: int
 ) -> datetime:
     """Moves the head and inserts the commit; returns its time, which is later than those of all earlier commits."""
-    committed_at, _ = move_head(
-        connection, commit.dataset_id, published.version, next_offset=published.next_offset
-    )
     added = [file for message in commit.messages for file in message.added]
-    connection.execute(
-        insert(commits).values(
-            dataset_id=commit.dataset_id,
-            version=published.version,
-            action=commit.action.value,
-            instant_id=commit.outcomes[0].instant_id,
-            committed_at=committed_at,
-            first_offset=published.first_offset,
-            next_offset=published.next_offset,
-            schema_id=commit.schema_id if commit.definition is None else commit.definition.schema.id,
-            files_added=len(added),
-            files_removed=sum(len(message.removed) for message in commit.messages),
-            bytes_added=sum(file.size_bytes for file in added if file.written_version is None),
-            bytes_removed=bytes_removed,
-            counts=sum((outcome.counts for outcome in commit.outcomes), RowCounts()),
-        )
-    )
+    definition = commit.definition
+    values = {
+        "dataset_id": commit.dataset_id,
+        "version": published.version,
+        "action": commit.action.value,
+        "instant_id": commit.outcomes[0].instant_id,
+        "first_offset": published.first_offset,
+        "next_offset": published.next_offset,
+        "schema_id": commit.schema_id if definition is None else definition.schema.id,
+        "files_added": len(added),
+        "files_removed": len(removed_of(commit.messages)),
+        "bytes_added": sum(file.size_bytes for file in added if file.written_version is None),
+        "bytes_removed": bytes_removed,
+        "counts": sum((outcome.counts for outcome in commit.outcomes), RowCounts()),
+    }
+    moved = moved_head(commit.dataset_id, published.version, published.next_offset)
+    committed_at: datetime = connection.execute(
+        _COMMIT, {**moved, **{f"commit_{name}": value for name, value in values.items()}}
+    ).scalar_one()
     return committed_at
 
 
@@ -218,22 +290,25 @@ def _insert_files(connection: Connection, commit: NewCommit, published: Publishe
         for file in message.added
     ]
     if added:
-        connection.execute(insert(files), added)
+        connection.execute(_FILES, added)
     if changes:
-        connection.execute(insert(changelog_files), changes)
+        connection.execute(_CHANGELOG_FILES, changes)
 
 
 def _first_offset(message: CommitMessage, starts: Mapping[str, int]) -> int | None:
     """The offset of the first change of a file group; None without changes. `starts`: of the files, by path.
 
-    A message has one changelog file at most, with the changes of the rows of all its data files.
+    The changelog files of a message follow each other in the feed, and have the changes of the rows of all its data
+    files.
     """
     return next((starts[file.path] + message.first_change for file in message.changelog), None)
 
 
 def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
     """Ends the files that the commit removes; returns the bytes of those that it does not list again."""
-    paths = [path for message in commit.messages for path in message.removed]
+    if any(len(message.removed) > len(set(message.removed)) for message in commit.messages):
+        raise InconsistentCommit("a message removes a file twice")
+    paths = removed_of(commit.messages)
     if not paths:
         return 0
     removed = connection.execute(
@@ -308,43 +383,21 @@ def _complete(
         outcomes.append(
             {
                 "job": outcome.claim.job_id,
-                "job_counts": outcome.counts,
-                "job_result": outcome.result,
+                "counts": outcome.counts,
+                "result": outcome.result,
                 "first": first,
                 "last": last,
             }
         )
-    connection.execute(
-        update(jobs)
-        .where(jobs.c.id == bindparam("job"))
-        .values(
-            state=JobState.SUCCEEDED.value,
-            progress=Progress(stage=JobState.SUCCEEDED.value),
-            committed_version=published.version,
-            rows=bindparam("job_counts"),
-            result=bindparam("job_result"),
-            first_offset=bindparam("first"),
-            last_offset=bindparam("last"),
-            finished_at=func.clock_timestamp(),
-            **ENDED,
-        ),
-        outcomes,
-    )
-    before = states_before(InstantEvent.PUBLISH)
     completed = connection.execute(
-        update(instants)
-        .where(
-            instants.c.job_id == bindparam("job"), any_of(instants.c.state, [state.value for state in before])
-        )
-        .values(
-            state=next_state(before[0], InstantEvent.PUBLISH).value,
-            version=instant_version,
-            counts=bindparam("job_counts"),
-            completed_at=func.coalesce(
-                literal(completed_at, instants.c.completed_at.type), func.clock_timestamp()
-            ),
-        ),
-        outcomes,
+        _COMPLETE,
+        {
+            "outcomes": outcomes,
+            "ended": [outcome.claim.job_id for outcome in commit.outcomes],
+            "committed": published.version,
+            "instant_version": instant_version,
+            "commit_time": completed_at,
+        },
     )
     if completed.rowcount != len(outcomes):
         raise InconsistentCommit(f"{len(outcomes)} instants were to be completed, not {completed.rowcount}")

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
-from sqlalchemy import Connection, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    and_,
+    any_,
+    bindparam,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.catalog.tables import heads
 from app.commit.conflict import Conflicted
-from app.db.any_of import any_of
+from app.db.any_of import any_of, end_of_prefix
 from app.db.session import CommitInDoubt, Database
-from app.format.file_group import DataFile
+from app.format.file_group import DataFile, bucket_prefix
 from app.format.instant import Action
 from app.format.schema.schema import Schema
 from app.jobs.repository.commit_slots import release_slot
@@ -28,10 +40,44 @@ from app.timeline.repository.kept_versions import check_kept
 from app.timeline.repository.participants import CommitParticipant
 from app.timeline.repository.publish import publish_commits
 from app.timeline.repository.publish_in_slot import publish_in_slot
+from app.timeline.repository.winners import winner_of_instant, winner_since, winner_with_rows
 from app.timeline.tables import commits, files
-from app.timeline.values import Fenced, NewCommit, Overtaken, Published, WritesRunning
+from app.timeline.values import Fenced, NewCommit, Overtaken, Published, Winner, WritesRunning
 
 _WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
+
+
+def _live_files(*conditions: ColumnElement[bool]) -> CompoundSelect[Any]:
+    """Two halves, each with its own index: files that are still live, and files that were removed after the version."""
+    version = bindparam("version", type_=files.c.added_version.type)
+    wanted = select(*FILE_COLUMNS).where(
+        files.c.dataset_id == bindparam("dataset", type_=files.c.dataset_id.type),
+        files.c.added_version <= version,
+        *conditions,
+    )
+    return union_all(
+        wanted.where(files.c.removed_version.is_(None)), wanted.where(files.c.removed_version > version)
+    )
+
+
+# Made once: each plan reads live files, mostly of one partition.
+_LIVE: Final = _live_files()
+_PARTITIONS_CACHED: Final = 16
+
+
+@lru_cache(maxsize=_PARTITIONS_CACHED)
+def _live_of_groups(partitions: int) -> CompoundSelect[Any]:
+    """Of named file groups, and of all those of this number of partitions."""
+    group = files.c.file_group
+    named = group == any_(bindparam("groups", type_=ARRAY(group.type)))
+    within = [
+        and_(
+            group >= bindparam(f"from_{at}", type_=group.type),
+            group < bindparam(f"to_{at}", type_=group.type),
+        )
+        for at in range(partitions)
+    ]
+    return _live_files(or_(named, *within))
 
 
 class TimelineStore:
@@ -42,20 +88,28 @@ class TimelineStore:
         self._participants = tuple(participants)
 
     def live_files(
-        self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        file_groups: Sequence[str] | None,
+        partitions: Sequence[str] = (),
     ) -> list[DataFile]:
-        """Data files visible at `version`, ordered by path; of the named file groups only, unless None.
+        """Data files visible at `version`, ordered by path; of the named file groups and of all buckets of these
+        partitions only, unless `file_groups` is None.
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
-        wanted = [files.c.dataset_id == dataset_id, files.c.added_version <= version]
+        values: dict[str, Any] = {"dataset": dataset_id, "version": version}
+        query = _LIVE
         if file_groups is not None:
-            wanted.append(any_of(files.c.file_group, file_groups))
-        # Two halves, each with its own index: files that are still live, and files that were removed after the version.
-        still = select(*FILE_COLUMNS).where(*wanted, files.c.removed_version.is_(None))
-        since = select(*FILE_COLUMNS).where(*wanted, files.c.removed_version > version)
+            query = _live_of_groups(len(partitions))
+            values["groups"] = list(file_groups)
+            for at, partition in enumerate(partitions):
+                prefix = bucket_prefix(partition)
+                values |= {f"from_{at}": prefix, f"to_{at}": end_of_prefix(prefix)}
         with self._database.tenant(tenant_id) as connection:
-            rows = connection.execute(union_all(still, since)).all()
+            rows = connection.execute(query, values).all()
             check_kept(connection, dataset_id, version)
         return sorted((data_file(row) for row in rows), key=lambda file: file.path)
 
@@ -174,6 +228,19 @@ class TimelineStore:
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(query).scalar_one_or_none() or 0
 
+    def version_of(self, tenant_id: str, dataset_id: str, offset: int) -> int:
+        """The first version at which the feed had this number of changes, or more; 0 for none."""
+        if offset == 0:
+            return 0
+        query = (
+            select(commits.c.version)
+            .where(commits.c.dataset_id == dataset_id, commits.c.next_offset >= offset)
+            .order_by(commits.c.next_offset, commits.c.version)
+            .limit(1)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(query).scalar_one_or_none() or 0
+
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
         """The commit times of these versions; versions that do not exist are left out."""
         query = select(commits.c.version, commits.c.committed_at).where(
@@ -181,6 +248,21 @@ class TimelineStore:
         )
         with self._database.tenant(tenant_id) as connection:
             return {row.version: row.committed_at for row in connection.execute(query)}
+
+    def winner_of_instant(self, tenant_id: str, dataset_id: str, instant_id: str) -> Winner | None:
+        """The commit of an instant, without its file groups; None if there is none."""
+        with self._database.tenant(tenant_id) as connection:
+            return winner_of_instant(connection, dataset_id, instant_id)
+
+    def winner_since(self, tenant_id: str, dataset_id: str, version: int) -> Winner | None:
+        """The latest commit after a version, and the file groups that changed since; None if there is none."""
+        with self._database.tenant(tenant_id) as connection:
+            return winner_since(connection, dataset_id, version)
+
+    def winner_with_rows(self, tenant_id: str, dataset_id: str, version: int) -> Winner | None:
+        """The latest write up to a version, and the file groups with files at it; None if there is none."""
+        with self._database.tenant(tenant_id) as connection:
+            return winner_with_rows(connection, dataset_id, version)
 
 
 def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) -> Published | None:

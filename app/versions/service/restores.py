@@ -7,13 +7,14 @@ from typing import Final
 
 from app.catalog.service import refuse_derived
 from app.catalog.values import Dataset
-from app.commit.conflict import check_version
 from app.commit.write_options import WriteOptions
 from app.format.errors import FieldError, InvalidRequest, NotFound
 from app.format.operation import Operation
 from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import VersionKind
 from app.jobs.values import Accepted, RestoreTarget, WriteRequest
+from app.timeline.service.accept_pinned import AcceptPinned
+from app.timeline.service.name_winner import NameWinner
 from app.versions.repository.named_versions import NamedVersionStore
 from app.versions.service.versions import VersionOf
 from app.versions.values import RestorePoint
@@ -27,6 +28,7 @@ class Restores:
 
     names: NamedVersionStore
     versions: VersionOf
+    winners: NameWinner
     jobs: RequestJob
 
     def restore(
@@ -89,11 +91,14 @@ class Restores:
     ) -> Accepted:
         if expected_version is not None and expected_version < dataset.version:
             # Versions only grow: it fails now. Later versions are checked at the commit.
-            check_version(dataset.id, expected_version, dataset.version)
+            self.winners.check_version(dataset.tenant_id, dataset.id, expected_version, dataset.version)
         request = WriteRequest(
             operation=Operation.SNAPSHOT,
             options=WriteOptions(expected_version=expected_version),
             schema_id=dataset.definition.schema.id,
             restores=target,
         )
-        return self.jobs.accept(dataset, request, identity)
+        if target.version is None:
+            return self.jobs.accept(dataset, request, identity)
+        pinned = AcceptPinned(requests=self.jobs, leases=self.versions.leases)
+        return pinned.accept(dataset, target.version, request, identity)

@@ -11,10 +11,11 @@ import msgspec
 import pyarrow as pa
 
 from app.catalog.values import Dataset
-from app.changelog.forms import symbols_of
+from app.changelog.forms import json_names, symbols_of
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage, DeliveryFormat
 from app.codecs.json.encode import encode_changes_json
+from app.format.dataset import DEFAULT_VOCABULARY
 from app.partitions.values import PartitionEvents
 from app.webhooks.values import FormattedDelivery, Webhook, WebhookDefinition, WebhookEvents
 
@@ -61,7 +62,10 @@ class Messages:
     ) -> MessageBatch:
         page = self.read_changes.page(dataset, position, _query(delivery_format, limit, None))
         changes = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
-        resolved = msgspec.structs.replace(delivery_format, schema_id=page.schema_id)
+        # A message keeps its schema and its names, however often it is sent.
+        resolved = msgspec.structs.replace(
+            delivery_format, schema_id=page.schema_id, vocabulary=page.vocabulary
+        )
         return MessageBatch(delivery_format=resolved, next_since=page.next_since, changes=changes)
 
     def _events(
@@ -80,8 +84,13 @@ class Messages:
             return self._events(dataset, delivery.delivery_format, delivery.since, count).changes or b"[]"
         tables: list[pa.Table] = []
         position = delivery.since
+        # Messages of earlier releases had the standard names.
+        begun = msgspec.structs.replace(
+            delivery.delivery_format,
+            vocabulary=delivery.delivery_format.vocabulary or DEFAULT_VOCABULARY,
+        )
         while True:
-            query = _query(delivery.delivery_format, delivery.next_since - position, delivery.next_since)
+            query = _query(begun, delivery.next_since - position, delivery.next_since)
             page = self.read_changes.page(dataset, position, query)
             tables.append(page.events.table)
             if page.complete or page.next_since <= position:
@@ -125,4 +134,9 @@ def _query(delivery_format: DeliveryFormat, limit: int, until: int | None) -> Fe
 
 
 def _encoded(page: ChangePage, tables: list[pa.Table]) -> bytes:
-    return encode_changes_json(pa.concat_tables(tables), as_ndjson=False, symbols=symbols_of(page.form))
+    return encode_changes_json(
+        pa.concat_tables(tables),
+        as_ndjson=False,
+        symbols=symbols_of(page.form),
+        names=json_names(page.form, page.vocabulary),
+    )

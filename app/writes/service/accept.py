@@ -15,7 +15,6 @@ from app.codecs.csv.csv_rows import decode_csv
 from app.codecs.gzip_stream import gunzip_stream
 from app.codecs.json.json_rows import decode_json_rows, decode_ndjson
 from app.codecs.record_errors import BadRecords
-from app.commit.conflict import check_version
 from app.commit.write_options import OnError
 from app.commit.write_rules import brings_rows, check_options, resolve_mode
 from app.files.ports import ObjectStorage
@@ -34,7 +33,8 @@ from app.jobs.repository.jobs import JobStore
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.values import Accepted, Job, NewJob, WriteRequest
 from app.tenants.repository.quotas import QuotaStore
-from app.writes.values import Body, IncomingWrite, JsonRows, UploadReference
+from app.timeline.service.name_winner import NameWinner
+from app.writes.values import Body, IncomingWrite, JsonRows, UploadReferences
 
 
 def checked_write(incoming: IncomingWrite, dataset: Dataset) -> IncomingWrite:
@@ -67,6 +67,7 @@ class AcceptWrite:
     storage: ObjectStorage
     staged: StagedFileStore
     quarantine: QuarantineFileStore
+    winners: NameWinner
     wake: Callable[[], None]
     inline_bytes_max: int
     upload_bytes_max: int
@@ -117,7 +118,7 @@ class AcceptWrite:
         expected = incoming.options.expected_version
         if expected is not None and expected < dataset.version:
             # It only grows; what is still to come is judged at the commit.
-            check_version(dataset.id, expected, dataset.version)
+            self.winners.check_version(dataset.tenant_id, dataset.id, expected, dataset.version)
         job_id = new_id()
         return NewJob(
             id=job_id,
@@ -180,15 +181,8 @@ class AcceptWrite:
         """The rows of a small text, where the others are to be read from, or None for a write without rows."""
         schema = input_schema(incoming.operation, dataset.definition)
         match incoming.source:
-            case UploadReference(upload_id=upload_id, format=form, gzip=gzip):
-                upload = self.catalog.get_upload(dataset.tenant_id, dataset.id, upload_id)
-                return RawInput(
-                    path=upload.path,
-                    size_bytes=upload.size_bytes,
-                    checksum=upload.checksum,
-                    format=form,
-                    gzip=gzip,
-                )
+            case UploadReferences(upload_ids=upload_ids, format=form, gzip=gzip):
+                return self._uploaded(dataset, upload_ids, form, gzip)
             case Body(
                 content=StoredBody(path=path, size_bytes=size, checksum=checksum), format=form, gzip=gzip
             ):
@@ -205,6 +199,23 @@ class AcceptWrite:
                 return self._store(dataset, content, form, gzip, job_id) if decoded is None else decoded
             case _:
                 return None
+
+    def _uploaded(self, dataset: Dataset, upload_ids: tuple[str, ...], form: Format, gzip: bool) -> RawInput:
+        uploads = self.catalog.get_uploads(dataset.tenant_id, dataset.id, upload_ids)
+        size, most = sum(upload.size_bytes for upload in uploads), self.upload_bytes_max
+        if size > most:
+            raise BodyTooLarge(f"the uploads have {size} bytes, over the limit of {most}", limit_bytes=most)
+        first, *others = (
+            RawInput(
+                path=upload.path,
+                size_bytes=upload.size_bytes,
+                checksum=upload.checksum,
+                format=form,
+                gzip=gzip,
+            )
+            for upload in uploads
+        )
+        return msgspec.structs.replace(first, others=tuple(others))
 
     def _decode_small(
         self, content: bytes, form: Format, gzip: bool, schema: Schema, bad_records: BadRecords | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,14 +12,13 @@ import pyarrow as pa
 from app.catalog.values import Dataset
 from app.codecs.json.json_rows import decode_json_rows
 from app.codecs.record_errors import BadRecord, BadRecords
-from app.commit.conflict import check_version
 from app.commit.storing import Storing, storing_of
 from app.commit.write_options import OnError, WriteOptions
-from app.commit.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
+from app.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.commit.write_scope import has_scope, is_no_op, scope_of
 from app.files.lookups.key_search import KeySearch
-from app.format.dataset import ChangelogProducer, DatasetDefinition
-from app.format.errors import FieldError, InvalidRequest
+from app.format.dataset import ChangelogProducer
+from app.format.errors import DataExists, FieldError, InvalidRequest
 from app.format.file_group import DataFile, FileKind
 from app.format.index.index_answer import FileAnswer
 from app.format.index.live_key import LiveKey
@@ -27,9 +26,11 @@ from app.format.operation import Operation, input_schema
 from app.format.rows.record_key import encode_keys
 from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.timeline.ports import VersionReader
+from app.timeline.service.name_winner import NameWinner
 from app.writes.explanation import BucketRule, ExplainedFile, ExplainedGroup, WriteExplanation
 from app.writes.service.accept import checked_write
 from app.writes.service.explained_batch import ExplainedBatch, batch_of, explained_keys
+from app.writes.service.touched_files import touched_files
 from app.writes.values import IncomingWrite, JsonRows
 
 KEYS_MAX: Final = 100
@@ -42,6 +43,7 @@ class ExplainWrite:
     """Plans writes as workers do, with the same indexes."""
 
     timeline: VersionReader
+    winners: NameWinner
     search: KeySearch
     limits: RowLimits = DEFAULT_LIMITS
 
@@ -80,7 +82,8 @@ class ExplainWrite:
         """
         definition = dataset.definition
         incoming = checked_write(incoming, dataset)
-        check_version(dataset.id, incoming.options.expected_version, dataset.version)
+        expected = incoming.options.expected_version
+        self.winners.check_version(dataset.tenant_id, dataset.id, expected, dataset.version)
         if incoming.options.merge_schema:
             detail = "rows are explained under the dataset's own schema: change that first"
             raise InvalidRequest(
@@ -126,12 +129,17 @@ class ExplainWrite:
 
     def _tasks(self, dataset: Dataset, batch: ExplainedBatch) -> list[MergeTask]:
         """The tasks that the write would take at this version."""
-        definition, staged = dataset.definition, batch.staged()
-        whole = has_scope(batch.operation, batch.options)
-        groups = None if whole else touched_groups({0: staged}) if definition.keyed else []
-        live = self.timeline.live_files(dataset.tenant_id, dataset.id, dataset.version, groups)
-        if is_no_op(batch.options, holds_rows=any(file.live_rows for file in live), version=dataset.version):
-            return []
+        definition, staged = dataset.definition, batch.staged(dataset.definition)
+        if has_scope(batch.operation, batch.options):
+            live = self.timeline.live_files(dataset.tenant_id, dataset.id, dataset.version, None)
+        else:
+            live = touched_files(self.timeline, dataset, dataset.version, {0: staged})
+        holds_rows = any(file.live_rows for file in live)
+        try:
+            if is_no_op(batch.options, holds_rows=holds_rows, version=dataset.version):
+                return []
+        except DataExists as error:
+            raise self.winners.named(dataset.tenant_id, dataset.id, error) from None
         intent = WriteIntent(
             operation=batch.operation,
             drop_duplicates=batch.options.drop_duplicates,
@@ -150,10 +158,12 @@ class ExplainWrite:
     def _group(self, task: MergeTask, batch: ExplainedBatch) -> ExplainedGroup:
         dataset = task.dataset
         pending = any(file.kind is not FileKind.BASE for file in task.files)
-        storing = storing_of(dataset, scoped=task.scope is not None, pending=pending)
-        rows = batch.by_slot.get(task.slot) if task.segments else None
+        storing = storing_of(dataset, scoped=task.scope is not None, pending=pending, divides=task.divides)
+        rows = batch.rows_of(task) if task.segments else None
         keys = encode_keys(rows, dataset.record_key) if rows is not None and dataset.keyed else _NO_KEYS
-        if pending and (storing is Storing.REWRITE or _searches_logs(storing, batch.operation)):
+        if task.divides or (
+            pending and (storing is Storing.REWRITE or _searches_logs(storing, batch.operation))
+        ):
             answers = dict.fromkeys(range(len(task.files)), FileAnswer.MERGED)
         else:
             answers = self.search.answers(dataset, task.files, keys, task.scope, storing)
@@ -165,12 +175,10 @@ class ExplainWrite:
             number=task.slot.bucket,
             rows=0 if rows is None else rows.num_rows,
             storing=storing,
-            reason=_reason(dataset, storing, scoped=task.scope is not None),
+            reason=_reason(task, storing),
             files=files,
-            rewritten_bytes=(
-                sum(file.size_bytes for file in files if file.read) if storing is Storing.REWRITE else 0
-            ),
-            marked_files=tuple(_marked(task, storing, live.values())),
+            rewritten_bytes=sum(file.size_bytes for file in files if _is_rewritten(storing, file)),
+            marked_files=tuple(_marked(task, storing, answers, live.values())),
             keys=()
             if rows is None or not dataset.keyed
             else tuple(explained_keys(task, batch, rows, keys, live, storing)),
@@ -215,15 +223,28 @@ def _file(file: DataFile, answer: FileAnswer | None) -> ExplainedFile:
     )
 
 
-def _marked(task: MergeTask, storing: Storing, live: Iterable[LiveKey]) -> list[str]:
+def _is_rewritten(storing: Storing, file: ExplainedFile) -> bool:
+    """Whether the write rewrites the file: where it marks old rows, only if the file is small."""
+    if storing is Storing.MARK:
+        return file.answer is FileAnswer.SMALL
+    return storing is Storing.REWRITE and file.read
+
+
+def _marked(
+    task: MergeTask, storing: Storing, answers: Mapping[int, FileAnswer], live: Iterable[LiveKey]
+) -> list[str]:
     """The files that lose rows to a deletion vector, as far as keys show."""
     if storing is not Storing.MARK:
         return []
-    return [task.files[number].path for number in sorted({key.file for key in live if key.file is not None})]
+    numbers = {key.file for key in live if key.file is not None}
+    return [
+        task.files[number].path for number in sorted(numbers) if answers.get(number) is not FileAnswer.SMALL
+    ]
 
 
-def _reason(dataset: DatasetDefinition, storing: Storing, *, scoped: bool) -> str:
+def _reason(task: MergeTask, storing: Storing) -> str:
     """The reason for the way of storing, as a sentence."""
+    dataset, scoped = task.dataset, task.scope is not None
     table_type, producer = dataset.table_type.value, dataset.changelog.producer
     match storing:
         case Storing.APPEND:
@@ -235,7 +256,12 @@ def _reason(dataset: DatasetDefinition, storing: Storing, *, scoped: bool) -> st
             return f"{table_type} with changelog.producer {producer.value}: rows are merged{deferred} later, by key"
         case Storing.MARK:
             return (
-                f"{table_type} with changelog.producer full: old rows are found by key and marked as deleted"
+                f"{table_type} with changelog.producer full: old rows are found by key and marked as deleted; "
+                "small files are rewritten"
+            )
+        case Storing.REWRITE if task.divides:
+            return (
+                "the bucket would have too many rows or bytes: it is halved, and its rows move to the parts"
             )
         case Storing.REWRITE if scoped and table_type == "merge_on_read":
             return "the write removes rows by a filter, and the group has logs: all of them are merged now"

@@ -16,6 +16,7 @@ from app.commit.write_options import OnError, WriteOptions
 from app.commit.write_plan import MergeTask
 from app.format.dataset import BucketFunction, BucketMode, DatasetDefinition, MergeMode
 from app.format.file_group import DataFile, Slot
+from app.format.halving import inside, key_numbers
 from app.format.index.key_hash import hash_keys
 from app.format.index.live_key import LiveKey
 from app.format.operation import Operation
@@ -45,10 +46,10 @@ class ExplainedBatch(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[str, ...]
     keys_only: bool
 
-    def staged(self) -> list[StagedFile]:
+    def staged(self, dataset: DatasetDefinition) -> list[StagedFile]:
         """What the rows would be staged as; there is no such file."""
         batches = tuple(
-            StagedBatch(slot=slot, index=index, rows=rows.num_rows)
+            StagedBatch(slot=slot, index=index, rows=rows.num_rows, numbers=key_numbers(rows, dataset))
             for index, (slot, rows) in enumerate(self.by_slot.items())
         )
         rows = sum(batch.rows for batch in batches)
@@ -57,6 +58,15 @@ class ExplainedBatch(msgspec.Struct, frozen=True, kw_only=True):
             path="", size_bytes=size, checksum="", rows=rows, batches=batches, partitions=self.partitions
         )
         return [staged] if rows else []
+
+    def rows_of(self, task: MergeTask) -> pa.Table:
+        """The rows that the task merges."""
+        slots = [batch.slot for segment in task.segments for batch in segment.file.batches]
+        indices = [index for segment in task.segments for index in segment.batch_indices]
+        rows = pa.concat_tables([self.by_slot[slots[index]] for index in indices])
+        if task.slot.of is not None:
+            rows = rows.filter(pa.array(inside(rows, task.dataset, task.slot))).sort_by(ROW_COLUMN)
+        return rows
 
 
 def batch_of(
@@ -153,7 +163,7 @@ def _slots(
     """The slot of each row; None where no row is stored, a compaction decides it, or the partition is unknown."""
     slots: list[Slot | None] = [None] * rows.num_rows
     dataset = task.dataset
-    if storing in (Storing.LOG, Storing.POSTPONE) and dataset.bucket.target_rows is not None:
+    if storing in (Storing.LOG, Storing.POSTPONE) and dataset.bucket.opens_by_size:
         return slots
     former = np.array([-1 if at is None or at.file is None else at.file for at in found], dtype=np.int64)
     stored = np.array([effect in _STORED for effect in effects])

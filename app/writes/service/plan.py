@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from app.catalog.ports import DatasetLookup
 from app.commit.write_options import OnError
-from app.commit.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
+from app.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.commit.write_scope import has_scope, is_no_op, read_scope, scope_of
 from app.format.errors import VersionExpired
 from app.format.file_group import DataFile
@@ -16,6 +16,7 @@ from app.format.rows.staged import StagedFile
 from app.jobs.values import Job
 from app.timeline.ports import VersionReader
 from app.writes.attempt import Basis, Claimed, Decoded, Plan, Planned, Replan, basis_of
+from app.writes.service.touched_files import touched_files
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,9 +35,11 @@ class PlanWrites:
         if isinstance(basis, Claimed):
             return basis
         try:
-            live = self._live(basis)
+            found = self._live(basis)
         except VersionExpired:
             return basis.decoded.from_the_head()
+        restored = basis.decoded.restored
+        live = found if restored is None else restored.plan.in_scope(found)
         # A write with a scope runs by itself, so the first is the only one.
         first, dataset = basis.decoded.inputs[0], basis.dataset
         operation, options = first.job.write.operation, first.job.write.options
@@ -48,21 +51,23 @@ class PlanWrites:
             read_scope=read_scope(operation, options, scope),
             noop=is_no_op(options, holds_rows=any(file.live_rows for file in live), version=basis.version),
         )
-        tasks = [] if plan.noop else _tasks(basis, plan, live, attempt)
+        groups = {file.file_group for file in found}
+        tasks = [] if plan.noop else _tasks(basis, plan, live, groups, attempt)
         return Planned(decoded=basis.decoded, plan=plan, tasks=tuple(tasks), messages=basis.messages)
 
     def _live(self, basis: Basis) -> list[DataFile]:
         """The live files of the file groups to merge, or of the whole table if a write reads more than its keys."""
-        dataset, first, restored = basis.dataset, basis.decoded.jobs[0].write, basis.decoded.restored
-        groups: list[str] | None = None
-        if not has_scope(first.operation, first.options):
-            touched = touched_groups(_writes(basis.decoded)) if dataset.definition.keyed else []
-            groups = [group for group in touched if group not in basis.messages]
-        live = self.timeline.live_files(dataset.tenant_id, dataset.id, basis.version, groups)
-        return live if restored is None else restored.plan.in_scope(live)
+        dataset, first = basis.dataset, basis.decoded.jobs[0].write
+        if has_scope(first.operation, first.options):
+            return self.timeline.live_files(dataset.tenant_id, dataset.id, basis.version, None)
+        return touched_files(
+            self.timeline, dataset, basis.version, _writes(basis.decoded), basis.messages.keys()
+        )
 
 
-def _tasks(basis: Basis, plan: Plan, live: Sequence[DataFile], attempt: str) -> list[MergeTask]:
+def _tasks(
+    basis: Basis, plan: Plan, live: Sequence[DataFile], groups: Collection[str], attempt: str
+) -> list[MergeTask]:
     return plan_merge(
         plan.dataset.definition,
         _writes(basis.decoded),
@@ -70,6 +75,7 @@ def _tasks(basis: Basis, plan: Plan, live: Sequence[DataFile], attempt: str) -> 
         live,
         scope=plan.scope,
         done=basis.messages,
+        beside=groups,
         attempt=attempt,
         data_prefix=dataset_prefix(plan.dataset.tenant_id, plan.dataset.id),
     )

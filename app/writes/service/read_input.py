@@ -36,7 +36,7 @@ class ReadInput:
             return StagedInput(job=job, staged=job.write.staged, quarantined=job.write.quarantined)
         bad_records = f"{quarantine_prefix(place, job.id, job.epoch)}-{number}"
         decoded = self.engine.decode(
-            raw,
+            raw.parts,
             self.catalog.get(job.tenant_id, job.dataset_id).definition,
             job.write.operation,
             prefix=prefix,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from app.catalog.ports import DatasetLookup
-from app.commit.conflict import Conflicted
+from app.commit.conflict import FILE_GROUPS_NAMED_MAX, Conflicted
 from app.format.errors import (
     CommitConflict,
     EngineStopped,
@@ -26,6 +26,7 @@ from app.jobs.service.lease import Lease
 from app.jobs.service.time_limit import ADVICE_OF_READING, ADVICE_OF_WRITING, TimeLimit
 from app.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress, WriteProcess
 from app.timeline.repository.timeline import TimelineStore
+from app.timeline.service.name_winner import NameWinner
 from app.timeline.service.publish import Publish
 from app.timeline.service.version_pins import KeptVersions, expired_if_missing
 from app.timeline.values import Fenced, Overtaken
@@ -79,7 +80,7 @@ class RunWrites:
     write_seconds_max: Callable[[str], float]
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
-        """Claims and runs one group of writes; False if there was none to claim."""
+        """Claims and runs one group of writes; False if the dataset is known to have no more of them."""
         claimed = self.jobs.claim(tenant_id, dataset_id, self.owner, self.rules)
         if not claimed:
             self._pass_on(tenant_id, dataset_id)
@@ -88,7 +89,7 @@ class RunWrites:
         tag = reached.group.tag
         try:
             with self._time_limit(reached.group), self._lease(reached):
-                self._run(reached)
+                return self._run(reached)
         except EngineStopped:
             _log.info("group %s was stopped: its jobs are no longer ours", tag)
         except NotFound:
@@ -146,8 +147,11 @@ class RunWrites:
         done, total = self.engine.progress(group.tag)
         return Progress(stage=group.stage, done=done, total=total)
 
-    def _run(self, reached: _Reached) -> None:
-        """Applies the rule of the state that the group is in, until it is committed or no write is left of it."""
+    def _run(self, reached: _Reached) -> bool:
+        """Applies the rule of the state that the group is in, until it is committed or no write is left of it.
+
+        False if no more writes wait.
+        """
         while reached.group.parts:
             group = reached.group
             match group.next:
@@ -161,9 +165,10 @@ class RunWrites:
                     committed = self._commit(group)
                     if isinstance(committed, Committed):
                         _log.info("%d write(s) committed: %s", len(committed.jobs), committed.versions)
-                        return
+                        return committed.more
                     after = committed
             reached.reach(after)
+        return True
 
     def _decode(self, group: WriteGroup, part: Claimed) -> WriteGroup:
         """A write that cannot be read fails alone."""
@@ -235,7 +240,8 @@ class RunWrites:
             self.jobs.release(group.tenant_id, group.claims)
 
     def _fail(self, job: Job, error: HeadwaterError) -> None:
-        self.jobs.fail(job.tenant_id, job.claim, Fault.of(error))
+        named = NameWinner(timeline=self.timeline).named(job.tenant_id, job.dataset_id, error)
+        self.jobs.fail(job.tenant_id, job.claim, Fault.of(named))
 
 
 def _lost(race: Conflicted | Overtaken, times: int) -> CommitConflict:
@@ -245,7 +251,8 @@ def _lost(race: Conflicted | Overtaken, times: int) -> CommitConflict:
             return CommitConflict(
                 f"{times} commits in a row changed the same data first; send the write again",
                 winner=race.winner,
-                file_groups=list(race.file_groups),
+                file_groups=list(race.file_groups[:FILE_GROUPS_NAMED_MAX]),
+                file_group_count=len(race.file_groups),
                 dataset_id=race.dataset_id,
                 retryable=True,
             )

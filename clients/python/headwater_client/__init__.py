@@ -20,7 +20,7 @@ from headwater_client.calls.download import DamagedDownload
 from headwater_client.calls.quarantine import sent_bytes
 from headwater_client.calls.read_jobs import ReadOptions
 from headwater_client.calls.transactions import DatasetWrite
-from headwater_client.client import Headwater
+from headwater_client.client import Changes, Headwater, Table
 from headwater_client.models import (
     AddField,
     Change,
@@ -60,6 +60,7 @@ from headwater_client.models import (
     RowCounts,
     Schema,
     SchemaChange,
+    Source,
     Transaction,
     Upload,
     View,
@@ -75,6 +76,8 @@ from headwater_client.models import CreateBucket as Bucket
 from headwater_client.models import CreateField as NewField
 from headwater_client.models import CreateRetention as Retention
 from headwater_client.models import CreateSequenceGroup as SequenceGroup
+from headwater_client.models import CreateSource as NewSource
+from headwater_client.models import CreateTable as SourceTable
 from headwater_client.models import CreateView as NewView
 from headwater_client.models import File as TableFile
 from headwater_client.models import Lease as ConsumerLease
@@ -84,6 +87,7 @@ from headwater_client.models import ReadOrder as OrderBy
 from headwater_client.models import Statistics as TableStatistics
 from headwater_client.new_dataset import NewDataset
 from headwater_client.problem import JobUnfinished, Problem, TransactionUnfinished
+from headwater_client.tables import AsyncChanges, AsyncTable
 from headwater_client.transport.driver import Body
 from headwater_client.transport.pages import ChangeTable, RowTable
 from headwater_client.transport.walk import Since
@@ -92,12 +96,15 @@ from headwater_client.write_options import WriteOptions
 __all__ = [
     "AddField",
     "ArrowData",
+    "AsyncChanges",
     "AsyncHeadwater",
+    "AsyncTable",
     "Body",
     "Bucket",
     "Change",
     "ChangePage",
     "ChangeTable",
+    "Changes",
     "Column",
     "Columns",
     "Consumer",
@@ -129,6 +136,7 @@ __all__ = [
     "NamedVersion",
     "NewDataset",
     "NewField",
+    "NewSource",
     "NewView",
     "Operation",
     "OrderBy",
@@ -152,6 +160,9 @@ __all__ = [
     "SchemaChange",
     "SequenceGroup",
     "Since",
+    "Source",
+    "SourceTable",
+    "Table",
     "TableFile",
     "TableStatistics",
     "Transaction",

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from headwater_client.calls.read_jobs import ReadOptions
+from headwater_client.models import Dataset
 from headwater_client.operations import Operations
+from headwater_client.tables import AsyncTable
 from headwater_client.transport.driver import AsyncDriver, credentials
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
 
 class AsyncHeadwater(Operations):
@@ -39,6 +42,12 @@ class AsyncHeadwater(Operations):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    def table(
+        self, dataset: Dataset | str, *, wait: float = 600, **options: Unpack[ReadOptions]
+    ) -> AsyncTable:
+        """A dataset as a table, at a version, for pyarrow, pandas, polars or DuckDB: see `ReadOptions`."""
+        return AsyncTable(self, dataset, wait, options)
 
     async def aclose(self) -> None:
         """Closes the connections."""

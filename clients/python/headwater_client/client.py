@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from datetime import datetime
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -20,8 +21,9 @@ from headwater_client.calls.jobs import JobCalls
 from headwater_client.calls.overview import OverviewCalls
 from headwater_client.calls.partitions import PartitionCalls
 from headwater_client.calls.quarantine import QuarantineCalls
-from headwater_client.calls.read_jobs import ReadJobCalls
+from headwater_client.calls.read_jobs import ReadJobCalls, ReadOptions
 from headwater_client.calls.reads import ReadCalls
+from headwater_client.calls.sources import SourceCalls
 from headwater_client.calls.time_travel import TimeTravelCalls
 from headwater_client.calls.transactions import TransactionCalls
 from headwater_client.calls.usage import UsageCalls
@@ -29,11 +31,14 @@ from headwater_client.calls.verify import VerifyCalls
 from headwater_client.calls.views import ViewCalls
 from headwater_client.calls.webhooks import WebhookCalls
 from headwater_client.calls.writes import WriteCalls
+from headwater_client.models import Dataset
 from headwater_client.operations import Operations
+from headwater_client.tables import AsyncChanges, AsyncTable, AsyncTableValues
 from headwater_client.transport.driver import BlockingDriver, credentials
+from headwater_client.transport.walk import FeedSince
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -53,11 +58,11 @@ def finished(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 def blocking(
     operation: Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]],
-) -> Callable[Concatenate[Headwater, Arguments], Result]:
+) -> Callable[Concatenate[Any, Arguments], Result]:
     """The method of `Headwater` that returns the result of an operation."""
 
     @wraps(operation)
-    def call(self: Headwater, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def call(self: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         return finished(operation(self._operations, *args, **kwargs))
 
     return call
@@ -65,13 +70,11 @@ def blocking(
 
 def iterating(
     operation: Callable[Concatenate[Any, Arguments], AsyncGenerator[Item, None]],
-) -> Callable[Concatenate[Headwater, Arguments], Generator[Item, None, None]]:
+) -> Callable[Concatenate[Any, Arguments], Generator[Item, None, None]]:
     """The method of `Headwater` that iterates over the items of an operation."""
 
     @wraps(operation)
-    def call(
-        self: Headwater, *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> Generator[Item, None, None]:
+    def call(self: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Generator[Item, None, None]:
         items = operation(self._operations, *args, **kwargs)
         try:
             while True:
@@ -88,6 +91,57 @@ def iterating(
     item = signature.return_annotation.removeprefix("AsyncGenerator[").removesuffix(", None]")
     call.__signature__ = signature.replace(return_annotation=f"Iterator[{item}]")  # type: ignore[attr-defined]
     return call
+
+
+class TableValues:
+    """What is read as one table. All of its rows are in memory."""
+
+    def __init__(self, values: AsyncTableValues) -> None:
+        self._operations = values
+
+    read = blocking(AsyncTableValues.read)
+    to_arrow = blocking(AsyncTableValues.to_arrow)
+    to_pandas = blocking(AsyncTableValues.to_pandas)
+    to_polars = blocking(AsyncTableValues.to_polars)
+    to_duckdb = blocking(AsyncTableValues.to_duckdb)
+
+
+class Changes(TableValues):
+    """The changes of a dataset as a table, whose columns `ChangeTable` lists."""
+
+    follow = iterating(AsyncChanges.follow)
+
+
+class Table(TableValues):
+    """A dataset as a table: see `ReadOptions`."""
+
+    def __init__(self, table: AsyncTable) -> None:
+        super().__init__(table)
+        self._table = table
+
+    def changes(
+        self,
+        *,
+        since: FeedSince | None = None,
+        since_version: int | None = None,
+        since_time: datetime | None = None,
+        until: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        partitions: Sequence[str] | None = None,
+    ) -> Changes:
+        """The changes from a position on, up to `until`: see `change_pages`. The options of the table do not apply."""
+        return Changes(
+            self._table.changes(
+                since=since,
+                since_version=since_version,
+                since_time=since_time,
+                until=until,
+                columns=columns,
+                where=where,
+                partitions=partitions,
+            )
+        )
 
 
 class Headwater:
@@ -120,6 +174,10 @@ class Headwater:
         """Closes the connections."""
         self._driver.close()
 
+    def table(self, dataset: Dataset | str, *, wait: float = 600, **options: Unpack[ReadOptions]) -> Table:
+        """A dataset as a table, at a version, for pyarrow, pandas, polars or DuckDB: see `ReadOptions`."""
+        return Table(AsyncTable(self._operations, dataset, wait, options))
+
     # Datasets and their schemas
     create_dataset = blocking(DatasetCalls.create_dataset)
     get_dataset = blocking(DatasetCalls.get_dataset)
@@ -128,6 +186,7 @@ class Headwater:
     rename_dataset = blocking(DatasetCalls.rename_dataset)
     change_schema = blocking(DatasetCalls.change_schema)
     change_retention = blocking(DatasetCalls.change_retention)
+    change_vocabulary = blocking(DatasetCalls.change_vocabulary)
     change_services = blocking(DatasetCalls.change_services)
     get_schema = blocking(DatasetCalls.get_schema)
     schemas = iterating(DatasetCalls.schemas)
@@ -172,6 +231,8 @@ class Headwater:
     corrections = iterating(ReadCalls.corrections)
     rows = iterating(ReadCalls.rows)
     row_tables = iterating(ReadCalls.row_tables)
+    row = blocking(ReadCalls.row)
+    lookup = blocking(ReadCalls.lookup)
 
     # Read jobs
     read = blocking(ReadJobCalls.read)
@@ -249,6 +310,15 @@ class Headwater:
     refresh_view = blocking(ViewCalls.refresh_view)
     pause_view = blocking(ViewCalls.pause_view)
     delete_view = blocking(ViewCalls.delete_view)
+
+    # Sources
+    create_source = blocking(SourceCalls.create_source)
+    get_source = blocking(SourceCalls.get_source)
+    sources = iterating(SourceCalls.sources)
+    start_source_round = blocking(SourceCalls.start_source_round)
+    pause_source = blocking(SourceCalls.pause_source)
+    reset_source = blocking(SourceCalls.reset_source)
+    delete_source = blocking(SourceCalls.delete_source)
 
     # Usage and quotas
     usage = iterating(UsageCalls.usage)

@@ -12,6 +12,7 @@ from headwater_client.calls.partitions import PartitionCalls
 from headwater_client.calls.quarantine import QuarantineCalls
 from headwater_client.calls.read_jobs import ReadJobCalls
 from headwater_client.calls.reads import ReadCalls
+from headwater_client.calls.sources import SourceCalls
 from headwater_client.calls.time_travel import TimeTravelCalls
 from headwater_client.calls.transactions import TransactionCalls
 from headwater_client.calls.usage import UsageCalls
@@ -33,6 +34,7 @@ class Operations(
     ExportCalls,
     WebhookCalls,
     ViewCalls,
+    SourceCalls,
     OverviewCalls,
     PartitionCalls,
     ReadCalls,

@@ -16,6 +16,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     fail the write or are quarantined. `merge_schema`: new columns are added, and types widened; `explicit_cast`: also
     by a cast. `drop_duplicates`: rows of an insert whose key exists are dropped. `expected_version`: the write fails
     unless the dataset is at this version. `writer_id`, `batch_id`: a numbered batch of a stream commits once.
+    `partition_done`: the partitions that the write changes are marked as done with it.
     """
 
     mode: SaveMode = "append"
@@ -27,6 +28,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     expected_version: int | None = None
     writer_id: str | None = None
     batch_id: int | None = None
+    partition_done: bool = False
 
     def members(self) -> dict[str, Any]:
         """The members of a JSON envelope."""

@@ -47,18 +47,18 @@ const jobs = [
 ];
 
 const changes: Change[] = [];
-let since = 0;
+let since = '0';
 while (changes.length < 3) {
   const page = await value(
-    readChanges({ client, path: { dataset: dataset.id }, query: { since: String(since), feed: 'longpoll' } }),
+    readChanges({ client, path: { dataset: dataset.id }, query: { since, feed: 'longpoll' } }),
   );
   // The other types are those of other delivery formats.
   changes.push(...(page.changes as Change[]));
-  since = page.next_since;
+  since = String(page.next_since);
 }
 
 const consumer = await value(
-  putConsumer({ client, path: { dataset: dataset.id, name: 'follower' }, body: { offset: since } }),
+  putConsumer({ client, path: { dataset: dataset.id, name: 'follower' }, body: { offset: Number(since) } }),
 );
 const exported = await value(
   createExport({ client, path: { dataset: dataset.id }, body: { query: 'changes', format: 'ndjson' } }),
@@ -97,7 +97,7 @@ console.log(
   JSON.stringify({
     versions: jobs.map((job) => job.committed_version),
     changes: changes.map((change) => [change.offset, change.op, change.row]),
-    since,
+    since: Number(since),
     consumer: [consumer.offset, consumer.lag.changes],
     exported: [run.rows, run.files.length],
     problem: problem.type,

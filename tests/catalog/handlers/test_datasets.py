@@ -17,7 +17,7 @@ def test_registration_returns_the_dataset_its_location_and_its_version(client):
         {"name": "note", "type": "string", "nullable": True, "doc": None},
     ]
     assert dataset["bucket"] == {
-        "mode": "fixed", "count": 4, "key": [], "function": "hash", "target_rows": None, "max_buckets": None,
+        "mode": "fixed", "count": None, "key": [], "function": "hash", "target_rows": 2_000_000, "max_buckets": None,
         "fixed_now": False, "shuffle_by_partition": False,
     }  # fmt: skip
     assert (dataset["index"], dataset["target_bytes"]) == ({"type": "bucket"}, 256 * 2**20)

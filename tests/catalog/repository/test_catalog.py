@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from threading import Barrier
 
+import msgspec
 import pytest
 
 from app.catalog.values import Dataset, Upload
@@ -150,10 +151,16 @@ def test_upload_belongs_to_its_dataset(stores: Stores, tenant_id: str, dataset: 
         created_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     )
     stores.catalog.add_upload(tenant_id, upload)
-    assert stores.catalog.get_upload(tenant_id, dataset.id, upload.id) == upload
+    second = msgspec.structs.replace(upload, id=new_id(), path="uploads/2")
+    stores.catalog.add_upload(tenant_id, second)
+    for wanted in ([upload, second], [second, upload], [upload, upload]):
+        ids = [each.id for each in wanted]
+        assert stores.catalog.get_uploads(tenant_id, dataset.id, ids) == tuple(wanted)
     for dataset_id, upload_id in ((other.id, upload.id), (dataset.id, new_id()), (dataset.id, "x")):
-        with pytest.raises(NotFound):
-            stores.catalog.get_upload(tenant_id, dataset_id, upload_id)
+        with pytest.raises(NotFound, match=upload_id):
+            stores.catalog.get_uploads(tenant_id, dataset_id, [upload_id])
+    with pytest.raises(NotFound):
+        stores.catalog.get_uploads(tenant_id, dataset.id, [upload.id, new_id()])
     stores.catalog.delete(tenant_id, dataset.id, version=None)
     with pytest.raises(NotFound):
         stores.catalog.add_upload(tenant_id, upload)

@@ -11,8 +11,9 @@ from app.catalog.repository.catalog import CatalogStore
 from app.catalog.repository.participants import CatalogParticipants, DefinitionCommit
 from app.catalog.tables import datasets
 from app.catalog.values import Dataset
-from app.format.definition.dataset_definition import with_retention
+from app.format.definition.dataset_definition import with_changelog
 from app.format.definition.new_dataset import CreateRetention
+from app.format.definition.schema_change import UpdateChangelog
 from app.format.errors import DatasetInUse, NotFound
 from app.format.identifiers import new_instant_id
 from tests.support.store_fixtures import Stores
@@ -72,7 +73,7 @@ def test_participant_determines_whether_a_dataset_is_derived(stores: Stores, dat
 
 def test_a_change_of_the_definition_is_reported_with_its_version(stores: Stores, dataset: Dataset) -> None:
     recorder, instant_id = Recorder(), new_instant_id()
-    changed = with_retention(dataset.definition, CreateRetention(seconds=3600))
+    changed = with_changelog(dataset.definition, UpdateChangelog(retention=CreateRetention(seconds=3600)))
     after = catalog_with(stores, recorder).evolve(
         dataset.tenant_id, dataset.id, changed, version=0, instant_id=instant_id, actor=None
     )

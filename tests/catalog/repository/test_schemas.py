@@ -11,10 +11,10 @@ import pytest
 from app.catalog.values import Dataset
 from app.commit.conflict import Conflicted
 from app.format.dataset import DatasetDefinition, Retention
-from app.format.definition.dataset_definition import with_retention, with_services
+from app.format.definition.dataset_definition import with_changelog, with_services
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import CreateField, CreateRetention
-from app.format.definition.schema_change import AddField
+from app.format.definition.schema_change import AddField, UpdateChangelog
 from app.format.errors import InvalidRequest, NotFound, PreconditionFailed
 from app.format.identifiers import new_instant_id
 from app.format.instant import Action, InstantState
@@ -221,7 +221,7 @@ def test_commit_with_a_schema_keeps_settings_changed_meanwhile(
 ) -> None:
     """A write that brings a schema brings a whole definition, made of the one that it found."""
     brought = with_field(dataset.definition, "more")
-    kept = with_retention(dataset.definition, CreateRetention(seconds=60))
+    kept = with_changelog(dataset.definition, UpdateChangelog(retention=CreateRetention(seconds=60)))
     kept = with_services(kept, TableServices(compaction=None))
     stores.catalog.evolve(tenant_id, dataset.id, kept, version=0, instant_id=new_instant_id(), actor=None)
     commit = msgspec.structs.replace(commit_of([running()], [message(8)]), definition=brought)

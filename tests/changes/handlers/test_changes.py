@@ -240,6 +240,12 @@ class TestExpired:
             assert (members["since"], members["earliest"]) == (since, 2)
         problem(client.get(cut), 410, "offset-expired")
 
+    def test_cached_page_is_gone_with_its_changes(self, client, feed, request):
+        page = {"since": 1, "limit": 1}
+        assert client.get(feed, params=page).json()["pending"] == 2
+        request.getfixturevalue("cut")
+        problem(client.get(feed, params=page), 410, "offset-expired")
+
     def test_since_earliest_reads_the_rest(self, client, cut):
         page = client.get(cut, params={"since": "earliest"}).json()
         assert ([change["offset"] for change in page["changes"]], page["earliest"]) == ([2, 3], 2)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import msgspec
@@ -11,6 +12,7 @@ from app.changelog.forms import ChangeForm
 from app.changes.handlers.events import _as_events
 from app.changes.handlers.shared_pages import SharedPages
 from app.changes.service.read_changes import FeedQuery, ReadChanges
+from app.format.dataset import Vocabulary
 from app.format.errors import NotFound, OffsetAhead, Unavailable
 from app.http.limits.threads import Threads
 from app.http.waiting import shared_polls
@@ -286,7 +288,8 @@ def ten_bytes(page):
 def test_page_cache_is_bounded_in_time_and_bytes(seconds):
     stored = feed_of(3)
     reads = Counting(ReadChanges(catalog=stored, index=stored, reader=stored).page)
-    pages = SharedPages(reads, Threads(), kept_bytes=25, kept_seconds=seconds)
+    # Room for two pages, with what else an entry takes.
+    pages = SharedPages(reads, Threads(), kept_bytes=5_000, kept_seconds=seconds, settled_seconds=seconds)
 
     async def request_page(*positions):
         for since in positions:
@@ -295,9 +298,10 @@ def test_page_cache_is_bounded_in_time_and_bytes(seconds):
     async def walk():
         if seconds > 1:
             await request_page(0, 2, 0, 2, 4, 2, 4)
-            assert (reads.calls, pages._bytes) == (3, 20)
+            assert (reads.calls, len(pages._kept)) == (3, 2)
+            assert 20 <= pages._bytes <= 5_000
             await request_page(0)
-            assert (reads.calls, pages._bytes) == (4, 20)
+            assert (reads.calls, len(pages._kept)) == (4, 2)
         else:
             await request_page(0, 2)
             await when(lambda: not pages._kept)
@@ -306,3 +310,107 @@ def test_page_cache_is_bounded_in_time_and_bytes(seconds):
             assert reads.calls == 3
 
     asyncio.run(walk())
+
+
+def test_long_filters_count_in_the_cache():
+    stored = feed_of(3)
+    page = ReadChanges(catalog=stored, index=stored, reader=stored).page(DATASET, 0, FeedQuery(limit=2))
+    pages = SharedPages(lambda *_: page, Threads(), kept_bytes=100_000)
+
+    async def walk():
+        for number in range(20):
+            where = f"k = '{number:010000}'"
+            await pages.page(DATASET, 0, FeedQuery(limit=2, where=where), ten_bytes)
+
+    asyncio.run(walk())
+    assert len(pages._kept) == 8
+
+
+def test_settled_page_is_read_once_whatever_is_committed_behind_it():
+    stored = feed_of(3)
+    pages, reads = shared_pages_of(stored)
+
+    async def walk():
+        first = await pages.page(stored.get("t", "d"), 0, FeedQuery(limit=2), ten_bytes, fresh=True)
+        stored.history.commits.append(CORRECTION)
+        second = await pages.page(stored.get("t", "d"), 0, FeedQuery(limit=2), ten_bytes, fresh=True)
+        last = await pages.page(stored.get("t", "d"), 6, FeedQuery(limit=4), ten_bytes, fresh=True)
+        stored.history.commits.append(CORRECTION)
+        longer = await pages.page(stored.get("t", "d"), 6, FeedQuery(limit=4), ten_bytes, fresh=True)
+        return first, second, last, longer
+
+    first, second, last, longer = asyncio.run(walk())
+    assert (first.pending, second.pending) == (4, 6)
+    assert replace(second, pending=4) == first
+    # A page at the head is not settled.
+    assert (last.position, longer.position) == (8, 10)
+    assert reads.calls == 3
+
+
+@pytest.mark.parametrize(
+    ("earliest", "expected"),
+    [(0, 1), (1, 1), (2, 2), (3, 2)],
+    ids=["not cut", "cut before it", "cut at its start", "cut within it"],
+)
+def test_settled_page_is_not_returned_once_the_feed_is_cut_into_it(earliest, expected):
+    stored = feed_of(3)
+    pages, reads = shared_pages_of(stored)
+
+    async def walk():
+        dataset = stored.get("t", "d")
+        await pages.page(dataset, 2, FeedQuery(limit=2), ten_bytes, fresh=True)
+        cut = msgspec.structs.replace(dataset, earliest_offset=earliest)
+        return await pages.page(cut, 2, FeedQuery(limit=2), ten_bytes, fresh=True)
+
+    page = asyncio.run(walk())
+    assert reads.calls == expected
+    if expected == 1:
+        assert page.earliest == earliest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "renamed"},
+        {"changelog": msgspec.structs.replace(DATASET.definition.changelog, vocabulary=Vocabulary(op="o"))},
+    ],
+    ids=["name", "vocabulary"],
+)
+def test_page_of_another_definition_is_read_again(change):
+    stored = feed_of(3)
+    pages, reads = shared_pages_of(stored)
+
+    async def walk():
+        dataset = stored.get("t", "d")
+        await pages.page(dataset, 0, FeedQuery(limit=2), ten_bytes, fresh=True)
+        definition = msgspec.structs.replace(dataset.definition, **change)
+        other = msgspec.structs.replace(dataset, definition=definition, version=dataset.version + 1)
+        await pages.page(other, 0, FeedQuery(limit=2), ten_bytes, fresh=True)
+
+    asyncio.run(walk())
+    assert reads.calls == 2
+
+
+def test_request_that_read_the_dataset_long_ago_gets_no_page_of_long_ago():
+    stored = feed_of(3)
+    pages, reads = shared_pages_of(stored, kept_seconds=0.05)
+
+    async def walk():
+        old = stored.get("t", "d")
+        await pages.page(old, 0, FeedQuery(limit=2), ten_bytes)
+        await pages.page(msgspec.structs.replace(old, version=9), 0, FeedQuery(limit=2), ten_bytes)
+        assert reads.calls == 1
+        await asyncio.sleep(0.1)
+        await pages.page(old, 0, FeedQuery(limit=2), ten_bytes)
+        assert reads.calls == 2
+        await asyncio.sleep(0.1)
+        await pages.page(old, 0, FeedQuery(limit=2), ten_bytes, fresh=True)
+
+    asyncio.run(walk())
+    assert reads.calls == 2
+
+
+def shared_pages_of(stored, **options):
+    """Shared pages of the feed, and the reads that they make."""
+    reads = Counting(ReadChanges(catalog=stored, index=stored, reader=stored).page)
+    return SharedPages(reads, Threads(), **options), reads

@@ -159,7 +159,7 @@ def exported(feed: TableFeed, query: ExportQuery, since: int, until: int) -> lis
         prefix=f"{feed.table.name}/exports/{random.randrange(2**60)}",
     )
     storage = feed.table.storage
-    done = [export(part, storage, feed.table.reader, MemoryBudget(bytes_max=2**26)) for part in parts]
+    done = [export(part, storage, feed.table.slices, MemoryBudget(bytes_max=2**26)) for part in parts]
     rows = [
         row
         for each in done

@@ -15,6 +15,7 @@ from app.changes.service.read_corrections import CorrectedChange, CorrectionQuer
 from app.files.parquet_file import ParquetReader
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.table_reader import TableReader
+from app.files.slices.table_walk import TableWalk
 from app.files.storage import LocalStorage
 from app.format.dataset import ChangelogProducer
 from app.format.errors import CorruptFile, InvalidRequest, OffsetAhead, OffsetExpired
@@ -155,7 +156,7 @@ def test_corrections_of_a_version_before_the_earliest_offset_are_refused(version
         catalog=versioned,
         timeline=versioned,
         versions=versions_of(versioned),
-        tables=TableReader(storage, versioned.table.reader, MemoryBudget(bytes_max=2**26)),
+        walk=TableWalk(groups=TableReader(storage, versioned.table.reader, MemoryBudget(bytes_max=2**26))),
         corrections=ReadCorrections(
             index=TableFeed(table=versioned.table, earliest=cut_at), reader=versioned.table.reader
         ),
@@ -239,7 +240,7 @@ def _table_reader(versioned: VersionedTable) -> ReadTable:
         catalog=versioned,
         timeline=versioned,
         versions=versions_of(versioned),
-        tables=tables,
+        walk=TableWalk(groups=tables),
         corrections=corrections_of(versioned),
     )
 

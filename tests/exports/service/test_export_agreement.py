@@ -18,6 +18,8 @@ from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.codecs.json.encode import encode_changes_json
 from app.exports import tasks as export
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery, ExportSpec, export_parts
+from app.files.deletion_vector_file import VectorReader
+from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.rows.changelog import Op
@@ -73,7 +75,8 @@ def exported(stored: Stored, spec: ExportSpec, since: int, until: int) -> tuple[
         answers = []
         for part in parts:
             sent = msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=ExportPart)
-            answer = export_handle.export(sent, storage, stored, MemoryBudget(bytes_max=200))  # type: ignore[arg-type]
+            slices = SliceReader(reader=stored, vectors=VectorReader(storage))  # type: ignore[arg-type]
+            answer = export_handle.export(sent, storage, slices, MemoryBudget(bytes_max=200))
             answers.append(msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=ExportedPart))
         files = [Path(root, file.path).read_bytes() for answer in answers for file in answer.files]
     return files, until - any(answer.splits_end for answer in answers)

@@ -26,6 +26,15 @@ def test_worker_is_alive_from_its_poll_until_it_ends_or_stops_polling(stores: St
     assert set(workers.alive(60)) == {"one"}
 
 
+def test_worker_reports_the_executors_of_its_last_poll(stores: Stores) -> None:
+    workers = WorkerStore(stores.database)
+    workers.polled("on a cluster", None, 0)
+    workers.polled("on a cluster", None, 2)
+    workers.polled("by itself")
+    executors = {name: worker.executors for name, worker in workers.alive(60).items()}
+    assert executors | {"on a cluster": 2, "by itself": None} == executors
+
+
 def test_row_of_a_killed_worker_is_deleted_by_another_after_an_hour(stores: Stores) -> None:
     workers = WorkerStore(stores.database)
     for name in ("killed", "busy"):

@@ -53,7 +53,7 @@ def places(message: CommitMessage, table: LakeTable) -> set[int]:
 
 
 def test_rows_deleted_during_clustering_are_deleted_from_its_files(new_table: NewTable) -> None:
-    table = new_table(table_type="merge_on_read")
+    table = new_table(table_type="merge_on_read", target_bytes=64 * 1024)
     for note, ids in (("c", range(8)), ("a", range(8, 16)), ("b", range(20, 24))):
         upsert(table, note, *ids)
     delete(table, 11)
@@ -83,7 +83,7 @@ def test_group_without_change_offsets_is_planned_again_after_a_delete(new_table:
 
 
 def test_groups_changed_by_writers_every_time_are_skipped(new_table: NewTable) -> None:
-    table = new_table()
+    table = new_table(table_type="copy_on_write")
     upsert(table, "b", *range(5))
     numbers = iter(range(100, 200))
     served = ServedTable(table=table, meanwhile=lambda: upsert(table, "c", next(numbers)))

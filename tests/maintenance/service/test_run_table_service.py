@@ -26,6 +26,8 @@ from workers.engine.task_files import TaskResources
 KEYED = {"record_key": ["id"], "bucket": {"count": 1}, "merge_mode": "commit_time"}
 APPENDED = {"record_key": [], "bucket": None, "merge_mode": None}
 LOGS = {"table_type": "merge_on_read", "changelog": {"producer": "input"}}
+# No file is small enough to be rewritten by a write.
+MARKED = {"table_type": "merge_on_read", "target_bytes": 64 * 1024}
 NewTable = Callable[..., LakeTable]
 
 
@@ -69,7 +71,7 @@ def plans(served: ServedTable) -> int:
 
 
 def test_rows_deleted_during_the_service_are_deleted_from_its_files(new_table: NewTable) -> None:
-    table = new_table(table_type="merge_on_read")
+    table = new_table(**MARKED)
     for note, ids in (("a", range(8)), ("b", range(6, 12)), ("c", range(20, 24))):
         upsert(table, note, *ids)
     served = ServedTable(table=table)
@@ -82,6 +84,53 @@ def test_rows_deleted_during_the_service_are_deleted_from_its_files(new_table: N
     expected = {**dict.fromkeys(range(6), "a"), **dict.fromkeys(range(6, 12), "b")}
     expected |= {**dict.fromkeys(range(20, 24), "c"), 7: "new", 30: "new"}
     assert notes(table) == {key: note for key, note in expected.items() if key not in (3, 21)}
+    assert verified(table).differences == 0
+
+
+@pytest.mark.parametrize("in_slot", [False, True])
+def test_rows_of_files_that_a_write_rewrites_meanwhile_are_deleted_from_its_files(
+    new_table: NewTable, in_slot: bool
+) -> None:
+    table = new_table(table_type="merge_on_read")
+    for note, ids in (("a", range(100)), ("b", range(98, 104)), ("c", range(110, 114))):
+        upsert(table, note, *ids)
+    small = {path for path, file in table.files.items() if file.live_rows < 50}
+    served = ServedTable(table=table)
+    fold = _once(lambda: upsert(table, "new", 3, 99, 111, 120, 121))
+    if in_slot:
+        served.in_slot = fold
+    else:
+        served.meanwhile = fold
+    commit = served.serve()
+    assert plans(served) == 1
+    [message] = commit.messages
+    assert not small & {*message.removed, *table.files}
+    [added] = message.added
+    assert added.deletion_vector is not None
+    # Row 3, and all of the small file.
+    assert added.deletion_vector.cardinality == 1 + 6 + 4
+    expected = {**dict.fromkeys(range(98), "a"), **dict.fromkeys(range(98, 104), "b")}
+    expected |= {**dict.fromkeys(range(110, 114), "c"), **dict.fromkeys((3, 99, 111, 120, 121), "new")}
+    assert notes(table) == expected
+    assert verified(table).differences == 0
+
+
+@pytest.mark.parametrize("in_slot", [False, True])
+def test_bucket_that_is_halved_during_the_service_stays_halved(new_table: NewTable, in_slot: bool) -> None:
+    table = new_table(table_type="merge_on_read", bucket={"target_rows": 16})
+    upsert(table, "a", *range(8))
+    upsert(table, "b", *range(6, 12))
+    served = ServedTable(table=table)
+    grow = _once(lambda: upsert(table, "new", *range(20, 30)))
+    if in_slot:
+        served.in_slot = grow
+    else:
+        served.meanwhile = grow
+    commit = served.serve()
+    assert commit.messages == ()
+    assert set(table.groups()) == {"bucket-00000-of-2", "bucket-00001-of-2"}
+    expected = {**dict.fromkeys(range(6), "a"), **dict.fromkeys(range(6, 12), "b")}
+    assert notes(table) == expected | dict.fromkeys(range(20, 30), "new")
     assert verified(table).differences == 0
 
 

@@ -93,7 +93,9 @@ func main() {
 			}
 			changes = append(changes, []any{change.Offset, change.Op, change.Row})
 		}
-		since = page.NextSince
+		if since, err = page.NextSince.AsNextPosition0(); err != nil {
+			log.Fatal(err)
+		}
 	}
 
 	committed, err := client.PutConsumerWithResponse(background, dataset.Id, "follower", nil,

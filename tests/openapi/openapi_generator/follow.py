@@ -62,7 +62,7 @@ since = 0
 while len(changes) < 3:
     page = changes_api.read_changes(dataset.id, since=str(since), feed="longpoll")
     changes += [each.actual_instance for each in page.changes]
-    since = page.next_since
+    since = page.next_since.actual_instance
 
 consumer = consumers.put_consumer(dataset.id, "follower", PutConsumer.from_dict({"offset": since}))
 export = exports.create_export(

@@ -26,6 +26,8 @@ VISITS = {
     "record_key": ["id", "day"],
     "partition_by": ["day"],
     "table_type": "merge_on_read",
+    # No file is small enough to be rewritten by a write.
+    "target_bytes": 64 * 1024,
     "bucket": {"mode": "fixed", "count": 1},
     "services": {"compaction": None},
 }

@@ -1,8 +1,9 @@
-"""Small pages of the table."""
+"""Small pages of the table, and rows by key."""
 
 import io
 import json
 from datetime import UTC, datetime
+from urllib.parse import quote
 
 import pyarrow.ipc as ipc
 import pytest
@@ -137,3 +138,104 @@ def test_read_optimized_query_omits_rows_of_logs(client, service):
     assert by_id(client.get(f"{path}/rows").json()) == [{"id": 1, "note": "b"}, {"id": 2, "note": "c"}]
     unknown = client.get(f"{path}/rows", params={"query_type": "incremental"})
     problem(unknown, 400, "invalid-request")
+
+
+# Rows by key
+
+
+FIELDS = [
+    {"name": "shop", "type": "string"},
+    {"name": "number", "type": "int64"},
+    {"name": "day", "type": "date"},
+    {"name": "price", "type": "decimal(8,2)"},
+]
+
+
+@pytest.fixture
+def orders_of_three_versions(client, orders, service):
+    """The path of a table whose first row was corrected and whose third was deleted."""
+    writes = [
+        upsert({"id": 1, "note": "a"}, {"id": 3, "note": "c"}),
+        upsert({"id": 1, "note": "b"}, {"id": 2, "note": None}),
+        {"operation": "delete", "source": {"kind": "rows", "rows": [{"id": 3}]}},
+    ]
+    for body in writes:
+        client.post(f"{orders}/writes", json=body)
+        service.work()
+    assert client.get(orders).json()["version"] == 3
+    return orders
+
+
+def test_row_is_found_by_its_key_at_any_version(client, orders_of_three_versions):
+    path = f"{orders_of_three_versions}/rows"
+    answer = client.get(f"{path}/1")
+    changes = client.get(f"{orders_of_three_versions}/changes").json()["changes"]
+    (last,) = [each for each in changes if each["op"] == "+C"]
+    assert answer.json() == {"row": {"id": 1, "note": "b"}, "version": 2, "offset": last["offset"]}
+    assert answer.headers["headwater-version"] == "3"
+    first = client.get(f"{path}/1", params={"version": 1}).json()
+    assert (first["row"], first["version"]) == ({"id": 1, "note": "a"}, 1)
+    assert client.get(f"{path}/2", params={"columns": "note"}).json()["row"] == {"note": None}
+    assert client.get(f"{path}/3", params={"version": 2}).json()["row"] == {"id": 3, "note": "c"}
+
+
+def test_key_without_a_row_is_not_found(client, orders_of_three_versions):
+    path = f"{orders_of_three_versions}/rows"
+    assert problem(client.get(f"{path}/3"), 404, "row-not-found")["version"] == 3
+    assert problem(client.get(f"{path}/1", params={"version": 0}), 404, "row-not-found")["version"] == 0
+    problem(client.get(f"{path}/x"), 422, "schema-mismatch")
+    problem(client.get(f"{path}/1,2"), 422, "schema-mismatch")
+
+
+def test_history_has_the_changes_of_a_key_with_or_without_a_row(client, orders_of_three_versions):
+    path = f"{orders_of_three_versions}/rows"
+    changes = client.get(f"{orders_of_three_versions}/changes").json()["changes"]
+    for key, row in ((1, {"id": 1, "note": "b"}), (3, None), (9, None)):
+        found = client.get(f"{path}/{key}", params={"history": True}).json()
+        assert found["row"] == row
+        assert found["changes"] == [each for each in changes if each["row"]["id"] == key]
+        assert found["complete"]
+    earlier = client.get(f"{path}/3", params={"history": True, "version": 2}).json()
+    assert [each["op"] for each in earlier["changes"]] == ["+A"]
+    page = client.get(f"{path}/1", params={"history": True, "limit": 1}).json()
+    assert ([each["op"] for each in page["changes"]], page["complete"]) == (["+A"], False)
+    rest = client.get(f"{path}/1", params={"history": True, "since": page["next_since"]}).json()
+    assert [each["op"] for each in rest["changes"]] == ["-C", "+C"]
+
+
+def test_values_of_a_composite_key_are_encoded_one_by_one(client, service):
+    body = {"name": "sales", "schema": {"fields": FIELDS}, "record_key": ["shop", "number", "day"]}
+    path = client.post("/datasets", json=body).headers["location"]
+    rows = [
+        {"shop": shop, "number": number, "day": "2026-11-21", "price": "1.50"}
+        for number, shop in enumerate(("Ulm", "Ulm, West", "a/b?c=%2C", "", "lookup", "ü'\""))
+    ]
+    client.post(f"{path}/writes", json=upsert(*rows))
+    service.work()
+    for row in rows:
+        key = ",".join(quote(str(row[name]), safe="") for name in ("shop", "number", "day"))
+        answer = client.get(f"{path}/rows/{key}", params={"history": True})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["row"] == row
+        assert [each["row"] for each in answer.json()["changes"]] == [row]
+    problem(client.get(f"{path}/rows/Ulm,1"), 400, "invalid-request")
+
+
+def test_many_keys_are_read_at_one_version(client, orders_of_three_versions):
+    path = f"{orders_of_three_versions}/rows/lookup"
+    answer = client.post(path, json={"keys": [{"id": 2}, {"id": 9}, {"id": 1}], "version": 2})
+    found = answer.json()
+    assert [(item["key"], item["row"]) for item in found["items"]] == [
+        ({"id": 2}, {"id": 2, "note": None}),
+        ({"id": 9}, None),
+        ({"id": 1}, {"id": 1, "note": "b"}),
+    ]
+    assert [item["version"] for item in found["items"]] == [2, None, 2]
+    assert (found["version"], found["schema_id"]) == (2, 1)
+    problem(client.post(path, json={"keys": []}), 400, "invalid-request")
+    problem(client.post(path, json={"keys": [{"id": 1, "other": 2}]}), 422, "schema-mismatch")
+
+
+def test_table_without_a_key_has_no_lookup(client, events):
+    problem(client.get(f"{events}/rows/1"), 400, "invalid-request")
+    problem(client.post(f"{events}/rows/lookup", json={"keys": [{"at": 1}]}), 400, "invalid-request")

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from app.commit.write_options import WriteOptions
 from app.files.parquet_file import ParquetReader
+from app.files.slices import table_walk
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.operation import Operation
-from app.reads.service import rows as read_table
 from app.reads.service.rows import RowQuery
 from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.prune import Sought
@@ -102,7 +102,7 @@ def test_filtered_pages_join_to_the_filter_of_the_table(
         found: list[Row] = []
         token = None
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(read_table, "SCANNED_ROWS_MAX", scanned_max)
+            patch.setattr(table_walk, "SCANNED_ROWS_MAX", scanned_max)
             while True:
                 query = RowQuery(limit=limit, version=version, where=where, page_token=token)
                 page = reading.page(versioned.dataset, query)

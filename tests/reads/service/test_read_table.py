@@ -14,8 +14,10 @@ import pyarrow as pa
 import pytest
 
 from app.files.parquet_file import ParquetReader
+from app.files.slices import table_walk
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.table_reader import TableReader
+from app.files.slices.table_walk import TableWalk
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
 from app.format.definition.evolution import evolve
@@ -25,7 +27,6 @@ from app.format.errors import InvalidFilter, InvalidRequest
 from app.format.file_group import DataFile
 from app.format.operation import Operation
 from app.format.rows.changelog import fold
-from app.reads.service import rows as read_table
 from app.reads.service.rows import ReadTable, RowQuery
 from app.reads.values import RowPage
 from app.sql.conditions.prune import Sought
@@ -90,7 +91,7 @@ def use_case(versioned: VersionedTable, tables: Counted | None = None) -> ReadTa
         catalog=versioned,
         timeline=versioned,
         versions=versions_of(versioned),
-        tables=tables or Counted(versioned.table.storage, reader=versioned.table.reader),
+        walk=TableWalk(groups=tables or Counted(versioned.table.storage, reader=versioned.table.reader)),
         corrections=corrections_of(versioned),
     )
 
@@ -158,7 +159,7 @@ def test_pages_of_any_bytes_join_to_the_same_rows(
 ) -> None:
     versioned = versioned_tables(kind)
     for version in (len(versioned.rows) // 2, len(versioned.rows) - 2):
-        reading = replace(use_case(versioned), bytes_max=bytes_max)
+        reading = replace(use_case(versioned), walk=replace(use_case(versioned).walk, bytes_max=bytes_max))
         parts = [page.rows for page in pages(versioned, reading, version=version, where=where)]
         assert all(part.num_rows <= 1 or part.nbytes <= bytes_max for part in parts)
         assert [row for part in parts for row in part.to_pylist()] == rows(
@@ -240,9 +241,9 @@ def test_page_scans_a_bounded_number_of_rows(
     versioned_tables: Any, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versioned = versioned_tables(kind)
-    monkeypatch.setattr(read_table, "SCANNED_ROWS_MAX", 3)
-    monkeypatch.setattr(read_table, "_STEP_ROWS", 2)
-    monkeypatch.setattr(read_table, "_READ_ROWS_MIN", 1)
+    monkeypatch.setattr(table_walk, "SCANNED_ROWS_MAX", 3)
+    monkeypatch.setattr(table_walk, "_STEP_ROWS", 2)
+    monkeypatch.setattr(table_walk, "_READ_ROWS_MIN", 1)
     tables = Counted(versioned.table.storage)
     found: list[Row] = []
     short = 0
@@ -260,8 +261,8 @@ def test_page_scans_a_bounded_number_of_bytes(
     versioned_tables: Any, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versioned = versioned_tables(kind)
-    monkeypatch.setattr(read_table, "SCANNED_BYTES_MAX", 1)
-    monkeypatch.setattr(read_table, "_STEP_ROWS", 2)
+    monkeypatch.setattr(table_walk, "SCANNED_BYTES_MAX", 1)
+    monkeypatch.setattr(table_walk, "_STEP_ROWS", 2)
     tables = Counted(versioned.table.storage)
     found: list[Row] = []
     for page in pages(versioned, use_case(versioned, tables), where="n != 3"):

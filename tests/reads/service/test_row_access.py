@@ -104,7 +104,7 @@ def test_read_job_has_the_visible_rows_in_every_format(
 
 
 def test_meta_columns_hide_what_masked_columns_hold(
-    versioned_tables: Callable[[str], VersionedTable],
+    versioned_tables: Callable[[str], VersionedTable], tmp_path: Path
 ) -> None:
     versioned = versioned_tables("copy_on_write")
     for masked, hidden in (
@@ -112,7 +112,15 @@ def test_meta_columns_hide_what_masked_columns_hold(
         ("id", {"_hw_record_key"}),
         ("n", set()),
     ):
-        for row in paged(versioned, RowAccess(masked=(masked,)), meta=True, limit=50):
+        access = RowAccess(masked=(masked,))
+        reader = Reads(
+            versioned=versioned, storage=versioned.table.storage, root=tmp_path / masked, access=access
+        )
+        job = reader.read(meta=True).rows
+        changed = reader.read(ReadQuery.INCREMENTAL, begin=0, meta=True).rows
+        assert len(job) == len(changed) == len(versioned.rows[-1])
+        for row in (*paged(versioned, access, meta=True, limit=50), *job, *changed):
+            assert row[masked] is None
             assert {
                 name for name, value in row.items() if name.startswith("_hw_") and value is None
             } == hidden

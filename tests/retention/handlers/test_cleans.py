@@ -11,11 +11,13 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import Uuid, bindparam, make_url, text
+from sqlalchemy import Uuid, bindparam, func, make_url, text, update
 
 from app.jobs.values import JobKind
+from app.reads.service.rows import ROW_PAGES
 from app.retention.service.run_clean import RunClean
 from app.timeline.repository.read_leases import ReadLeaseStore
+from app.timeline.tables import read_leases
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.postgres import TestServer
 from tests.support.service import Service
@@ -23,6 +25,10 @@ from tests.support.service import Service
 
 def cleaned(client: httpx.Client, service: Service, path: str, **body: Any) -> dict[str, Any]:
     """The result of a clean that has run, a day after all that was before it."""
+    tenant_id, dataset_id = place_of(client, service, path)
+    with service.database.tenant(tenant_id) as connection:
+        pages = update(read_leases).where(read_leases.c.reader == ROW_PAGES)
+        connection.execute(pages.where(read_leases.c.dataset_id == dataset_id).values(lease_until=func.now()))
     before = time.time() - 86_400
     for file in _storage(service).glob("**/*.*"):
         os.utime(file, (before, before))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 from msgspec import structs
-from sqlalchemy import Table, insert
+from sqlalchemy import Table, delete, insert
 
 from app.catalog.values import Dataset, Upload
 from app.changelog.forms import ChangeForm
@@ -31,7 +31,7 @@ from app.jobs.values import NewJob
 from app.reads.tables import read_files
 from app.retention.repository.references import ReferenceStore
 from app.retention.service.reaper import Reap
-from app.timeline.tables import replaced_changelog_files, timeline_archives
+from app.timeline.tables import changelog_files, files, replaced_changelog_files, timeline_archives
 from app.timeline.values import NewCommit
 from tests.support.lakehouse import RULES, commit_of, message, new_job
 from tests.support.store_fixtures import Stores
@@ -196,6 +196,31 @@ def test_reaper_keeps_files_that_a_column_refers_to(
     refer(stores, dataset, kept)
     assert reaper(stores, storage).dataset(tenant_id, dataset.id) == 1
     assert [path for path, _ in storage.list("")] == [kept]
+
+
+@pytest.mark.parametrize("first", [files, changelog_files], ids=lambda table: table.name)
+def test_data_file_that_is_a_changelog_file_stays_as_long_as_either(
+    stores: Stores, tenant_id: str, dataset: Dataset, tmp_path: Path, first: Table
+) -> None:
+    storage = LocalStorage(tmp_path)
+    path = f"{dataset_prefix(tenant_id, dataset.id)}/data"
+    with storage.create(path) as file:
+        file.write(b"1")
+
+    def change(commit: NewCommit) -> NewCommit:
+        [made] = commit.messages
+        data, changes = (
+            structs.replace(made.added[0], path=path),
+            structs.replace(made.changelog[0], path=path),
+        )
+        return structs.replace(commit, messages=(structs.replace(made, added=(data,), changelog=(changes,)),))
+
+    _commit(stores, dataset, change)
+    [last] = {files, changelog_files} - {first}
+    for table, gone in ((first, 0), (last, 1)):
+        with stores.database.tenant(tenant_id) as connection:
+            connection.execute(delete(table).where(table.c.path == path))
+        assert reaper(stores, storage).dataset(tenant_id, dataset.id) == gone
 
 
 def test_reaper_cases_cover_every_column_of_a_path() -> None:

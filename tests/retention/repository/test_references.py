@@ -27,6 +27,8 @@ def raw_job(stores: Stores, dataset: Dataset, path: str) -> Job:
     """Accepts a write that reads the file at `path`."""
     new = new_job(dataset.id)
     raw = RawInput(path=path, size_bytes=1, checksum="c", format=next(iter(Format)))
+    others = (msgspec.structs.replace(raw, path=f"{path}/b"), msgspec.structs.replace(raw, path=f"{path}/c"))
+    raw = msgspec.structs.replace(raw, others=others)
     request = msgspec.structs.replace(new.request, raw=raw)
     return stores.jobs.accept(dataset.tenant_id, msgspec.structs.replace(new, request=request)).job
 
@@ -74,7 +76,8 @@ def test_input_is_referenced_until_its_job_ends(
     job = raw_job(stores, dataset, "input/1")
     assert references.unfinished(tenant_id, dataset.id) == ({job.instant_id}, {job.id}, None)
     [claimed_job] = stores.jobs.claim(tenant_id, dataset.id, "w", RULES)
-    assert references.referenced(tenant_id, dataset.id, ["input/1", "input/2"]) == {"input/1"}
+    paths = ["input/1", "input/1/b", "input/1/c"]
+    assert references.referenced(tenant_id, dataset.id, [*paths, "input/2"]) == set(paths)
     stores.jobs.release(tenant_id, [claim_of(claimed_job)])
     assert references.unfinished(tenant_id, dataset.id) == ({job.instant_id}, {job.id}, None)
     stores.jobs.cancel(tenant_id, job.id)

@@ -54,6 +54,10 @@ class References:
     between: Callable[[], None] | None = None
     purged: list[tuple[str, float]] = field(default_factory=list)
     claim: int | None = None
+    held: bool = False
+
+    def deletions_held(self) -> bool:
+        return self.held
 
     def tenants(self) -> Sequence[str]:
         return [TENANT]
@@ -241,3 +245,26 @@ def test_dataset_whose_files_cannot_be_listed_does_not_stop_the_others(
     put(broken)
     put(data_path("ended"))
     assert left(storage, Several()) == {broken}
+
+
+def test_reaper_deletes_nothing_while_a_backup_runs(put: Callable[..., None], storage: LocalStorage) -> None:
+    path = data_path(new_instant_id())
+    put(path)
+    assert left(storage, References(held=True)) == {path}
+    assert left(storage, References()) == set()
+
+
+def test_backup_that_begins_while_the_reaper_checks_is_respected(
+    put: Callable[..., None], storage: LocalStorage
+) -> None:
+    """The rows that it contains may refer to a file that is not referenced a moment later."""
+    path = data_path(new_instant_id())
+    put(path)
+    references = References(paths={path})
+
+    def backup_and_expire() -> None:
+        references.held = True
+        references.paths.clear()
+
+    references.between = backup_and_expire
+    assert left(storage, references) == {path}

@@ -30,6 +30,10 @@ def test_rows_match_like_a_row_by_row_evaluation(written, found, cut):
     matched = matches(selection, table)
     assert matched.dtype == np.bool_
     assert matched.tolist() == [written.holds(row) is True for row in found]
+    for at, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            table = table.set_column(at, field.name, table.column(at).dictionary_encode())
+    assert matches(selection, table).tolist() == matched.tolist()
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -12,6 +12,7 @@ import pytest
 
 from app.catalog.tables import heads
 from app.catalog.values import Dataset
+from app.changes.repository.changelog import ChangelogStore
 from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted
 from app.format.errors import InvalidRequest
@@ -21,7 +22,7 @@ from app.format.instant import Action, InstantState, RowCounts
 from app.jobs.values import Claim, Job, JobState
 from app.timeline.repository.publish import InconsistentCommit
 from app.timeline.values import Fenced, JobOutcome, NewCommit, Published
-from tests.support.lakehouse import RULES, claim_of, commit_of, data_file, message, new_job
+from tests.support.lakehouse import RULES, claim_of, commit_of, data_file, message, new_job, written_once
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together
 
@@ -62,6 +63,25 @@ def test_commit_takes_the_next_version_and_the_next_offsets(
     assert second == Published(version=2, first_offset=3, next_offset=10)
     head = stores.catalog.get(tenant_id, dataset.id)
     assert (head.version, head.next_offset) == (2, 10)
+
+
+def test_data_files_that_are_changelog_files_have_offsets_one_after_another(
+    stores: Stores, tenant_id: str, dataset: Dataset, publish: Callable[..., Published]
+) -> None:
+    publish(message(3, changes=4), read_version=0)
+    group, other = written_once(0, rows=3, files=2), written_once(1, rows=2)
+    assert publish(group, other, read_version=1) == Published(version=2, first_offset=4, next_offset=12)
+    found = {
+        file.path: file.first_offset for file in stores.timeline.live_files(tenant_id, dataset.id, 2, None)
+    }
+    # Positions of rows are relative to the first change of their group.
+    assert [found[file.path] for file in (*group.added, *other.added)] == [4, 4, 10]
+    segments = ChangelogStore(stores.database).segments(tenant_id, dataset.id, since=4, until=12)
+    assert [(each.file.path, each.first_offset, each.row_count) for each in segments] == [
+        (group.added[0].path, 4, 3),
+        (group.added[1].path, 7, 3),
+        (other.added[0].path, 10, 2),
+    ]
 
 
 def test_file_is_visible_from_its_addition_until_its_removal(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Final
 
 import pytest
@@ -15,6 +15,7 @@ from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import Action, RowCounts
 from app.jobs.values import Claim
 from app.timeline.ports import OutcomeUnknown
+from app.timeline.service import publish as publishing
 from app.timeline.service.publish import Publish
 from app.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
 
@@ -58,7 +59,8 @@ class Timeline:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that were made, none of which takes any time."""
     made: list[float] = []
-    monkeypatch.setattr(time, "sleep", made.append)
+    # Threads of other tests pause, too.
+    monkeypatch.setattr(publishing, "time", SimpleNamespace(sleep=made.append))
     return made
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from app.catalog.tables import heads
 from app.commit.restore_plan import RestageTask
 from app.format.rows.staged import StagedFile
 from app.jobs.values import JobKind
+from app.timeline.tables import read_leases
 from tests.support.http import ORDERS, upsert
 from tests.support.service import Service
 
@@ -235,13 +236,14 @@ def test_restore_that_conflicts_compares_again(
     other = replace(service.run_writes, rules=rules)
     staged: list[int] = []
     restage = engine.restage
+    dataset = client.get(orders).json()["id"]
 
     def meanwhile(tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
         staged.append(len(tasks))
         if len(staged) == 1:
             client.post(f"{orders}/writes", json=upsert({"id": 4, "note": "e"}))
-            [waiting] = service.jobs.runnable(1)
-            assert other.run(waiting.tenant_id, waiting.dataset_id)
+            [waiting] = [each for each in service.jobs.runnable(1_000) if each.dataset_id == dataset]
+            other.run(waiting.tenant_id, waiting.dataset_id)
         return restage(tasks, tag)
 
     monkeypatch.setattr(engine, "restage", meanwhile)
@@ -259,9 +261,11 @@ def test_restore_of_a_version_that_expires_while_it_waits_fails(
 ) -> None:
     restore = client.post(f"{orders}/restores", json={"version": 1}).headers["location"]
     dataset = client.get(orders).json()["id"]
-    [waiting] = service.jobs.runnable(1)
+    [waiting] = [each for each in service.jobs.runnable(1_000) if each.dataset_id == dataset]
     with service.database.tenant(waiting.tenant_id) as connection:
         connection.execute(update(heads).where(heads.c.dataset_id == dataset).values(earliest_version=2))
+        # It has waited for a day.
+        connection.execute(delete(read_leases).where(read_leases.c.dataset_id == dataset))
     service.work()
     ended = client.get(restore).json()
     assert (ended["state"], ended["error"]["type"]) == ("failed", "/problems/version-expired")

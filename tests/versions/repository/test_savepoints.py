@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from app.catalog.values import Dataset
+from app.changes.positions import SNAPSHOT_READER
 from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted
 from app.format.dataset import Retention
@@ -15,6 +16,7 @@ from app.format.identifiers import new_id, new_instant_id
 from app.jobs.tasks import SavepointTask, TagTask
 from app.jobs.values import Job, NewJob
 from app.retention.repository.feed import RetentionStore
+from app.timeline.repository.read_leases import ReadLeaseStore
 from app.timeline.values import Published
 from app.versions.repository.named_versions import NamedVersionStore
 from tests.support.lakehouse import RULES, commit_of, message
@@ -59,6 +61,16 @@ def test_savepoint_retains_the_feed_from_its_version(stores: Stores, feed: Datas
     names.remove(*place, ["second"])
     assert cut() == 0
     assert stores.changelog.bounds(*place).earliest == 5
+
+
+def test_version_that_a_reader_starts_with_retains_the_feed_from_it(stores: Stores, feed: Dataset) -> None:
+    place = (feed.tenant_id, feed.id)
+    leases, retention = ReadLeaseStore(stores.database), RetentionStore(stores.database)
+    leases.acquire(*place, 2, "a read job", 60)
+    leases.acquire(*place, 1, SNAPSHOT_READER, 60)
+    assert retention.cut(*place, follower_lag_seconds=60) == 3
+    leases.release(*place, SNAPSHOT_READER)
+    assert retention.cut(*place, follower_lag_seconds=60) == 2
 
 
 def test_restore_of_a_purged_file_conflicts(

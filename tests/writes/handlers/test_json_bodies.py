@@ -20,7 +20,7 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
     [
         (ROWS % '{"a":1},{"b":[NaN]}', CreateWrite, "/source/rows/1/b/0", "NaN is no JSON number"),
         (ROWS % '{"a/b":-Infinity}', CreateWrite, "/source/rows/0/a~1b", "-Infinity is no JSON number"),
-        (URI, CreateWrite, "/source/kind", "one of rows, upload"),
+        (URI, CreateWrite, "/source/kind", "one of rows, upload, uploads"),
         (
             DATASET % '"merge_mode":"newest"',
             CreateDataset,

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
-
-import msgspec
 import pytest
 
+from tests.support.races import overtaken
 from tests.writes.handlers.test_write_modes import APPENDS, BEFORE, KEYED, Written, row
 
 LATE = [row("a", 9, "late"), row("z", 9, "late")]
-
-
-class Overtaken:
-    """An engine during whose first merge something else happens."""
-
-    def __init__(self, engine: object, happens: Callable[[], None]) -> None:
-        self._engine = engine
-        self._happens: list[Callable[[], None]] = [happens]
-
-    def merge(self, tasks: object, tag: str) -> object:
-        messages = self._engine.merge(tasks, tag)  # type: ignore[attr-defined]
-        if self._happens:
-            self._happens.pop()()
-        return messages
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._engine, name)
 
 
 @pytest.fixture(params=["keyed", "appends"])
@@ -43,18 +23,7 @@ def overtake(service):
     """Runs the write that waits, while another one is accepted and committed."""
 
     def run(*, by, rows=LATE):
-        waiting = service.jobs.runnable(1)[0]
-        two = msgspec.structs.replace(service.run_writes.rules, dataset_writers_max=2)
-
-        def happens():
-            assert by.send("upsert" if by.keyed else "insert", rows).status_code == 202
-            other = dataclasses.replace(service.run_writes, owner="other", rules=two)
-            assert other.run(waiting.tenant_id, by.path.rsplit("/", 1)[-1])
-
-        engine = Overtaken(service.run_writes.engine, happens)
-        slow = dataclasses.replace(service.run_writes, engine=engine, rules=two)
-        assert slow.run(waiting.tenant_id, waiting.dataset_id)
-        return waiting.dataset_id
+        return overtaken(service, lambda: by.send("upsert" if by.keyed else "insert", rows))
 
     return run
 

@@ -89,8 +89,8 @@ def _ordered(rows):
 
 
 SETTINGS = {
-    "copy_on_write": KEYED,
-    "merge_on_read": {**KEYED, "table_type": "merge_on_read"},
+    "copy_on_write": {**KEYED, "table_type": "copy_on_write"},
+    "merge_on_read": KEYED,
     "key_dynamic": {"record_key": ["day", "id"], "partition_by": ["day"], "bucket": {"mode": "key_dynamic"}},
     "appends": APPENDS,
 }

@@ -26,6 +26,6 @@ def test_gzip_body_is_refused_at_its_decompressed_limit(tmp_path: Path) -> None:
     raw = RawInput(path="body", size_bytes=len(body), checksum=checksum, format=Format.NDJSON, gzip=True)
     definition = kind_of("copy_on_write, bloom")
     with pytest.raises(BodyTooLarge) as refusal:
-        engine.decode(raw, definition, Operation.UPSERT, prefix="staged/x", tag="x")
+        engine.decode([raw], definition, Operation.UPSERT, prefix="staged/x", tag="x")
     assert refusal.value.facts == {"limit_bytes": 1_000_000}
     assert [path for path, _ in LocalStorage(tmp_path).list("staged")] == []

@@ -15,6 +15,7 @@ from app.commit.write_options import Overwrite, OverwriteScope, WriteOptions
 from app.files.lookups.key_search import KeySearch
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.table_reader import TableReader
+from app.files.slices.table_walk import TableWalk
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, DatasetDefinition, IndexType
 from app.format.definition.new_dataset import CreateBucket, CreateIndex
@@ -23,6 +24,8 @@ from app.format.file_group import DataFile, bucket_slot
 from app.format.operation import Operation
 from app.format.rows.formats import Format
 from app.reads.service.rows import ReadTable, RowQuery
+from app.timeline.service.name_winner import NameWinner
+from app.timeline.values import Winner
 from app.writes.explanation import ExplainedFile, ExplainedKey, WriteExplanation
 from app.writes.service.explain import ROWS_MAX, ExplainWrite
 from app.writes.values import Body, IncomingWrite, JsonRows
@@ -69,9 +72,24 @@ def versioned_tables(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return versioned
 
 
+class NoWinner:
+    """A timeline without commits."""
+
+    def winner_of_instant(self, tenant_id: str, dataset_id: str, instant_id: str) -> Winner | None:
+        return None
+
+    def winner_since(self, tenant_id: str, dataset_id: str, version: int) -> Winner | None:
+        return None
+
+    def winner_with_rows(self, tenant_id: str, dataset_id: str, version: int) -> Winner | None:
+        return None
+
+
 def explain(versioned: VersionedTable) -> ExplainWrite:
     return ExplainWrite(
-        timeline=versioned, search=KeySearch(versioned.table.storage, versioned.table.reader, MEMORY)
+        timeline=versioned,
+        winners=NameWinner(timeline=NoWinner()),
+        search=KeySearch(versioned.table.storage, versioned.table.reader, MEMORY),
     )
 
 
@@ -107,7 +125,7 @@ def live_rows(versioned: VersionedTable) -> dict[tuple[Any, ...], Row]:
         catalog=versioned,
         timeline=versioned,
         versions=versions_of(versioned),
-        tables=tables,
+        walk=TableWalk(groups=tables),
         corrections=corrections_of(versioned),
     )
     page = reading.page(versioned.dataset, RowQuery(limit=1_000, meta=True))
@@ -149,8 +167,8 @@ def test_write_touches_the_groups_of_its_explanation(
     new = [file for path, file in table.files.items() if path not in before]
     read = {file.path for file in files_of(explanation) if file.read}
     marked = {path for group in explanation.file_groups for path in group.marked_files}
-    rewritten = {file.path for group in explanation.file_groups if group.storing.value == "rewrite"
-                 for file in group.files if file.read}  # fmt: skip
+    rewritten = {file.path for group in explanation.file_groups for file in group.files
+                 if file.read and (group.storing.value == "rewrite" or file.answer.value == "small_file")}  # fmt: skip
     assert gone | changed <= read
     if write in ("upsert", "delete"):
         assert gone | changed >= marked
@@ -169,6 +187,10 @@ def _check_stored_as_explained(
     storings = {group.file_group: group.storing.value for group in explanation.file_groups}
     slots = {(key.partition_path, key.bucket) for key in keys_of(explanation)}
     slots |= {(file.partition_path, file.bucket) for file in files_of(explanation) if file.read}
+    # A part of a bucket that is halved has other rows of its files.
+    slots |= {
+        (group.partition_path, group.number) for group in explanation.file_groups if "halved" in group.reason
+    }
     for file in new:
         storing = storings.get(file.file_group, "append")
         assert file.kind.value == kinds.get(storing)

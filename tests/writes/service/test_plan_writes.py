@@ -12,14 +12,16 @@ from msgspec.structs import replace
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
 from app.commit.write_options import Overwrite, SaveMode, WriteOptions
+from app.format.definition.dataset_definition import define_dataset
 from app.format.errors import DataExists, VersionExpired
-from app.format.file_group import DataFile, Slot
+from app.format.file_group import DataFile, Slot, bucket_file_group
 from app.format.operation import Operation
 from app.format.rows.staged import StagedBatch
 from app.writes.attempt import Claimed, Decoded, Planned, Replan
 from app.writes.ports import RestoredVersion, StagedInput
 from app.writes.service.plan import PlanWrites
 from tests.support.attempts import DATASET, EVOLVED, HEAD, RESTORED, decoded, staged, write_job
+from tests.support.versioned_tables import registration_of
 
 SLOTS: Final = [Slot(partition_path="", bucket=bucket) for bucket in range(2)]
 BATCHES: Final = [StagedBatch(slot=slot, index=number, rows=1) for number, slot in enumerate(SLOTS)]
@@ -32,15 +34,22 @@ class World:
     dataset: Dataset = DATASET
     files: list[DataFile] = field(default_factory=list)
     expired: bool = False
-    requested: list[tuple[int, Sequence[str] | None]] = field(default_factory=list)
+    requested: list[tuple[int, list[str] | None]] = field(default_factory=list)
+    partitions: list[list[str]] = field(default_factory=list)
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
         return self.dataset
 
     def live_files(
-        self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        file_groups: Sequence[str] | None,
+        partitions: Sequence[str] = (),
     ) -> list[DataFile]:
-        self.requested.append((version, file_groups))
+        self.requested.append((version, None if file_groups is None else list(file_groups)))
+        self.partitions.append(list(partitions))
         if self.expired:
             raise VersionExpired("too old")
         return self.files
@@ -96,6 +105,35 @@ def test_only_groups_without_a_message_are_planned_at_the_version_of_the_message
     assert groups(made) == [second]
     assert world.requested[1:] == [(5, [second])]
     assert (made.plan.version, list(made.messages)) == (5, [first])
+
+
+def test_all_buckets_are_read_only_if_keys_are_in_none_that_has_files() -> None:
+    root = Slot(partition_path="", bucket=0, of=1)
+    batch = StagedBatch(slot=root, index=0, rows=1, numbers=(6,))
+    made = decoded(StagedInput(job=write_job(), staged=(staged(1, batches=[batch]),)))
+    halved = define_dataset(registration_of("halved", partition_by=[]))
+    for slots, expected in (
+        ([], [[], [""]]),
+        ([Slot(partition_path="", bucket=1, of=2)], [[], [""]]),
+        ([Slot(partition_path="", bucket=0, of=2)], [[]]),
+        ([Slot(partition_path="", bucket=2, of=4), Slot(partition_path="", bucket=0, of=4)], [[]]),
+    ):
+        files = [in_slot(slot) for slot in slots]
+        world = World(dataset=replace(DATASET, definition=halved), files=files)
+        assert groups(planned(world, made)) == [
+            bucket_file_group(slots[0] if expected == [[]] else FREE[len(slots)])
+        ]
+        assert world.partitions == expected
+
+
+FREE = [Slot(partition_path="", bucket=0, of=1), Slot(partition_path="", bucket=0, of=2)]
+
+
+def in_slot(slot: Slot) -> DataFile:
+    group = bucket_file_group(slot)
+    return DataFile(
+        path=group, size_bytes=1, checksum="c", row_count=1, schema_id=1, file_group=group, slot=slot
+    )
 
 
 def test_messages_made_under_an_earlier_schema_are_made_again() -> None:

@@ -36,10 +36,10 @@ def test_task_refuses_or_quarantines_a_row_above_its_limit(tmp_path: Path) -> No
     engine.limits = RowLimits(row_bytes_max=5_000)
     raw = stored(tmp_path, b"\n".join(lines), Format.NDJSON)
     with pytest.raises(RowTooLarge) as refusal:
-        engine.decode(raw, DEFINITION, Operation.UPSERT, prefix="staged/x", tag="x")
+        engine.decode([raw], DEFINITION, Operation.UPSERT, prefix="staged/x", tag="x")
     assert refusal.value.facts == {"limit_bytes": 5_000, "row": 3, "pointer": "/rows/3", "line": 4}
     decoded = engine.decode(
-        raw,
+        [raw],
         DEFINITION,
         Operation.UPSERT,
         prefix="staged/y",
@@ -60,6 +60,6 @@ def test_task_refuses_a_write_with_too_many_rows_before_it_reads_them(tmp_path: 
     engine.limits = RowLimits(rows_max=999)
     raw = stored(tmp_path, file.getvalue().to_pybytes(), Format.PARQUET)
     with pytest.raises(TooManyRows) as refusal:
-        engine.decode(raw, DEFINITION, Operation.UPSERT, prefix="staged/x", tag="x")
+        engine.decode([raw], DEFINITION, Operation.UPSERT, prefix="staged/x", tag="x")
     assert refusal.value.facts == {"limit_rows": 999}
     assert [path for path, _ in LocalStorage(tmp_path).list("staged")] == []

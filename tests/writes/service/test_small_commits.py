@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.changes.repository.changelog import ChangelogStore
@@ -127,7 +128,18 @@ def test_many_changes_of_a_file_group_have_a_file_of_their_own(
     writing: Writing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writing.write([row(number) for number in range(40)])
-    monkeypatch.setattr(data_sink, "_SECTION_BYTES_MAX", 1)
+    monkeypatch.setattr(data_sink, "SMALL_CHANGES_BYTES", 1)
     writing.write([row(number, n=1) for number in range(40)])
     assert [segment.version for segment in segments(writing)] == [1, 2, 2, 2, 2]
     check_offsets(writing)
+
+
+def test_worker_claims_again_only_if_more_writes_wait(writing: Writing) -> None:
+    """A claim that finds nothing costs as much as one that does."""
+    for number in range(2):
+        writing.send([row(number)])
+    worker = writing.worker()
+    one = writing.worker(rules=msgspec.structs.replace(worker.rules, group_jobs_max=1))
+    assert one.run(writing.tenant_id, writing.dataset.id)
+    assert not one.run(writing.tenant_id, writing.dataset.id)
+    assert len(writing.announced) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,12 @@ class SlowBodies:
     stopped: threading.Event
     original: Callable[..., Any]
 
-    def decode(self, raw: RawInput, *args: Any, **named: Any) -> Any:
-        if raw.path in self.slow:
+    def decode(self, raws: Sequence[RawInput], *args: Any, **named: Any) -> Any:
+        if any(raw.path in self.slow for raw in raws):
             assert self.stopped.wait(10)
             self.stopped.clear()
             raise EngineStopped(named["tag"])
-        return self.original(raw, *args, **named)
+        return self.original(raws, *args, **named)
 
 
 def test_of_writes_that_share_a_commit_only_the_one_that_takes_too_long_fails(

@@ -28,7 +28,14 @@ from app.files.quarantine_file import QuarantineFileStore
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
-from app.format.errors import MalformedBody
+from app.format.errors import (
+    CorruptFile,
+    HeadwaterError,
+    MalformedBody,
+    StorageFull,
+    Unavailable,
+    error_of,
+)
 from app.format.operation import Operation, input_schema
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
@@ -59,14 +66,15 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Infers the shapes of one split's columns. `op_column`: for changes, the column with the op of a row."""
+    """Infers the shapes of one split's columns. `op_columns`: for changes, names of the column with the op."""
 
     path: str
     format: Format
     records: bool = False
     split: Split
-    op_column: str | None = None
+    op_columns: tuple[str, ...] = ()
     limits: RowLimits = DEFAULT_LIMITS
+    origin: str = ""
 
 
 class Inferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -78,7 +86,8 @@ class Inferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Validates the rows of one split and stages them below `prefix`.
 
-    `quarantine`: the path prefix of the file of bad records; without it, bad records fail the task.
+    `quarantine`: the path prefix of the file of bad records; without it, bad records fail the task. `origin`: what the
+    rows were read from, for errors.
     """
 
     dataset: DatasetDefinition
@@ -91,6 +100,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     prefix: str
     quarantine: str | None = None
     limits: RowLimits = DEFAULT_LIMITS
+    origin: str = ""
 
 
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -107,8 +117,8 @@ class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 def prepare(task: PrepareTask, storage: Storage) -> Prepared:
     """Runs a `PrepareTask`. Raises CorruptFile, MalformedBody, BodyTooLarge, TooManyRows, StorageFull."""
     verify(task.raw, storage.open(task.raw.path))
-    path = _unpacked(task, storage) if task.raw.gzip else task.raw.path
-    with _memory_limit():
+    with _errors_of(task.raw.origin), _memory_limit():
+        path = _unpacked(task, storage) if task.raw.gzip else task.raw.path
         splits = plan_splits(
             task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES, limits=task.limits
         )
@@ -129,12 +139,14 @@ def _unpacked(task: PrepareTask, storage: Storage) -> str:
 
 def infer(task: InferTask, storage: Storage) -> Inferred:
     """Runs an `InferTask`. Raises SchemaMismatch, MalformedBody."""
-    with _memory_limit():
+    with _errors_of(task.origin), _memory_limit():
         source = storage.open(task.path)
         if task.records:
-            return Inferred(shapes=infer_record_shapes(source, task.split, op_column=task.op_column))
+            return Inferred(shapes=infer_record_shapes(source, task.split, op_columns=task.op_columns))
         return Inferred(
-            shapes=infer_shapes(task.format, source, task.split, op_column=task.op_column, limits=task.limits)
+            shapes=infer_shapes(
+                task.format, source, task.split, op_columns=task.op_columns, limits=task.limits
+            )
         )
 
 
@@ -151,7 +163,7 @@ def decode(task: DecodeTask, storage: Storage) -> DecodedRows:
 
 def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -> StagedFile | None:
     schema = input_schema(task.operation, task.dataset)
-    with _memory_limit():
+    with _errors_of(task.origin), _memory_limit():
         source = storage.open(task.path)
         if task.records:
             tables = iter_record_tables(
@@ -190,6 +202,17 @@ def decoded_input(splits: Sequence[DecodedRows]) -> DecodedInput:
             if split.quarantined is not None
         ),
     )
+
+
+@contextmanager
+def _errors_of(origin: str) -> Iterator[None]:
+    """Adds to errors of the input what it was read from, if that is known."""
+    try:
+        yield
+    except HeadwaterError as error:
+        if not origin or isinstance(error, Unavailable | StorageFull | CorruptFile):
+            raise
+        raise error_of(error.code, f"{origin}: {error.detail}", {**error.facts, "origin": origin}) from error
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Decodes one raw input to staged rows: splits it, merges its schema if requested, and decodes the splits."""
+"""Decodes raw inputs of a write to staged rows: splits them, merges their schema if requested, decodes the splits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from app.codecs.arrow.flat_form import flat_form
+from app.codecs.arrow.flat_form import op_names
+from app.codecs.splits import Split
 from app.commit.write_options import WriteOptions
 from app.format.dataset import DatasetDefinition
 from app.format.definition.schema_merge import merge_schemas
@@ -32,7 +33,7 @@ TaskRunner = Callable[[Tasks], Sequence[object]]
 
 def decode_input(
     run: TaskRunner,
-    raw: RawInput,
+    raws: Sequence[RawInput],
     dataset: DatasetDefinition,
     operation: Operation,
     options: WriteOptions,
@@ -42,24 +43,35 @@ def decode_input(
     decompressed_bytes_max: int,
     limits: RowLimits,
 ) -> DecodedInput:
-    """Validates the rows of a raw input and stages them.
+    """Validates the rows of the inputs of a write, in order, and stages them.
 
     With `merge_schema`, under the merged schema, which is part of the result. Raises SchemaMismatch, MalformedBody,
     BodyTooLarge, RowTooLarge, TooManyRows, CorruptFile, StorageFull.
     """
-    task = PrepareTask(raw=raw, prefix=prefix, decompressed_bytes_max=decompressed_bytes_max, limits=limits)
-    [prepared] = run([task])
-    if not isinstance(prepared, Prepared):
-        raise AssertionError("a prepare task returns splits")
-    brought = (
-        _brought(run, raw, dataset, operation, options, prepared, limits) if options.merge_schema else None
+    prepared = run(
+        [
+            PrepareTask(
+                raw=raw,
+                prefix=f"{prefix}-{number:05d}",
+                decompressed_bytes_max=decompressed_bytes_max,
+                limits=limits,
+            )
+            for number, raw in enumerate(raws)
+        ]
     )
+    splits = [
+        (raw, each.path, split)
+        for raw, each in zip(raws, prepared, strict=True)
+        if isinstance(each, Prepared)
+        for split in each.splits
+    ]
+    brought = _brought(run, splits, dataset, operation, options, limits) if options.merge_schema else None
     answers = run(
         [
             DecodeTask(
                 dataset=brought or dataset,
                 operation=operation,
-                path=prepared.path,
+                path=path,
                 format=raw.format,
                 records=raw.records,
                 split=split,
@@ -67,8 +79,9 @@ def decode_input(
                 prefix=prefix,
                 quarantine=quarantine,
                 limits=limits,
+                origin=raw.origin,
             )
-            for number, split in enumerate(prepared.splits)
+            for number, (raw, path, split) in enumerate(splits)
         ]
     )
     decoded = decoded_input([answer for answer in answers if isinstance(answer, DecodedRows)])
@@ -80,30 +93,32 @@ def decode_input(
 
 def _brought(
     run: TaskRunner,
-    raw: RawInput,
+    splits: Sequence[tuple[RawInput, str, Split]],
     dataset: DatasetDefinition,
     operation: Operation,
     options: WriteOptions,
-    prepared: Prepared,
     limits: RowLimits,
 ) -> DatasetDefinition | None:
     """The dataset under the merged schema; None if the rows fit its own schema."""
-    form = flat_form(input_schema(operation, dataset))
-    op_column = None if form.changes is None else form.columns.fields[0].name
+    op_columns = op_names(input_schema(operation, dataset))
     answers = run(
         [
             InferTask(
-                path=prepared.path,
+                path=path,
                 format=raw.format,
                 records=raw.records,
                 split=split,
-                op_column=op_column,
+                op_columns=op_columns,
                 limits=limits,
+                origin=raw.origin,
             )
-            for split in prepared.splits
+            for raw, path, split in splits
+            if raw.shapes is None
         ]
     )
     shapes: dict[str, Shape] = {}
+    for raw, _, _ in splits:
+        shapes = common_members(shapes, raw.shapes or {})
     for answer in answers:
         if isinstance(answer, Inferred):
             shapes = common_members(shapes, answer.shapes)

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from app.commit.commit_message import CommitMessage
+from app.commit.folding import folded_files
 from app.files.deletion_vector_file import VectorReader, write_vectors
 from app.files.slices.file_slice import Block
 from app.files.slices.slice_merge import IncomingKeys, MatchedRows, merge_incoming
@@ -24,49 +25,57 @@ from workers.engine.task_files import TaskFiles
 
 
 def mark_rows(files: TaskFiles) -> CommitMessage:
-    """Merges the incoming rows without rewriting a file. Raises CorruptFile, StorageFull, InvalidRequest."""
+    """Merges the incoming rows. Only small files are rewritten. Raises CorruptFile, StorageFull, InvalidRequest."""
     task = files.task
     placement = Placement(task.dataset, task.slot, task.files)
     marked: dict[int, list[np.ndarray]] = defaultdict(list)
+    folded: set[int] = set()
     with files.data_sink() as sink, files.changelog_sink() as changelog:
         report = TaskReport(files, changelog)
         incoming = files.incoming()
         for item in merge_incoming(
             task.dataset,
-            partial(_touched, files),
+            partial(_touched, files, folded),
             incoming,
             files.resources.memory,
             live_rows=files.live_rows,
         ):
+            for block in item.kept_blocks() if isinstance(item, MatchedRows) else (item,):
+                if block.file in folded:
+                    sink.write(placement.of_file(block.file), block.rows)
             if not isinstance(item, MatchedRows):
                 continue
-            fresh = report.add_result(item.result)
+            report.place(item, placement, sink)
             gone = ~item.result.kept
             for number in numbers_in(item.files[gone]):
-                marked[int(number)].append(item.positions[gone & (item.files == number)])
-            if fresh.num_rows:
-                for slot, part in placement.split(fresh, item.former_files()):
-                    sink.write(slot, part)
+                if int(number) not in folded:
+                    marked[int(number)].append(item.positions[gone & (item.files == number)])
         if report.failed or not report.changed:
             return report.empty_message()
         relisted = _relisted(files, {number: np.concatenate(parts) for number, parts in marked.items()})
-        removed = tuple(task.files[number].path for number in sorted(marked))
+        removed = tuple(task.files[number].path for number in sorted({*marked, *folded}))
         return report.message(removed=removed, added=(*relisted, *sink.finish()))
 
 
-def _touched(files: TaskFiles, incoming_keys: IncomingKeys) -> Iterator[Block]:
-    """Blocks with the touched rows: found by key with a lookup, or all that may be in the scope."""
+def _touched(files: TaskFiles, folded: set[int], incoming_keys: IncomingKeys) -> Iterator[Block]:
+    """Blocks with the touched rows: found by key with a lookup, or all that may be in the scope.
+
+    Small files are read whole, and their numbers added to `folded`.
+    """
     task = files.task
     keys = None if task.scope is not None else incoming_keys.keys()
     if keys is None:
         yield from files.blocks(files.touched(incoming_keys.hashes), _sought(files, incoming_keys))
         return
-    base = [task.files[number] for number in files.base]
+    folded.update(folded_files(task.dataset, task.files, len(incoming_keys.hashes)))
+    yield from files.blocks(sorted(folded))
+    searched = [number for number in files.base if number not in folded]
     schema = stored_schema(task.dataset)
+    base = [task.files[number] for number in searched]
     for found in files.resources.lookup.find_rows(base, keys, task.dataset.record_key, schema):
         file = base[found.file]
         rows = resolved(found.rows, file.written_version, file.first_offset)
-        yield Block(file=files.base[found.file], positions=found.positions, rows=rows)
+        yield Block(file=searched[found.file], positions=found.positions, rows=rows)
 
 
 def _sought(files: TaskFiles, incoming_keys: IncomingKeys) -> Sought | None:

@@ -17,7 +17,7 @@ from app.files.slices.file_slice import Block
 from app.files.slices.slice_merge import MatchedRows, merge_incoming
 from app.format.dataset import ChangelogProducer
 from app.format.file_group import FileKind
-from app.format.rows.meta_columns import META_NAMES
+from app.format.rows.meta_columns import META_NAMES, OFFSET_COLUMN
 from app.format.rows.placement import Placement, numbers_in
 from workers.engine.merge.task_report import TaskReport
 from workers.engine.task_files import TaskFiles
@@ -37,13 +37,14 @@ def rewrite_files(files: TaskFiles) -> CommitMessage:
         report = TaskReport(files, changelog)
         for item in _merged_rows(files, report, read):
             if isinstance(item, MatchedRows):
-                fresh = report.add_result(item.result)
-                _place(item, fresh, placement, sink)
+                for block in item.kept_blocks():
+                    _place_block(block, placement, sink)
+                report.place(item, placement, sink)
             else:
                 _place_block(item, placement, sink)
         if report.failed:
             return report.empty_message()
-        if not (report.changed or files.pending or task.compact):
+        if not (report.changed or files.pending or task.compact or task.divides):
             # The feed may still have the rows as they were sent.
             return report.message(removed=(), added=())
         removed = [task.files[number].path for number in sorted(read)] + [file.path for file in files.pending]
@@ -93,8 +94,10 @@ def _with_pending(files: TaskFiles, report: TaskReport, read: set[int]) -> Itera
     deferred = postponed or producer is ChangelogProducer.DEFERRED
     pending = logged(files.resources.slices.reader, task.dataset, files.pending)
     if deferred:
-        # These rows get their position in the feed now, and with it the version in which they appear.
-        pending = replace(pending, tables=_without_lineage(pending.tables))
+        # These rows get their position in the feed now. Postponed rows also get their version, in which they appear;
+        # rows of logs were visible before, so they keep theirs.
+        dropped = META_NAMES if postponed else (OFFSET_COLUMN,)
+        pending = replace(pending, tables=_without(pending.tables, dropped))
     if postponed and producer is ChangelogProducer.INPUT:
         pending = replace(pending, tables=report.emit_input(pending.tables))
     base = partial(_blocks, files, files.base, read)
@@ -109,8 +112,8 @@ def _with_pending(files: TaskFiles, report: TaskReport, read: set[int]) -> Itera
         yield from _unplaced_blocks(rows, item.former_files())
 
 
-def _without_lineage(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    return (rows.drop_columns(list(META_NAMES)) for rows in tables)
+def _without(tables: Iterable[pa.Table], columns: Sequence[str]) -> Iterator[pa.Table]:
+    return (rows.drop_columns(list(columns)) for rows in tables)
 
 
 def _unplaced_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
@@ -119,15 +122,6 @@ def _unplaced_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
         chosen = rows.filter(pa.array(former == file))
         no_positions = np.full(chosen.num_rows, -1, dtype=np.int64)
         yield Block(file=int(file), positions=no_positions, rows=chosen)
-
-
-def _place(matched: MatchedRows, fresh: pa.Table, placement: Placement, sink: _Sink) -> None:
-    """Writes the remaining and the new rows to their buckets."""
-    for block in matched.kept_blocks():
-        _place_block(block, placement, sink)
-    if fresh.num_rows:
-        for slot, part in placement.split(fresh, matched.former_files()):
-            sink.write(slot, part)
 
 
 def _place_block(block: Block, placement: Placement, sink: _Sink) -> None:

@@ -66,6 +66,7 @@ class MergeHandle:
             scoped=task.scope is not None,
             pending=bool(files.pending),
             compact=task.compact,
+            divides=task.divides,
         )
         match storing:
             case Storing.APPEND:

@@ -7,22 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
+from app.codecs.faults import below
 from app.commit.commit_message import CommitMessage, KeyConflict, Reads
-from app.commit.merge.merge import MergeResult
-from app.files.data_sink import ChangelogSink, ChangesSection, at_offset
+from app.commit.merge.outcome import MergeResult
+from app.files.data_sink import SMALL_CHANGES_BYTES, ChangelogSink, ChangesSection, DataSink, at_offset
+from app.files.ordered_sink import OrderedSink
 from app.files.quarantine_file import QuarantineFileStore
+from app.files.slices.slice_merge import MatchedRows
 from app.format.dataset import ChangelogProducer
+from app.format.errors import FieldError
 from app.format.file_group import DataFile
 from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.format.paths import Folder
 from app.format.quarantine import QuarantineFile
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.key_order import key_order
 from app.format.rows.meta_columns import CORRECTS_FIELD
+from app.format.rows.placement import Placement
 from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from workers.engine.task_files import TaskFiles
 
-_DUPLICATE = "the key is already in the table; use upsert to update its row"
+_DUPLICATE = FieldError(pointer="", detail="the key is already in the table; use upsert to update its row")
 
 
 class TaskReport:
@@ -40,6 +46,8 @@ class TaskReport:
         self._counts: dict[int, RowCounts] = {job: RowCounts() for job in files.task.intents}
         self._conflicts: list[KeyConflict] = []
         self._quarantined_rows: list[pa.Table] = []
+        self._overflowed: list[str | None] = []
+        self._written_once: DataSink | None = None
         self.changed = False
 
     @property
@@ -47,21 +55,54 @@ class TaskReport:
         """Whether an insert has live keys. Then the task's output is not usable."""
         return bool(self._conflicts)
 
+    def place(self, matched: MatchedRows, placement: Placement, sink: DataSink | OrderedSink) -> None:
+        """Adds the result, and writes its changes and its new rows. Many appends are written once, as both."""
+        result = self._add(matched.result)
+        if isinstance(sink, DataSink) and self._are_changes(matched, sink):
+            sink.write_changes(self._files.task.slot, result.rows)
+            self._written_once = sink
+            return
+        fresh = self.emit(result)
+        if fresh.num_rows:
+            for slot, part in placement.split(fresh, matched.former_files()):
+                sink.write(slot, part)
+
+    def _are_changes(self, matched: MatchedRows, sink: DataSink) -> bool:
+        """Whether the new rows are all rows of their files, and their appends all changes of the task, in one order."""
+        task, result = self._files.task, matched.result
+        return (
+            result.appends_only
+            and result.rows.nbytes > SMALL_CHANGES_BYTES
+            and matched.complete
+            and not matched.live.num_rows
+            and sink.is_empty
+            and self._emits_effects
+            and not self._changelog.rows
+            and task.dataset.has_one_slot
+        )
+
     def add_result(self, result: MergeResult) -> pa.Table:
         """Adds the result and emits its changes. Returns its new rows with their position in the feed."""
+        return self.emit(self._add(result))
+
+    def _add(self, result: MergeResult) -> MergeResult:
+        """Adds the result, and returns it as it is stored."""
         self.count(result.counts)
         self._conflicts += result.conflicts
         if result.quarantined_rows.num_rows:
             self._quarantined_rows.append(result.quarantined_rows)
+            self._overflowed += result.overflowed
         self.changed |= result.changes.num_rows > 0
-        return self._in_order(self.emit(result))
+        if not (self._loads and result.appends_only):
+            return result
+        # By key, so that the bounds of row groups exclude other keys.
+        return result.in_order(key_order(result.rows, self._files.task.dataset.record_key))
 
-    def _in_order(self, rows: pa.Table) -> pa.Table:
-        """The new rows of a bulk insert by key, so that the bounds of row groups exclude other keys."""
+    @property
+    def _loads(self) -> bool:
+        """Whether the writes are bulk inserts, whose new rows are stored by key."""
         intents = self._files.task.intents.values()
-        if not intents or any(intent.operation is not Operation.BULK_INSERT for intent in intents):
-            return rows
-        return rows.sort_by([(name, "ascending") for name in self._files.task.dataset.record_key])
+        return bool(intents) and all(intent.operation is Operation.BULK_INSERT for intent in intents)
 
     def count(self, counts: Mapping[int, RowCounts]) -> None:
         """Adds the row counts of the grouped writes."""
@@ -76,13 +117,21 @@ class TaskReport:
             task.dataset.changelog.producer is ChangelogProducer.INPUT
             and not self._deferred
             and task.scope is None
-            and not any(intent.operation.refuses_live_keys for intent in task.intents.values())
+            and not any(
+                intent.operation.refuses_live_keys or (intent.quarantine and task.dataset.aggregates)
+                for intent in task.intents.values()
+            )
         )
+
+    @property
+    def _emits_effects(self) -> bool:
+        """Whether the feed gets the changes of results now."""
+        producer = self._files.task.dataset.changelog.producer
+        return not (self._deferred or producer is ChangelogProducer.NONE or self.emits_input)
 
     def emit(self, result: MergeResult) -> pa.Table:
         """Emits the changes of a merge, and returns its rows with their position in the feed."""
-        producer = self._files.task.dataset.changelog.producer
-        if self._deferred or producer is ChangelogProducer.NONE or self.emits_input:
+        if not self._emits_effects:
             return at_offset(result.rows, None)
         rows = at_offset(result.rows, self._changelog.rows)
         self._changelog.write(result.changes)
@@ -104,12 +153,13 @@ class TaskReport:
         self, *, removed: tuple[str, ...], added: tuple[DataFile, ...], reads: Reads = Reads.GROUP
     ) -> CommitMessage:
         """The message of a task that changed files. `reads`: the files that must be unchanged at the commit."""
+        written_once = () if self._written_once is None else self._written_once.changelog
         return CommitMessage(
             file_group=self._files.task.file_group,
             reads=reads,
             removed=removed,
             added=added,
-            changelog=self._changelog.finish(),
+            changelog=(*written_once, *self._changelog.finish()),
             counts=self._counts,
             quarantined=self._quarantine_files(),
         )
@@ -131,12 +181,27 @@ class TaskReport:
         store = QuarantineFileStore(self._files.resources.storage)
         rows = pa.concat_tables(self._quarantined_rows)
         jobs = rows.column(JOB_COLUMN).to_numpy()
+        errors = [self._error(field) for field in self._overflowed]
         found: dict[int, tuple[QuarantineFile, ...]] = {}
         for job in np.unique(jobs):
-            job_rows = rows.filter(pa.array(jobs == job))
+            at = np.flatnonzero(jobs == job)
+            job_rows = rows.take(pa.array(at))
             path = self._files.path(Folder.QUARANTINE, self._files.task.slot)
             file = store.write_rows(
-                job_rows.select(names), job_rows.column(ROW_COLUMN).to_pylist(), _DUPLICATE, path
+                job_rows.select(names),
+                job_rows.column(ROW_COLUMN).to_pylist(),
+                [errors[number] for number in at],
+                path,
             )
             found[int(job)] = () if file is None else (file,)
         return found
+
+    def _error(self, overflowed: str | None) -> FieldError:
+        """The error of a quarantined row. `overflowed`: the field whose sum would overflow."""
+        if overflowed is None:
+            return _DUPLICATE
+        kind = self._files.task.dataset.schema.field(overflowed).type
+        return FieldError(
+            pointer=below("", overflowed),
+            detail=f"with the rows of this key in the write, the sum exceeds the range of {kind}",
+        )

@@ -11,16 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.changelog.change_positions import changes_since
-from app.changelog.change_selection import ChangeSelection
 from app.changelog.changelog_run import ChangelogRun, runs_of
 from app.changelog.changelog_scan import ChangelogScan
 from app.changelog.corrections import CORRECTION_SOURCES, resolved_corrects
-from app.changelog.forms import flat, in_form, symbols_of
-from app.changelog.shared_files import changes_by_unit, own_changes
+from app.changelog.forms import flat, in_form, json_names, symbols_of
+from app.changelog.shared_files import changes_by_unit, own_rows
+from app.commit.table_rows import BaseRows, MergedRows
+from app.exports.selection import export_selection
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
 from app.files.export_file import ExportSink, TextForm
-from app.files.parquet_file import ParquetReader, unique_columns
+from app.files.parquet_file import unique_columns
+from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
+from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.files.slices.spill import SpillBuffer
 from app.files.storage import Storage
 from app.format.index.key_hash import hash_keys
@@ -33,24 +36,34 @@ from workers.engine.read.text_forms import changes_text, rows_text
 _STEP_CHANGES: Final = 64 * 1024
 
 
-def export(part: ExportPart, storage: Storage, reader: ParquetReader, memory: MemoryBudget) -> ExportedPart:
+def export(part: ExportPart, storage: Storage, slices: SliceReader, memory: MemoryBudget) -> ExportedPart:
     """Runs one part of an export. Raises InvalidRequest, InvalidFilter, SchemaMismatch, CorruptFile, StorageFull."""
-    scan = _scan(part, reader)
+    scan = _scan(part, slices)
     if part.spec.query is ExportQuery.CHANGES:
         return _export_changes(part, scan, storage)
     with _sink(part, storage, rows_schema(scan.selection.shown)) as sink:
-        for rows in _changed_rows(part, scan, memory):
+        for rows in _changed_rows(part, scan, slices, memory):
             for start in range(0, rows.num_rows, _STEP_CHANGES):
                 sink.write(rows.slice(start, _STEP_CHANGES), part.until)
         return ExportedPart(files=sink.finish(), splits_end=_splits_end(part, scan))
 
 
-def changed_rows(part: ExportPart, reader: ParquetReader, memory: MemoryBudget) -> Iterator[pa.Table]:
+def changed_rows(part: ExportPart, slices: SliceReader, memory: MemoryBudget) -> Iterator[pa.Table]:
     """The rows that an incremental export of the part writes, with the requested columns.
 
     Raises InvalidRequest, InvalidFilter, CorruptFile.
     """
-    return _changed_rows(part, _scan(part, reader), memory)
+    return _changed_rows(part, _scan(part, slices), slices, memory)
+
+
+def rows_of_table(
+    part: ExportPart, slices: SliceReader, memory: MemoryBudget, schema: pa.Schema
+) -> Iterator[pa.Table]:
+    """The rows that changed, from the files of the table, with the columns of the schema, also meta columns.
+
+    Raises InvalidRequest, InvalidFilter, CorruptFile.
+    """
+    return _rows_of_table(part, _scan(part, slices), slices, memory, schema)
 
 
 def rows_schema(shown: Schema) -> pa.Schema:
@@ -58,16 +71,8 @@ def rows_schema(shown: Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in shown.to_arrow()])
 
 
-def _scan(part: ExportPart, reader: ParquetReader) -> ChangelogScan:
-    selection = ChangeSelection.of(
-        part.spec.dataset,
-        part.spec.dataset.schema,
-        columns=part.spec.columns,
-        where=part.spec.where,
-        partitions=part.spec.partitions,
-        access=part.spec.access,
-    )
-    return ChangelogScan(reader=reader, selection=selection)
+def _scan(part: ExportPart, slices: SliceReader) -> ChangelogScan:
+    return ChangelogScan(reader=slices.reader, selection=export_selection(part.spec))
 
 
 def _export_changes(part: ExportPart, scan: ChangelogScan, storage: Storage) -> ExportedPart:
@@ -131,13 +136,33 @@ def _splits_end(part: ExportPart, scan: ChangelogScan) -> bool:
     )
 
 
-def _changed_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -> Iterator[pa.Table]:
+def _changed_rows(
+    part: ExportPart, scan: ChangelogScan, slices: SliceReader, memory: MemoryBudget
+) -> Iterator[pa.Table]:
     """The matching rows with the requested columns."""
     schema = rows_schema(scan.selection.shown)
+    if part.changed_after is not None:
+        for rows in _rows_of_table(part, scan, slices, memory, schema):
+            yield scan.selection.access.shown(rows).cast(schema)
+        return
     keyed = part.spec.dataset.keyed
     for stored in _latest_rows(part, scan, memory) if keyed else _standing_rows(part, scan):
         rows = stored.filter(pa.array(scan.selection.chosen(stored))).select(schema.names)
         yield scan.selection.access.shown(rows).cast(schema)
+
+
+def _rows_of_table(
+    part: ExportPart, scan: ChangelogScan, slices: SliceReader, memory: MemoryBudget, schema: pa.Schema
+) -> Iterator[pa.Table]:
+    choice = RowChoice(where=scan.selection.where, changed_after=part.changed_after)
+    for piece in part.table:
+        match piece:
+            case BaseRows(file=file, first=first, end=end):
+                yield from base_rows(slices, part.spec.dataset, file, schema, choice, first, end)
+            case MergedRows(files=files):
+                yield from merged_rows(
+                    slices, part.spec.dataset, files, schema, choice, part.spec.partitions, memory
+                )
 
 
 def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -> Iterator[pa.Table]:
@@ -155,7 +180,8 @@ def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) ->
             for run in runs_of(segments):
                 for first, last in _pieces(part, scan, run):
                     read = scan.read(run, first, last, also=(*key, *part.spec.dataset.bucket_key))
-                    stored = own_changes(read, run.segments, part.spec.dataset, part.share, part.shares)
+                    groups = [segment.file.file_group for segment in run.segments]
+                    stored = own_rows(read, groups, part.spec.dataset, part.share, part.shares)
                     emitted = pc.not_equal(stored.column(OP_COLUMN), int(Op.CORRECT_FROM))
                     rows_by_key.add_incoming(stored.filter(emitted))
             for _, rows in rows_by_key.parts():
@@ -213,5 +239,6 @@ def _sink(part: ExportPart, storage: Storage, schema: pa.Schema) -> ExportSink:
 
 def _texts(part: ExportPart, schema: pa.Schema) -> TextForm | None:
     if part.spec.query is ExportQuery.CHANGES and part.spec.format is ExportFormat.NDJSON:
-        return changes_text(symbols_of(part.spec.form))
+        form, vocabulary = part.spec.form, part.spec.dataset.changelog.vocabulary
+        return changes_text(symbols_of(form), json_names(form, vocabulary))
     return rows_text(part.spec.format.file_format, schema)

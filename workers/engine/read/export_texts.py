@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from app.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
 
 
-def encode_changes(events: pa.Table, *, symbols: Sequence[str]) -> bytes:
+def encode_changes(events: pa.Table, *, symbols: Sequence[str], names: Mapping[str, str]) -> bytes:
     """Events, one JSON object per line, in the form of the feed's pages."""
-    return encode_changes_json(events, as_ndjson=True, symbols=symbols)
+    return encode_changes_json(events, as_ndjson=True, symbols=symbols, names=names)
 
 
 def encode_rows(rows: pa.Table) -> bytes:

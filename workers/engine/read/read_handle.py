@@ -6,22 +6,15 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from app.codecs.meta_on_read import META_ON_READ, META_SOURCES, versions_of, with_meta
+from app.commit.table_rows import BaseRows, MergedRows
 from app.files.export_file import ExportSink
 from app.files.parquet_file import unique_columns
-from app.files.slices.row_scan import base_rows, merged_rows
+from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.files.slices.sorted_runs import RunWriter, range_rows
-from app.reads.tasks import (
-    BaseRows,
-    ChangedRows,
-    MergedRows,
-    RangeRows,
-    ReadPart,
-    ReadPartResult,
-    ReadSource,
-    ReadSpec,
-)
+from app.reads.tasks import ChangedRows, RangeRows, ReadPart, ReadPartResult, ReadSource, ReadSpec
 from app.sql.conditions.bound_access import BoundAccess
-from workers.engine.read.export_handle import changed_rows, rows_schema
+from workers.engine.read.export_handle import changed_rows, rows_of_table, rows_schema
 from workers.engine.read.text_forms import rows_text
 from workers.engine.task_files import TaskResources
 
@@ -38,28 +31,54 @@ def read(part: ReadPart, resources: TaskResources) -> ReadPartResult:
 
 
 def _rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -> Iterator[pa.Table]:
-    """The rows of a source with the returned columns, and those of the order, as the reader may see them."""
+    """The rows of a source with the returned columns, and those of the order, as the reader may see them.
+
+    Texts may be dictionaries.
+    """
     access = BoundAccess(masked=frozenset(spec.masked))
-    return map(access.shown, _stored_rows(spec, source, resources))
+    if spec.commit_times is None or isinstance(source, RangeRows):
+        yield from map(access.shown, _stored_rows(spec, source, resources))
+        return
+    names = list(spec.read_columns)
+    for rows in _stored_rows(spec, source, resources):
+        shown, plain = access.shown(rows.select(names)), rows.cast(_sources_schema(spec))
+        times = spec.commit_times.times(versions_of(plain))
+        yield with_meta(shown, plain, spec.dataset, spec.masked, times)
+
+
+def _sources_schema(spec: ReadSpec) -> pa.Schema:
+    """The columns to read where rows have the meta columns."""
+    names = dict.fromkeys([*spec.read_columns, *spec.dataset.record_key])
+    return pa.schema([*rows_schema(spec.dataset.schema.select(tuple(names))), *META_SOURCES])
 
 
 def _stored_rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -> Iterator[pa.Table]:
-    schema = _read_schema(spec)
+    schema, choice = _read_schema(spec), RowChoice(where=spec.where)
+    if spec.commit_times is not None:
+        schema = _sources_schema(spec)
     match source:
         case BaseRows(file=file, first=first, end=end):
-            yield from base_rows(resources.slices, spec.dataset, file, schema, spec.where, first, end)
+            yield from base_rows(resources.slices, spec.dataset, file, schema, choice, first, end)
         case MergedRows(files=files):
             yield from merged_rows(
-                resources.slices, spec.dataset, files, schema, spec.where, spec.partitions, resources.memory
+                resources.slices, spec.dataset, files, schema, choice, spec.partitions, resources.memory
             )
+        case ChangedRows(part=part) if spec.commit_times is not None:
+            yield from rows_of_table(part, resources.slices, resources.memory, schema)
         case ChangedRows(part=part):
-            yield from changed_rows(part, resources.slices.reader, resources.memory)
+            yield from changed_rows(part, resources.slices, resources.memory)
         case RangeRows(range=wanted):
             yield from range_rows(resources.storage, wanted, spec.order_by)
 
 
 def _read_schema(spec: ReadSpec) -> pa.Schema:
-    return rows_schema(spec.dataset.schema.select(spec.read_columns))
+    return _with_meta(spec, spec.read_columns)
+
+
+def _with_meta(spec: ReadSpec, columns: tuple[str, ...]) -> pa.Schema:
+    """These columns, and the meta columns where rows have them."""
+    fields = rows_schema(spec.dataset.schema.select(columns))
+    return pa.schema([*fields, *(META_ON_READ if spec.commit_times is not None else ())])
 
 
 def _sorted(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResources) -> ReadPartResult:
@@ -70,8 +89,9 @@ def _sorted(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResources
         memory_bytes=resources.memory.bytes_max,
         limit=part.limit,
     ) as writer:
+        schema = _read_schema(part.spec)
         for rows in tables:
-            writer.add(rows)
+            writer.add(rows.select(schema.names).cast(schema))
         if part.alone and (rows := writer.rows()) is not None:
             return _written(part, [rows], resources)
         return ReadPartResult(runs=writer.finish())
@@ -79,7 +99,7 @@ def _sorted(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResources
 
 def _written(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResources) -> ReadPartResult:
     """Writes rows in the order of their arrival, up to the limit."""
-    schema = rows_schema(part.spec.dataset.schema.select(part.spec.columns))
+    schema = _with_meta(part.spec, part.spec.columns)
     room = part.limit
     with ExportSink(
         resources.storage,
@@ -98,5 +118,5 @@ def _written(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResource
                 room -= rows.num_rows
             shown = rows.select(schema.names)
             for start in range(0, shown.num_rows, _STEP_ROWS):
-                sink.write(shown.slice(start, _STEP_ROWS), 0)
+                sink.write(shown.slice(start, _STEP_ROWS).cast(schema), 0)
         return ReadPartResult(files=sink.finish())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -28,8 +28,8 @@ def rows_text(format_: FileFormat, schema: pa.Schema) -> TextForm | None:
             return None
 
 
-def changes_text(symbols: Sequence[str]) -> TextForm:
-    """Changes as NDJSON. `symbols`: the text of each op."""
+def changes_text(symbols: Sequence[str], names: Mapping[str, str]) -> TextForm:
+    """Changes as NDJSON. `symbols`: the text of each op. `names`: of the members, by column."""
     from workers.engine.read import export_texts  # noqa: PLC0415
 
-    return TextForm(encode=partial(export_texts.encode_changes, symbols=symbols))
+    return TextForm(encode=partial(export_texts.encode_changes, symbols=symbols, names=names))

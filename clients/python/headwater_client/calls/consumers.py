@@ -161,7 +161,7 @@ class ConsumerCalls(ReadCalls):
             )
             async for page in pages:
                 yield page
-                await turn.done(page.next_since)
+                await turn.done(int(page.next_since))
         finally:
             await turn.end()
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
-from headwater_client.models import CreateRetention, Dataset, DatasetPage, Schema, SchemaChange, SchemaPage
+from headwater_client.models import (
+    CreateRetention,
+    CreateVocabulary,
+    Dataset,
+    DatasetPage,
+    Schema,
+    SchemaChange,
+    SchemaPage,
+)
 from headwater_client.new_dataset import NewDataset
 from headwater_client.transport.connection import Connection, dataset_path, decoded, given
 
@@ -53,6 +61,12 @@ class DatasetCalls(Connection):
     ) -> Dataset:
         """Changes the retention of the dataset's feed; None never expires. `version`: see `change_schema`."""
         return await self._change_dataset(dataset, {"changelog": {"retention": retention}}, version)
+
+    async def change_vocabulary(
+        self, dataset: Dataset | str, vocabulary: CreateVocabulary, *, version: int | None = None
+    ) -> Dataset:
+        """Changes the names of what the dataset's feed adds to rows. `version`: see `change_schema`."""
+        return await self._change_dataset(dataset, {"changelog": {"vocabulary": vocabulary}}, version)
 
     async def change_services(
         self, dataset: Dataset | str, services: Mapping[str, Any], *, version: int | None = None

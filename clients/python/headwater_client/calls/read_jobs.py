@@ -23,6 +23,7 @@ class ReadOptions(TypedDict, total=False):
     For a table: `version`, `as_of` or `tag`, by default the latest version. For changed rows: after `begin` or
     `begin_time`, up to `end` or `end_time`. `columns`, `where` (a filter) and `partitions` (globs) select columns and
     rows; `order_by` has names of columns, or `OrderBy` values for other orders; `limit` is the greatest number of rows.
+    `meta` adds the five meta columns.
     """
 
     query: ReadQuery
@@ -38,6 +39,7 @@ class ReadOptions(TypedDict, total=False):
     partitions: Sequence[str]
     order_by: Sequence[str | ReadOrder]
     limit: int
+    meta: bool
 
 
 class ReadJobCalls(DownloadCalls):

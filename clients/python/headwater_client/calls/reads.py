@@ -6,12 +6,25 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
-from headwater_client.models import Change, ChangesPage, Correction, CorrectionsPage, Dataset, QueryType
+import msgspec
+
+from headwater_client.models import (
+    Change,
+    ChangesPage,
+    Correction,
+    CorrectionsPage,
+    Dataset,
+    FoundRow,
+    Lookup,
+    QueryType,
+)
 from headwater_client.transport import pages
 from headwater_client.transport.connection import Connection, dataset_path, decoded, given
+from headwater_client.transport.encode import rows_json, value_text
 from headwater_client.transport.pages import ARROW_STREAM, JSON, ChangeTable, RowTable
-from headwater_client.transport.walk import Since, walk_feed, walk_list
+from headwater_client.transport.walk import FeedSince, Since, walk_feed, walk_list
 
 
 class ReadCalls(Connection):
@@ -23,9 +36,10 @@ class ReadCalls(Connection):
         self,
         dataset: Dataset | str,
         *,
-        since: Since | None = None,
+        since: FeedSince | None = None,
         since_version: int | None = None,
         since_time: datetime | None = None,
+        until: int | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         partitions: Sequence[str] | None = None,
@@ -43,6 +57,7 @@ class ReadCalls(Connection):
             since=since,
             since_version=since_version,
             since_time=since_time,
+            until=until,
             columns=columns,
             where=where,
             partitions=partitions,
@@ -57,9 +72,10 @@ class ReadCalls(Connection):
         self,
         dataset: Dataset | str,
         *,
-        since: Since | None = None,
+        since: FeedSince | None = None,
         since_version: int | None = None,
         since_time: datetime | None = None,
+        until: int | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         partitions: Sequence[str] | None = None,
@@ -67,9 +83,10 @@ class ReadCalls(Connection):
         follow: bool = False,
         poll_seconds: int = 25,
     ) -> AsyncGenerator[ChangesPage, None]:
-        """Pages of the feed from a position on, to its head.
+        """Pages of the feed from a position on, to its head, or to the position `until`.
 
-        The position is `since`, by default 0, or the first change of `since_version` or `since_time` or later.
+        The position is `since`, by default 0, or the first change of `since_version` or `since_time` or later. With
+        `snapshot` the rows of the latest version come first, as `+A`; `next_since` is a text as long as rows follow.
         `where` is a filter on rows, `partitions` are globs of partition paths (see `rows`): changes of which neither
         the old nor the new row matches are left out. `columns` selects the columns of the others. Positions count the
         whole feed, so a page may be empty though other pages follow.
@@ -80,16 +97,20 @@ class ReadCalls(Connection):
         changes after it have expired: `earliest` is the first that has not.
         """
         fetch = self._feed_of(dataset, JSON, poll_seconds)
-        params = _feed_params(_start(since, since_version, since_time), columns, where, partitions, limit)
+        start = _start(since, since_version, since_time)
+        params = _feed_params(start, until, columns, where, partitions, limit)
+        # The members of typed changes have the standard names, whatever the dataset calls its columns.
+        params["vocabulary"] = "standard"
         return walk_feed(fetch, pages.change_page, params, follow=follow, poll_seconds=poll_seconds)
 
     def change_tables(
         self,
         dataset: Dataset | str,
         *,
-        since: Since | None = None,
+        since: FeedSince | None = None,
         since_version: int | None = None,
         since_time: datetime | None = None,
+        until: int | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         partitions: Sequence[str] | None = None,
@@ -99,7 +120,8 @@ class ReadCalls(Connection):
     ) -> AsyncGenerator[ChangeTable, None]:
         """As `change_pages`, in the columnar form, which is faster."""
         fetch = self._feed_of(dataset, ARROW_STREAM, poll_seconds)
-        params = _feed_params(_start(since, since_version, since_time), columns, where, partitions, limit)
+        start = _start(since, since_version, since_time)
+        params = _feed_params(start, until, columns, where, partitions, limit)
         return walk_feed(fetch, pages.change_table, params, follow=follow, poll_seconds=poll_seconds)
 
     async def corrections(
@@ -178,8 +200,62 @@ class ReadCalls(Connection):
         )
         return walk_list(fetch, pages.row_table, params)
 
+    async def row(
+        self,
+        dataset: Dataset | str,
+        *key: Any,
+        version: int | None = None,
+        as_of: datetime | None = None,
+        tag: str | None = None,
+        columns: Sequence[str] | None = None,
+        history: bool = False,
+        since: Since | None = None,
+        limit: int | None = None,
+    ) -> FoundRow:
+        """The row of a key, whose values are given in the order of the key fields.
 
-def _start(since: Since | None, version: int | None, at: datetime | None) -> dict[str, Any]:
+        With `history` it has the changes of the key, too, from `since` on, at most `limit`, and a key without a row is
+        no error. Raises Problem `row-not-found`.
+        """
+        more = {"history": "true" if history else None, "since": since, "limit": limit}
+        answer = await self._get(
+            f"{dataset_path(dataset)}/rows/{','.join(quote(value_text(value), safe='') for value in key)}",
+            given({**_version_params(version, as_of, tag), "columns": _listed(columns), **more}),
+        )
+        return decoded(FoundRow, answer)
+
+    async def lookup(
+        self,
+        dataset: Dataset | str,
+        keys: Sequence[Mapping[str, Any]],
+        *,
+        version: int | None = None,
+        as_of: datetime | None = None,
+        tag: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Lookup:
+        """The rows of up to 1,000 keys, in the order of the keys, all of one version."""
+        chosen = {**_version_params(version, as_of, tag), "columns": _listed(columns)}
+        body = given({"keys": msgspec.Raw(rows_json(keys)), **chosen})
+        answer = await self._send(
+            "POST",
+            f"{dataset_path(dataset)}/rows/lookup",
+            body=msgspec.json.encode(body),
+            headers={"Content-Type": JSON},
+            repeatable=True,
+        )
+        return decoded(Lookup, answer)
+
+
+def _version_params(version: int | None, as_of: datetime | None, tag: str | None) -> dict[str, Any]:
+    return {"version": version, "as_of": None if as_of is None else as_of.isoformat(), "tag": tag}
+
+
+def _listed(names: Sequence[str] | None) -> list[str] | None:
+    return None if names is None else list(names)
+
+
+def _start(since: FeedSince | None, version: int | None, at: datetime | None) -> dict[str, Any]:
     """The parameters of a position in the feed."""
     time = None if at is None else at.isoformat()
     return given({"since": since, "since_version": version, "since_time": time}) or {"since": 0}
@@ -187,13 +263,15 @@ def _start(since: Since | None, version: int | None, at: datetime | None) -> dic
 
 def _feed_params(
     start: Mapping[str, Any],
+    until: int | None,
     columns: Sequence[str] | None,
     where: str | None,
     partitions: Sequence[str] | None,
     limit: int,
 ) -> dict[str, Any]:
     chosen = {
-        "columns": None if columns is None else list(columns),
+        "until": until,
+        "columns": _listed(columns),
         "where": where,
         "partitions": None if partitions is None else list(partitions),
     }
@@ -213,10 +291,8 @@ def _row_params(
     limit: int,
 ) -> dict[str, Any]:
     chosen = {
-        "version": version,
-        "as_of": None if as_of is None else as_of.isoformat(),
-        "tag": tag,
-        "columns": None if columns is None else list(columns),
+        **_version_params(version, as_of, tag),
+        "columns": _listed(columns),
         "where": where,
         "partitions": None if partitions is None else list(partitions),
         "meta": "true" if meta else None,

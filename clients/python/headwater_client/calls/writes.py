@@ -130,7 +130,7 @@ class WriteCalls(JobCalls):
     async def write_upload(
         self,
         dataset: Dataset | str,
-        upload: Upload,
+        upload: Upload | Sequence[Upload],
         format: Format,  # noqa: A002
         *,
         operation: Operation = "upsert",
@@ -139,8 +139,15 @@ class WriteCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Writes the rows of an upload; see `write` for the other parameters."""
-        source = {"kind": "upload", "upload_id": upload.id, "format": format}
+        """Writes the rows of an upload, or of up to 1,000 uploads in one commit; see `write` for the other parameters.
+
+        Several uploads cannot be compressed with gzip.
+        """
+        source: dict[str, Any] = {"kind": "upload", "format": format}
+        if isinstance(upload, Upload):
+            source["upload_id"] = upload.id
+        else:
+            source |= {"kind": "uploads", "upload_ids": [each.id for each in upload]}
         source |= {"compression": "gzip"} if gzip else {}
         envelope = {"operation": operation, "source": source} | options.members()
         return await self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)

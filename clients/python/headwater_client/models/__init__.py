@@ -5,7 +5,14 @@ strings, so that new ones break no client.
 """
 
 from headwater_client.models.audit import AuditEntry, AuditPage
-from headwater_client.models.changes import Change, ChangeForm, ChangesPage, Correction, CorrectionsPage
+from headwater_client.models.changes import (
+    Change,
+    ChangeForm,
+    ChangesPage,
+    Correction,
+    CorrectionsPage,
+    NextPosition,
+)
 from headwater_client.models.consumers import (
     Consumer,
     ConsumerLinks,
@@ -114,6 +121,9 @@ from headwater_client.models.partitions import (
 from headwater_client.models.quarantine import FieldError, QuarantinedRecord, QuarantinePage
 from headwater_client.models.reads import (
     FileFormat,
+    FoundRow,
+    Lookup,
+    LookupItem,
     QueryType,
     ReadFiles,
     ReadOrder,
@@ -124,6 +134,17 @@ from headwater_client.models.reads import (
     ResultFile,
     ResultLinks,
     RowsPage,
+)
+from headwater_client.models.sources import (
+    CreateSource,
+    CreateTable,
+    RoundSummary,
+    Source,
+    SourceDataset,
+    SourceLag,
+    SourceLinks,
+    SourceMode,
+    SourcePage,
 )
 from headwater_client.models.tenants import (
     CreatedTenant,
@@ -223,6 +244,8 @@ __all__ = [
     "CreateRetention",
     "CreateRollback",
     "CreateSequenceGroup",
+    "CreateSource",
+    "CreateTable",
     "CreateVerification",
     "CreateView",
     "CreateVocabulary",
@@ -259,6 +282,7 @@ __all__ = [
     "FilePage",
     "FileSums",
     "Format",
+    "FoundRow",
     "Grant",
     "HistoryPolicy",
     "Identity",
@@ -276,6 +300,8 @@ __all__ = [
     "Lease",
     "LeaseHolder",
     "LiveRow",
+    "Lookup",
+    "LookupItem",
     "ManifestSchema",
     "MaxLag",
     "MergeMode",
@@ -285,6 +311,7 @@ __all__ = [
     "NamedVersion",
     "NamedVersionLinks",
     "NamedVersionPage",
+    "NextPosition",
     "OnError",
     "Operation",
     "Overwrite",
@@ -317,6 +344,7 @@ __all__ = [
     "ResultFile",
     "ResultLinks",
     "Retention",
+    "RoundSummary",
     "RowCounts",
     "RowSums",
     "RowsPage",
@@ -330,6 +358,12 @@ __all__ = [
     "SequenceGroup",
     "ServiceTimes",
     "SizeClass",
+    "Source",
+    "SourceDataset",
+    "SourceLag",
+    "SourceLinks",
+    "SourceMode",
+    "SourcePage",
     "Statistics",
     "TableServices",
     "TableType",

@@ -39,10 +39,10 @@ class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
 
     changes: tuple[Change, ...]
     """The changes in the requested form, in the order of the feed."""
-    next_since: int
-    """The next call's `since`, in any form."""
+    next_since: NextPosition
+    """A position: an offset, or a text within the rows of a version."""
     pending: int
-    """How many changes follow the page, of which a filter may select none."""
+    """How many changes follow the page, of which a filter may select none; approximate within the rows of a version."""
     earliest: int
     """The first offset that can still be read."""
     schema_id: int
@@ -75,3 +75,6 @@ class CorrectionsPage(msgspec.Struct, frozen=True, kw_only=True):
     """How many changes follow the page, each of which may be a correction."""
     earliest: int
     """The first offset that can still be read."""
+
+
+NextPosition = int | str

@@ -55,14 +55,17 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
 
     mode: str
     """How a row finds its file group."""
-    count: int
-    """The file groups of a partition (of the dataset, under `key_dynamic`)."""
+    count: int | None
+    """The file groups of a partition (of the dataset, under `key_dynamic`); null where buckets are halved as they grow.
+    """
     key: tuple[str, ...] = ()
     """The fields that are hashed; empty for the record key."""
     function: str | None = None
     """The function from the values of the key to the number of a bucket."""
     target_rows: int | None = None
-    """A file group of a dynamic mode opens another bucket once its buckets have this number of live rows."""
+    """A file group of a dynamic mode opens another bucket once its buckets have this number of live rows. Without a
+    count, a bucket is halved once it has more.
+    """
     max_buckets: int | None = None
     """The greatest number of buckets of a file group; null for no limit."""
     fixed_now: bool = False
@@ -152,13 +155,17 @@ class CreateBucket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     mode: BucketMode | None = None
     """How a row finds its file group; by default `fixed` with a record key and `unaware` without one."""
     count: int | None = None
-    """The file groups of a partition (of the dataset, under `key_dynamic`)."""
+    """The file groups of a partition (of the dataset, under `key_dynamic`). Without it, the buckets of mode `fixed` are
+    halved as they grow, if writes look up old rows.
+    """
     key: tuple[str, ...] = ()
     """The fields that are hashed; the record key by default."""
     function: BucketFunction | None = None
     """The function from the values of the key to the number of a bucket."""
     target_rows: int | None = None
-    """Dynamic modes: a file group opens another bucket once its buckets have this number of live rows."""
+    """Dynamic modes: a file group opens another bucket once its buckets have this number of live rows. Mode `fixed`
+    without `count`: a bucket with more rows is halved.
+    """
     max_buckets: int | None = None
     """Dynamic modes: the greatest number of buckets of a file group; null for no limit."""
     fixed_now: bool = False
@@ -210,7 +217,9 @@ class CreateSequenceGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
 
 class CreateVocabulary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The names of the feed's system columns in flat tables. A column keeps its own name by default."""
+    """The names of the feed's system columns, in flat tables and as members of JSON objects. A column keeps its own
+    name by default.
+    """
 
     offset: str | None = None
     """The offset of a change."""
@@ -474,7 +483,7 @@ class TimelinePolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of the feed's system columns in flat tables, such as Arrow and Parquet."""
+    """The names of the feed's system columns, in flat tables and as members of JSON objects."""
 
     offset: str = "offset"
     """The offset of a change."""

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from headwater_client.models.changes import Change
 from headwater_client.models.datasets import Field
 
 FileFormat = Literal["parquet", "csv", "ndjson", "arrow", "json"]
@@ -18,6 +19,47 @@ QueryType = Literal["snapshot", "read_optimized"]
 
 ReadQuery = Literal["snapshot", "read_optimized", "incremental"]
 """What a read job reads: the table, only its base files, or the last state of the rows that changed in a range."""
+
+
+class FoundRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The row of a key. Without a row, which only a history may be, its members are null."""
+
+    row: dict[str, Any] | None
+    """The columns of the row."""
+    version: int | None
+    """The version that set the values of the row."""
+    offset: int | None
+    """The change that did; null where rows do not record it, as under most producers but `full`."""
+    changes: tuple[Change, ...] | None = None
+    """With `history`: changes of the key, in the order of the feed."""
+    next_since: int | None = None
+    """With `history`: the `since` of the next page of it."""
+    complete: bool | None = None
+    """With `history`: whether there are no more changes up to the version."""
+
+
+class Lookup(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of the requested keys."""
+
+    items: tuple[LookupItem, ...]
+    """One for each requested key, in their order."""
+    version: int
+    """The version that was read."""
+    schema_id: int
+    """The schema that the dataset had at that version."""
+
+
+class LookupItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A requested key, and its row; null without one."""
+
+    key: dict[str, Any]
+    """The key fields."""
+    row: dict[str, Any] | None
+    """The columns of the row."""
+    version: int | None
+    """The version that set the values of the row."""
+    offset: int | None
+    """The change that did; null where rows do not record it, as under most producers but `full`."""
 
 
 class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition", tag="files"):

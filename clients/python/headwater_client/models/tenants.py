@@ -66,6 +66,8 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     """The webhooks that exist."""
     exports: int | None = None
     """The exports that have not ended."""
+    sources: int | None = None
+    """The sources that exist."""
     queued_jobs: int | None = None
     """The requested jobs that wait for a worker. Jobs that the service starts itself are neither counted nor refused.
     """

@@ -25,7 +25,7 @@ class CreateView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partition_by: tuple[str, ...] = ()
     """How its rows are partitioned, as of a dataset."""
     table_type: TableType | None = None
-    """How updates are stored, as of a dataset."""
+    """How updates are stored; the default is that of a dataset."""
     bucket: CreateBucket | None = None
     """How its rows are split into buckets, as of a dataset."""
     changelog: CreateChangelog | None = None

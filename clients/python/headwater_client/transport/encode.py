@@ -27,6 +27,11 @@ def row_json(row: Mapping[str, Any]) -> str:
     return json.dumps(row, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
+def value_text(value: Any) -> str:
+    """A value as the path of a key has it: its JSON form, of texts without the quotes. Raises as `ndjson` does."""
+    return value if isinstance(value, str) else row_json({"": value})[4:-1].strip('"')
+
+
 def _plain(value: Any) -> str:
     match value:
         case datetime() | date():

@@ -25,7 +25,7 @@ class ChangeTable(ArrowData, frozen=True, kw_only=True):
     `_hw_<name>`.
     """
 
-    next_since: int
+    next_since: int | str
     pending: int
     earliest: int
     schema_id: int
@@ -58,11 +58,15 @@ def change_table(response: httpx.Response) -> ChangeTable:
     """The page in an Arrow response."""
     return ChangeTable(
         parts=(response.content,),
-        next_since=int(response.headers["headwater-next-since"]),
+        next_since=_position(response.headers["headwater-next-since"]),
         pending=int(response.headers["headwater-pending"]),
         earliest=int(response.headers["headwater-earliest"]),
         schema_id=int(response.headers["headwater-schema-id"]),
     )
+
+
+def _position(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 def row_page(response: httpx.Response) -> RowsPage:

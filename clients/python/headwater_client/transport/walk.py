@@ -8,6 +8,8 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 import httpx
 
 Since = int | Literal["earliest", "now"]
+FeedSince = int | str
+"""A position that a page has, or `earliest`, `now` or `snapshot`."""
 _STARTS: Final = ("since", "since_version", "since_time")
 
 
@@ -15,7 +17,7 @@ class FeedPage(Protocol):
     """A page with the position of the next one."""
 
     @property
-    def next_since(self) -> int: ...
+    def next_since(self) -> int | str: ...
 
     @property
     def pending(self) -> int: ...
@@ -50,7 +52,7 @@ async def walk_feed(
     follow: bool,
     poll_seconds: int,
 ) -> AsyncGenerator[Positioned, None]:
-    """Pages from the requested position to the head.
+    """Pages from the requested position to the head, or to the position `until`, if `params` have it.
 
     With `follow` the iteration does not end, and a poll without changes gives an empty page.
     """
@@ -58,10 +60,12 @@ async def walk_feed(
         params = {**params, "feed": "longpoll", "timeout": poll_seconds}
     while True:
         page = decode(await fetch(params))
+        # Between a -C and its +C the service stops before both, so the last page may leave the position as it is.
+        stopped = "until" in params and page.next_since in (params["until"], params.get("since"))
         params = {name: value for name, value in params.items() if name not in _STARTS}
         params["since"] = page.next_since
         yield page
-        if not follow and page.pending == 0:
+        if not follow and (page.pending == 0 or stopped):
             return
 
 

@@ -1,0 +1,149 @@
+"""What a database is like before anything uses it: its server, its schema, and the logins of the deployment.
+
+The only module beside `session` that connects to Postgres: a session needs roles that may be missing here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+from sqlalchemy import Connection, bindparam, create_engine, make_url, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+_CONNECT_SECONDS: Final = 5
+_STATEMENT_MILLISECONDS: Final = 5_000
+_VERSION_STEP: Final = 10_000
+
+_LOGIN: Final = text(
+    "SELECT r.rolname AS name, r.rolsuper AS superuser, r.rolbypassrls AS bypasses, "
+    "(SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    " WHERE n.nspname = 'public' AND c.relkind = 'r' AND c.relowner = r.oid) AS owned "
+    "FROM pg_roles r WHERE r.rolname = session_user"
+)
+# A role that does not exist is one that the login may not take.
+_MAY_TAKE: Final = text(
+    "SELECT rolname FROM pg_roles WHERE rolname IN :roles AND pg_has_role(session_user, oid, 'SET')"
+).bindparams(bindparam("roles", expanding=True))
+_UNPROTECTED: Final = text(
+    "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped "
+    "WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND NOT (c.relrowsecurity AND c.relforcerowsecurity) "
+    "ORDER BY 1"
+)
+_COLUMNS: Final = text(
+    "SELECT c.relname AS name, array_agg(a.attname::text) AS columns FROM pg_class c "
+    "JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid "
+    "WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped GROUP BY 1"
+)
+_REVISION: Final = text("SELECT version_num FROM alembic_version")
+_REVISION_READABLE: Final = text(
+    "SELECT coalesce(has_table_privilege(to_regclass('public.alembic_version'), 'SELECT'), false)"
+)
+
+
+class DatabaseUnreachable(Exception):
+    """No connection: the message is the server's, without the password."""
+
+
+class Login(msgspec.Struct, frozen=True, kw_only=True):
+    """The login of a connection. `missing`: the roles of those required that it may not take.
+
+    `tables_owned`: the number of tables of the schema that it owns.
+    """
+
+    name: str
+    superuser: bool
+    bypasses_row_security: bool
+    tables_owned: int
+    missing: tuple[str, ...]
+
+
+class Examination:
+    """One open connection to a database, with what can be read about it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def server_version(self) -> str:
+        """The version of the server, as it states it: `18.1`."""
+        return str(self._connection.execute(text("SHOW server_version")).scalar_one()).split()[0]
+
+    def server_major(self) -> int:
+        """The major version of the server."""
+        number = self._connection.execute(text("SHOW server_version_num")).scalar_one()
+        return int(number) // _VERSION_STEP
+
+    def clock_ahead(self) -> timedelta:
+        """How far the clock of the server is ahead of that of this process."""
+        began = time.monotonic()
+        here = datetime.now(UTC)
+        there = self._connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+        # The answer was made in the middle of the round trip, as far as one can know.
+        ahead: timedelta = there - here - timedelta(seconds=time.monotonic() - began) / 2
+        return ahead
+
+    def login(self, roles: Collection[str]) -> Login:
+        """The login of the connection. `roles`: those that it must be able to take."""
+        row = self._connection.execute(_LOGIN).one()
+        taken = set(self._connection.execute(_MAY_TAKE, {"roles": list(roles)}).scalars())
+        return Login(
+            name=row.name,
+            superuser=row.superuser,
+            bypasses_row_security=row.bypasses,
+            tables_owned=row.owned,
+            missing=tuple(sorted(set(roles) - taken)),
+        )
+
+    def tables_without_row_security(self) -> list[str]:
+        """The tables with rows of tenants for which row level security is not forced."""
+        return list(self._connection.execute(_UNPROTECTED).scalars())
+
+    def revision(self) -> str | None:
+        """The last migration, `""` before the first; None if the login may not read it."""
+        if (
+            self._connection.execute(text("SELECT to_regclass('public.alembic_version')")).scalar_one()
+            is None
+        ):
+            return ""
+        if not self._connection.execute(_REVISION_READABLE).scalar_one():
+            return None
+        return str(self._connection.execute(_REVISION).scalar() or "")
+
+    def missing(self, expected: Mapping[str, Collection[str]]) -> list[str]:
+        """The tables and columns of those expected that the schema lacks, as `table` and `table.column`."""
+        found = {row.name: set(row.columns) for row in self._connection.execute(_COLUMNS)}
+        lacking = [table for table in expected if table not in found]
+        for table, columns in expected.items():
+            if table in found:
+                lacking += [f"{table}.{column}" for column in columns if column not in found[table]]
+        return sorted(lacking)
+
+
+@contextmanager
+def examination(url: str) -> Iterator[Examination]:
+    """A connection that lasts for a few seconds. `url`: postgresql://… of any login.
+
+    Raises DatabaseUnreachable, also if a statement fails.
+    """
+    engine = create_engine(
+        make_url(url).set(drivername="postgresql+psycopg"),
+        poolclass=NullPool,
+        isolation_level="AUTOCOMMIT",
+        connect_args={
+            "connect_timeout": _CONNECT_SECONDS,
+            "options": f"-c statement_timeout={_STATEMENT_MILLISECONDS}",
+            "application_name": "headwater doctor",
+        },
+    )
+    try:
+        with engine.connect() as connection:
+            yield Examination(connection)
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()
+        raise DatabaseUnreachable(reason[0] if reason else type(error).__name__) from error

@@ -1,0 +1,104 @@
+"""Composes the use cases of sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from app.core import read_changes
+from app.jobs.values import JobKind
+from app.platform import Platform
+from app.sources.engine import RoundEngine
+from app.sources.kinds.changes import DatasetChanges
+from app.sources.kinds.http_pages import HttpPages
+from app.sources.kinds.registry import KINDS
+from app.sources.kinds.sql_rows import SqlRows
+from app.sources.ports import Ledger, SourceEnvironment, SourceKind
+from app.sources.repository.rounds import ItemLedger, RoundStore
+from app.sources.repository.sources import SourceStore
+from app.sources.service.due import StartRounds
+from app.sources.service.fetch import FetchHere
+from app.sources.service.register import RegisterDataset
+from app.sources.service.rounds import RunRounds
+from app.sources.service.sources import ManageSources, environment
+from app.sources.values import DataSource
+from app.writes.ports import InputStager
+
+
+def manage_sources(platform: Platform) -> ManageSources:
+    """Sources in the API."""
+    return ManageSources(
+        sources=SourceStore(platform.database),
+        kinds=_kinds(platform),
+        environment_of=_environment(platform),
+        register=_register(platform),
+        wake=platform.wake,
+    )
+
+
+def count(platform: Platform) -> Callable[[str], int]:
+    """How many sources of a tenant, by its id, count against its quota."""
+    return SourceStore(platform.database).count
+
+
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"sources": manage_sources(platform)}
+
+
+def round_store(platform: Platform) -> RoundStore:
+    """The sources that are due."""
+    return RoundStore(platform.database)
+
+
+def start_rounds(platform: Platform) -> StartRounds:
+    """Starts the rounds of sources that are due."""
+    return StartRounds(
+        rounds=round_store(platform),
+        ledger_of=_ledgers(platform),
+        kinds=_kinds(platform),
+        environment_of=_environment(platform),
+        register=_register(platform),
+        wake=platform.wake,
+    )
+
+
+def stagers(platform: Platform, engine: RoundEngine) -> dict[JobKind, InputStager]:
+    """The kind of write whose input is read from a source."""
+    rounds = RunRounds(
+        catalog=platform.stores.catalog,
+        rounds=round_store(platform),
+        ledger_of=_ledgers(platform),
+        kinds=_kinds(platform),
+        environment_of=_environment(platform),
+        here=FetchHere(storage=platform.storage),
+        engine=engine,
+    )
+    return {JobKind.SOURCE_ROUND: rounds}
+
+
+def _register(platform: Platform) -> RegisterDataset:
+    return RegisterDataset(
+        catalog=platform.stores.catalog,
+        rounds=round_store(platform),
+        ledger_of=_ledgers(platform),
+        kinds=_kinds(platform),
+        environment_of=_environment(platform),
+        storage=platform.storage,
+        here=FetchHere(storage=platform.storage),
+    )
+
+
+def _kinds(platform: Platform) -> Mapping[str, SourceKind]:
+    changes = DatasetChanges(
+        catalog=platform.stores.catalog, index=platform.changelog, read=read_changes(platform)
+    )
+    return {**KINDS, "dataset": changes, "http": HttpPages(), "sql": SqlRows()}
+
+
+def _ledgers(platform: Platform) -> Callable[[DataSource], Ledger]:
+    return lambda source: ItemLedger(platform.database, source.tenant_id, source.id)
+
+
+def _environment(platform: Platform) -> Callable[[str], SourceEnvironment]:
+    settings = platform.settings
+    return environment(settings.source_roots, settings.source_allow, plain_http=settings.source_http)

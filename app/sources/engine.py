@@ -1,0 +1,21 @@
+"""The interface of rounds to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.sources.ports import Fetched
+from app.sources.tasks import FetchTask
+from app.writes.engine import WriteEngine
+
+
+class RoundEngine(WriteEngine, Protocol):
+    """Fetches and decodes what a round reads."""
+
+    def fetch(self, tasks: Sequence[FetchTask], tag: str) -> list[Fetched]:
+        """One result per part of a source, in order.
+
+        Raises SourceUnavailable, SourceFailed, MalformedBody, StorageFull, EngineStopped.
+        """
+        ...

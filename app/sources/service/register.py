@@ -1,0 +1,126 @@
+"""Registers the dataset of a source with `create`, with the columns of what the source reads first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from typing import Final
+
+import msgspec
+
+from app.catalog.repository.catalog import CatalogStore
+from app.codecs.gzip_stream import gunzip_stream
+from app.codecs.shape_inference import infer_shapes
+from app.codecs.splits import plan_splits
+from app.files.storage import Storage
+from app.format.definition.dataset_definition import define_dataset
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
+from app.format.definition.schema_merge import inferred_types
+from app.format.errors import DatasetExists, MalformedBody, SourceFailed
+from app.format.identifiers import new_id
+from app.format.operation import Operation
+from app.format.paths import body_path, dataset_prefix
+from app.format.rows.formats import Format
+from app.format.rows.formats import Source as FileObject
+from app.format.schema.shapes import Shape, common_members
+from app.sources.ports import Fetched, FetchedBody, Ledger, SourceEnvironment, SourceKind
+from app.sources.repository.rounds import RoundStore
+from app.sources.service.fetch import FetchHere
+from app.sources.values import DataSource
+
+_SAMPLE_BYTES: Final = 16 * 1024 * 1024
+_SAMPLE_ITEMS: Final = 20
+_SPLIT_BYTES: Final = 4 * 1024 * 1024
+_SPLITS_MAX: Final = 4
+_EXPANDED_BYTES_MAX: Final = 4 * _SAMPLE_BYTES
+# Their columns are known once the whole text is read.
+_WHOLE: Final = (Format.JSON_ROWS, Format.CSV)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegisterDataset:
+    """See the module."""
+
+    catalog: CatalogStore
+    rounds: RoundStore
+    ledger_of: Callable[[DataSource], Ledger]
+    kinds: Mapping[str, SourceKind]
+    environment_of: Callable[[str], SourceEnvironment]
+    storage: Storage
+    here: FetchHere
+
+    def run(self, source: DataSource) -> str | None:
+        """The id of the dataset; None if there is nothing to read yet.
+
+        Raises SourceUnavailable, SourceFailed, InvalidDataset, MalformedBody, SchemaMismatch, QuotaExceeded.
+        """
+        create = source.definition.create
+        if create is None:
+            raise SourceFailed(f"the dataset {source.definition.dataset!r} is not registered")
+        shapes = self._sample(source)
+        if not shapes:
+            return None
+        types = inferred_types(shapes)
+        new = CreateDataset(
+            name=source.definition.dataset,
+            schema=CreateSchema(fields=[CreateField(name=name, type=text) for name, text in types.items()]),
+            record_key=create.record_key,
+            ordering_field=create.ordering_field,
+            partition_by=create.partition_by,
+        )
+        try:
+            dataset = self.catalog.create(source.tenant_id, new_id(), define_dataset(new))
+        except DatasetExists:
+            dataset = self.catalog.get(source.tenant_id, source.definition.dataset)
+        self.rounds.registered(source, dataset.id)
+        return dataset.id
+
+    def _sample(self, source: DataSource) -> dict[str, Shape]:
+        """The shapes of the columns in the first bodies that can be read; empty without rows."""
+        kind = self.kinds[source.definition.kind]
+        place = source.place(self.environment_of(source.tenant_id))
+        limits = msgspec.structs.replace(source.definition.limits, bytes=_SAMPLE_BYTES, items=_SAMPLE_ITEMS)
+        plan = kind.plan(place, source.position, limits, self.ledger_of(source))
+        if plan is None:
+            return {}
+        # No dataset has this folder yet; files that no job refers to are removed.
+        prefix = body_path(dataset_prefix(source.tenant_id, source.id), new_id())
+        fetched: list[Fetched] = []
+        try:
+            fetched = self.here.run(kind, place, plan.parts, limits, prefix, f"{prefix}-bad")
+            op_columns = ("op",) if plan.operation is Operation.CHANGELOG else ()
+            return self._shapes([body for part in fetched for body in part.bodies], op_columns)
+        finally:
+            paths = [body.raw.path for part in fetched for body in part.bodies]
+            self.storage.delete([*paths, *(file.path for part in fetched for file in part.quarantined)])
+
+    def _shapes(self, bodies: list[FetchedBody], op_columns: tuple[str, ...]) -> dict[str, Shape]:
+        shapes: dict[str, Shape] = {}
+        for body in bodies:
+            if body.raw.shapes is not None:
+                shapes = common_members(shapes, body.raw.shapes)
+                continue
+            with suppress(MalformedBody):
+                file, size_bytes = self._opened(body)
+                splits = plan_splits(body.raw.format, file, size_bytes, _SPLIT_BYTES)
+                for split in splits[:_SPLITS_MAX]:
+                    found = infer_shapes(body.raw.format, file, split, op_columns=op_columns)
+                    shapes = common_members(shapes, found)
+        return shapes
+
+    def _opened(self, body: FetchedBody) -> tuple[FileObject, int]:
+        """The bytes of a body and their number. Raises SourceFailed for a text of which a part is of no use."""
+        if body.raw.format in _WHOLE and body.raw.size_bytes > _SAMPLE_BYTES:
+            raise SourceFailed(
+                f"{body.raw.origin} has more than {_SAMPLE_BYTES} bytes, so no columns are inferred from it; register "
+                "the dataset first"
+            )
+        file = self.storage.open(body.raw.path)
+        if not body.raw.gzip:
+            return file, body.raw.size_bytes
+        chunks = iter(partial(file.read, _SPLIT_BYTES), b"")
+        text = b"".join(gunzip_stream(chunks, expanded_bytes_max=_EXPANDED_BYTES_MAX))
+        return BytesIO(text), len(text)

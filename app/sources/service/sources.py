@@ -1,0 +1,159 @@
+"""Sources on request: registers, reads, changes and deletes them, and starts rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from app.catalog.service import GrantedDatasets, refuse_derived
+from app.catalog.values import Dataset
+from app.commit.write_rules import brings_rows, check_options
+from app.format.errors import FieldError, NotFound
+from app.format.identifiers import new_id
+from app.jobs.values import Accepted
+from app.paging import Page
+from app.sources.ports import ReadsDatasets, SourceEnvironment, SourceKind
+from app.sources.repository.sources import SourceStore
+from app.sources.service.register import RegisterDataset
+from app.sources.service.rounds import new_round
+from app.sources.values import (
+    DataSource,
+    InvalidSource,
+    NewSource,
+    SourceChange,
+    SourceDefinition,
+    SourceEmpty,
+    SourceState,
+)
+from app.tenants.values import KeyScope
+
+_FINAL_STATES: Final = (SourceState.FINISHED, SourceState.FAILED)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ManageSources:
+    """The sources of a tenant. `wake` is called after a job was recorded.
+
+    `environment_of`: what the operator admits to a tenant.
+    """
+
+    sources: SourceStore
+    kinds: Mapping[str, SourceKind]
+    environment_of: Callable[[str], SourceEnvironment]
+    register: RegisterDataset
+    wake: Callable[[], None]
+
+    def create(self, granted: GrantedDatasets, name: str, definition: SourceDefinition) -> DataSource:
+        """Registers a source, which is due at once.
+
+        Raises InvalidRequest, InvalidSource, SourceExists, NotFound, Forbidden, DerivedDataset, QuotaExceeded.
+        """
+        tenant_id = granted.principal.tenant_id
+        operation = definition.operation
+        if operation is not None and not brings_rows(operation, definition.options):
+            raise _invalid("/operation", f"{operation.value} takes no rows")
+        kind = self.kinds.get(definition.kind)
+        if kind is None:
+            known = ", ".join(sorted(self.kinds))
+            raise _invalid("/kind", f"expected one of {known}, got {definition.kind!r}")
+        config = kind.checked(definition.config, self.environment_of(tenant_id))
+        if isinstance(kind, ReadsDatasets):
+            config = kind.resolved(config, lambda name: granted.reading().get(tenant_id, name))
+        secrets = {member: config.pop(member) for member in sorted(kind.secrets) if member in config}
+        dataset = self._dataset(granted, definition)
+        if dataset is not None and config.get("dataset_id") == dataset.id:
+            raise _invalid("/config/dataset", "a source cannot read the dataset that it writes to")
+        if dataset is not None:
+            refuse_derived(dataset)
+            check_options(definition.operation_on(dataset.definition), definition.options, dataset.definition)
+        return self.sources.create(
+            tenant_id,
+            NewSource(
+                id=new_id(),
+                name=name,
+                dataset_id=None if dataset is None else dataset.id,
+                definition=msgspec.structs.replace(definition, config=config),
+                secrets=secrets,
+            ),
+        )
+
+    def get(self, tenant_id: str, reference: str) -> DataSource:
+        """`reference` is an id or a name. Raises NotFound."""
+        return self.sources.get(tenant_id, reference)
+
+    def list(
+        self, granted: GrantedDatasets, reference: str | None, *, page_size: int, page_token: str | None
+    ) -> Page:
+        """Sources by name, of datasets that the principal sees whole; of one dataset, unless None. Raises NotFound."""
+        principal = granted.principal
+        page = self.sources.list(
+            principal.tenant_id,
+            None if reference is None else granted.get(principal.tenant_id, reference).id,
+            page_size=page_size,
+            page_token=page_token,
+            patterns=principal.patterns(KeyScope.READ),
+        )
+        return page.filtered(lambda source: not principal.access(source.dataset_name).restricted)
+
+    def change(self, tenant_id: str, reference: str, change: SourceChange) -> DataSource:
+        """Raises NotFound, PreconditionFailed, InvalidSource."""
+        if change.state in _FINAL_STATES:
+            raise _invalid("/state", "expected active or paused; a source finishes and fails by itself")
+        return self.sources.change(tenant_id, reference, change)
+
+    def delete(self, tenant_id: str, reference: str, *, revision: int | None) -> None:
+        """Ends a source and its round; its dataset stays. Raises NotFound, PreconditionFailed."""
+        self.sources.delete(tenant_id, reference, revision=revision)
+
+    def start(
+        self, source: DataSource, idempotency_key: str | None = None, actor: str | None = None
+    ) -> Accepted:
+        """Queues a round, or returns the one that is queued already.
+
+        Raises NotFound, SourceEmpty, IdempotencyMismatch, QuotaExceeded, and what `RegisterDataset.run` raises.
+        """
+        dataset_id = source.dataset_id or self.register.run(source)
+        if dataset_id is None:
+            raise SourceEmpty(
+                f"the dataset {source.definition.dataset!r} is registered with the first rows of the source, and there "
+                "are none yet"
+            )
+        new = msgspec.structs.replace(
+            new_round(source, dataset_id, actor=actor),
+            idempotency_key=idempotency_key,
+            request_hash=f"round {source.id}",
+        )
+        accepted = self.sources.start(source.tenant_id, source.id, new)
+        self.wake()
+        return accepted
+
+    def _dataset(self, granted: GrantedDatasets, definition: SourceDefinition) -> Dataset | None:
+        """The dataset; None if the source is going to register it. Raises NotFound, Forbidden."""
+        try:
+            return granted.get(granted.principal.tenant_id, definition.dataset)
+        except NotFound:
+            if definition.create is None:
+                raise
+        granted.check_new(definition.dataset)
+        return None
+
+
+def _invalid(pointer: str, detail: str) -> InvalidSource:
+    return InvalidSource(
+        f"{pointer.removeprefix('/')}: {detail}", [FieldError(pointer=pointer, detail=detail)]
+    )
+
+
+def environment(
+    roots: tuple[str, ...], allow: tuple[str, ...], *, plain_http: bool
+) -> Callable[[str], SourceEnvironment]:
+    """What the operator admits to each tenant. `{tenant_id}` in a root stands for the id of the tenant."""
+
+    def of(tenant_id: str) -> SourceEnvironment:
+        own = tuple(root.replace("{tenant_id}", tenant_id) for root in roots)
+        return SourceEnvironment(roots=own, allow=allow, plain_http=plain_http)
+
+    return of

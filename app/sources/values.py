@@ -1,0 +1,197 @@
+"""Sources: their definitions, states and rounds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from app.commit.write_options import OnError, WriteOptions
+from app.format.dataset import DatasetDefinition
+from app.format.errors import (
+    CommitConflict,
+    Fault,
+    HeadwaterError,
+    InvalidRequest,
+    SourceUnavailable,
+)
+from app.format.instant import RowCounts
+from app.format.operation import Operation
+from app.jobs.values import SERVICE_MADE
+from app.sources.ports import Place, Position, RoundLimits, SourceEnvironment, SourceLag
+from app.tenants.quotas import QuotaExceeded
+
+INTERVAL_SECONDS: Final = 1.0
+"""The pause between the rounds of a source that has read everything, by default."""
+_TRANSIENT: Final = SERVICE_MADE | {SourceUnavailable.code, CommitConflict.code, QuotaExceeded.code}
+_RETRY_SECONDS: Final = 1.0
+_RETRY_SECONDS_MAX: Final = 300.0
+_DOUBLINGS_MAX: Final = 16
+
+
+class SourceMode(str, Enum):
+    """Whether a source ends once it has read everything, or waits for more."""
+
+    ONCE = "once"
+    CONTINUOUS = "continuous"
+
+
+class SourceState(str, Enum):
+    """`active` sources start rounds by themselves. Those that are `paused`, `finished` (mode `once` has read all)
+    or `failed` (the input cannot be written) start rounds on request only.
+    """
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The dataset that a source registers, with the columns of what it reads first."""
+
+    record_key: list[str] = []
+    """The fields that identify a row; empty for an append-only dataset."""
+    ordering_field: str | None = None
+    """Of two rows with one key, the one with the larger value of this field wins."""
+    partition_by: list[str] = []
+    """The partition fields, as of a dataset."""
+
+
+class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a source reads, and how it is written. `dataset`: the name at the registration. `config`: without secrets.
+
+    `operation`: None for that of the dataset: upsert with a record key, insert without one. `filter_duplicates`: rows
+    whose key is in the table are left out. `create`: the dataset is registered with the columns of the first round.
+    """
+
+    dataset: str
+    kind: str
+    config: dict[str, Any]
+    mode: SourceMode
+    interval_seconds: float = INTERVAL_SECONDS
+    operation: Operation | None = None
+    on_error: OnError = OnError.FAIL
+    merge_schema: bool = False
+    filter_duplicates: bool = False
+    limits: RoundLimits = RoundLimits()
+    create: CreateTable | None = None
+
+    def operation_on(self, dataset: DatasetDefinition) -> Operation:
+        """The operation of its writes."""
+        if self.filter_duplicates:
+            return Operation.INSERT
+        return self.operation or (Operation.UPSERT if dataset.keyed else Operation.INSERT)
+
+    @property
+    def options(self) -> WriteOptions:
+        """The options of its writes."""
+        return WriteOptions(
+            on_error=self.on_error, merge_schema=self.merge_schema, drop_duplicates=self.filter_duplicates
+        )
+
+
+class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The last round of a source that was committed."""
+
+    number: int
+    """Counts the rounds of the source."""
+    job_id: str
+    """The job that has written it."""
+    rows: RowCounts
+    """What it did to rows."""
+    items: int
+    """The files or other items that it read."""
+    ended_at: datetime
+    """When it was committed."""
+
+
+class DataSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A source, and how far it has been read.
+
+    `dataset_id`: None until it has registered its dataset. `dataset_name`: the present one. `rounds`: the number of
+    committed rounds; a change of the position by request counts, too. `reported`: that number when the kind was last
+    called after a commit. `failures`: the number of failures in a row, the last with `error`. `epoch`: of the claim.
+    """
+
+    id: str
+    tenant_id: str
+    name: str
+    dataset_id: str | None
+    dataset_name: str
+    definition: SourceDefinition
+    secrets: dict[str, Any]
+    state: SourceState
+    revision: int
+    position: Position
+    rounds: int
+    reported: int
+    failures: int
+    error: Fault | None
+    lag: SourceLag | None
+    last_round: RoundSummary | None
+    job_id: str | None
+    epoch: int
+    created_at: datetime
+
+    def place(self, environment: SourceEnvironment) -> Place:
+        """The source as its kind sees it."""
+        return Place(
+            tenant_id=self.tenant_id,
+            source_id=self.id,
+            config={**self.definition.config, **self.secrets},
+            environment=environment,
+        )
+
+
+class NewSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A source to register."""
+
+    id: str
+    name: str
+    dataset_id: str | None
+    definition: SourceDefinition
+    secrets: dict[str, Any]
+
+
+class SourceChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a source; absent members keep their values. `revision`: the one that it must have, unless None."""
+
+    revision: int | None
+    state: SourceState | msgspec.UnsetType = msgspec.UNSET
+    interval_seconds: float | msgspec.UnsetType = msgspec.UNSET
+    position: Position | msgspec.UnsetType = msgspec.UNSET
+
+
+class InvalidSource(InvalidRequest):
+    """A source whose members do not go together, or that the operator does not admit."""
+
+    code = "invalid-source"
+    title = "The source is not valid"
+
+
+class SourceExists(HeadwaterError):
+    """A source of the tenant has the name. Fact: `name`."""
+
+    code = "source-exists"
+    title = "There is a source of this name already"
+
+
+class SourceEmpty(HeadwaterError):
+    """The dataset of the source is registered with its first data, and there are none yet."""
+
+    code = "source-empty"
+    title = "The source has no data yet"
+
+
+def is_transient(code: str) -> bool:
+    """Whether a source goes on by itself after a failure with this code."""
+    return code in _TRANSIENT
+
+
+def retry_seconds(failures: int) -> float:
+    """The pause after this number of failures in a row, in seconds: it doubles up to five minutes."""
+    doubled: float = _RETRY_SECONDS * 2.0 ** min(max(failures - 1, 0), _DOUBLINGS_MAX)
+    return min(doubled, _RETRY_SECONDS_MAX)

@@ -1,0 +1,207 @@
+"""Starts the plan under a supervisor, and stops it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Final
+
+import app
+from app.runtime.account import account_for
+from app.runtime.child import ChildSpec
+from app.runtime.data_directory import DataDirectory
+from app.runtime.java import java_home
+from app.runtime.loopback import LOOPBACK, is_free
+from app.runtime.postgres import create_cluster
+from app.runtime.private_file import kept_secret
+from app.runtime.stack import run_until_stopped
+from app.runtime.supervisor import Supervisor, to_standard_error
+from clients.cluster.composition import read
+from clients.cluster.plan import INGRESS, Container, plan
+from clients.cluster.programs import Programs
+
+ROOT: Final = Path(app.__file__ or "").parents[1]
+PASSWORDS: Final = ("POSTGRES_PASSWORD", "APP_PASSWORD", "ADMIN_PASSWORD", "S3_SECRET_KEY")
+_READY_SECONDS_MAX: Final = 300.0
+_PROBE_SECONDS: Final = 2.0
+_STOP_SECONDS_MAX: Final = 5.0
+# The ports at which servers are ready, by service.
+_PORTS: Final = {"redis": 6379, "storage": 9000, "spark-master": 7077}
+_POSTGRES_PORT: Final = 5432
+# A container gets nothing of its host's environment.
+_FOREIGN: Final = ("HEADWATER_", "AWS_", "SPARK_", "PG", "VGW_")
+# Characters that have a meaning in URLs, in SQL and in a shell, as users' passwords may.
+_ODD_CHARACTERS: Final = "@/:%' \"#?"
+
+
+class ClusterError(Exception):
+    """The cluster cannot be started. The message has the reason."""
+
+
+def run(data: Path, port: int, programs: Programs) -> None:
+    """Starts all containers, writes ``headwater.json``, and supervises them until SIGINT or SIGTERM.
+
+    Raises ClusterError, StartError, DataDirectoryError, PostgresError, JavaError, AccountError.
+    """
+    for name in [name for name in os.environ if name.startswith(_FOREIGN)]:
+        del os.environ[name]
+    with DataDirectory(data) as directory:
+        if not is_free(port):
+            raise ClusterError(f"port {port} is in use; choose another: make cluster PORT=…")
+        containers = _planned(directory.path, port)
+
+        def begin(supervisor: Supervisor) -> None:
+            key_file = _start(supervisor, _Machine(directory.path, programs), containers)
+            url = f"http://{LOOPBACK}:{port}"
+            directory.announce(url, key_file.read_text(encoding="utf-8").strip())
+            to_standard_error(
+                f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops everything"
+            )
+
+        run_until_stopped(directory, begin)
+    to_standard_error("stopped")
+
+
+def _planned(data: Path, port: int) -> list[Container]:
+    variables = {name: kept_secret(data / f"{name}.secret") + _ODD_CHARACTERS for name in PASSWORDS}
+    services = read(ROOT / "docker-compose.yml", ROOT / "Dockerfile", variables)
+    return plan(services, data, _network(data / "network"), f"{LOOPBACK}:{port}")
+
+
+def _network(file: Path) -> str:
+    """The first three numbers of the addresses, the same at every start: Spark's master keeps those of its workers."""
+    if not file.exists():
+        first, second = 64 + secrets.randbelow(64), secrets.randbelow(256)
+        file.write_text(f"127.{first}.{second}", encoding="utf-8")
+    return file.read_text(encoding="utf-8")
+
+
+class _Machine:
+    """What containers get from this machine: programs, an account, Java."""
+
+    def __init__(self, data: Path, programs: Programs) -> None:
+        self.programs = programs
+        self._java_home = java_home(data)
+        # Every program and folder has to be reachable for the account.
+        paths = (data / "containers", ROOT / "app", programs.python, programs.versitygw, programs.caddy)
+        self.account = account_for(*paths, programs.postgres / "postgres", self._java_home / "bin")
+
+    def specification(self, container: Container) -> ChildSpec:
+        """The process of a container; makes its folders and files."""
+        self._make(container)
+        return ChildSpec(
+            name=container.name,
+            command=self.programs.command(container.service.image, container.command),
+            environment=container.environment | self._environment(container),
+            directory=container.own,
+            ready=partial(_is_ready, container, self.programs),
+            ready_seconds_max=_READY_SECONDS_MAX,
+            stop_seconds_max=container.service.stop_seconds,
+            account=self.account,
+        )
+
+    def _environment(self, container: Container) -> dict[str, str]:
+        environment = {"HOME": str(container.own), "NO_PROXY": "*", "no_proxy": "*"}
+        if container.service.ours:
+            environment |= {
+                "JAVA_HOME": str(self._java_home),
+                "SPARK_HOME": str(self.programs.spark_home),
+                "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "clients" / "python")]),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            }
+        return environment
+
+    def _make(self, container: Container) -> None:
+        for folder in (container.own, *container.folders.values()):
+            folder.mkdir(parents=True, exist_ok=True)
+            if self.account is not None:
+                self.account.owns(folder)
+        for path, content in container.files.items():
+            path.write_text(content, encoding="utf-8")
+
+
+def _start(supervisor: Supervisor, machine: _Machine, containers: list[Container]) -> Path:
+    """Starts the containers in their order; returns the file with the operator's key."""
+    key_file = Path()
+    for container in containers:
+        if container.service.name == "postgres":
+            _start_postgres(supervisor, machine, container)
+        elif container.service.job:
+            supervisor.run(machine.specification(container))
+            key_file = Path(container.command[container.command.index("--key-file") + 1])
+        else:
+            # Services that others need by their health; the readiness of the proxy covers all others.
+            supervisor.start(machine.specification(container), wait=container.service.name in _PORTS)
+    supervisor.wait_ready(f"{INGRESS}-1")
+    return key_file
+
+
+def _start_postgres(supervisor: Supervisor, machine: _Machine, container: Container) -> None:
+    """As the image does: creates the cluster at the first start, and runs the scripts of the file once."""
+    specification = machine.specification(container)
+    [volume] = container.folders.values()
+    cluster, initialised = volume / "data", volume / "initialised"
+    owner, password = container.environment["POSTGRES_USER"], container.environment["POSTGRES_PASSWORD"]
+    if not (cluster / "PG_VERSION").exists():
+        create_cluster(cluster, owner, password, machine.account)
+    supervisor.start(
+        replace(
+            specification,
+            command=(*specification.command, "-D", str(cluster)),
+            stop_signal=signal.SIGINT,  # "fast", as the image does
+            death_signal=signal.SIGQUIT,
+        )
+    )
+    if initialised.exists():
+        return
+    environment = {
+        **container.environment,
+        "PATH": os.pathsep.join([str(machine.programs.postgres), os.environ.get("PATH", "")]),
+        "PGHOST": container.address,
+        "PGPORT": str(_POSTGRES_PORT),
+        "PGUSER": owner,
+        "PGPASSWORD": password,
+    }
+    scripts = [("sh", str(path)) for path in container.files]
+    for number, command in enumerate([("createdb", container.environment["POSTGRES_DB"]), *scripts]):
+        name = f"postgres-setup-{number}"
+        supervisor.run(ChildSpec(name=name, command=("env", *command), environment=environment))
+    initialised.touch()
+
+
+def _is_ready(container: Container, programs: Programs) -> bool:
+    """What the health check of the service finds out."""
+    name = container.service.name
+    if name == "postgres":
+        command = [str(programs.postgres / "pg_isready"), "-q", "-h", container.address]
+        return subprocess.run(command, check=False, timeout=_STOP_SECONDS_MAX).returncode == 0
+    if name == INGRESS:
+        return _is_served(container.environment)
+    return _listens(container.address, _PORTS[name])
+
+
+def _listens(address: str, port: int) -> bool:
+    try:
+        with socket.create_connection((address, port), timeout=_PROBE_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def _is_served(environment: Mapping[str, str]) -> bool:
+    connection = HTTPConnection(environment["BIND"] + environment["LISTEN"], timeout=_PROBE_SECONDS)
+    try:
+        connection.request("GET", "/health/ready")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,190 @@
+"""The options of reads and writes. Spark passes each as a text, with its name in lower case."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+
+from headwater_client.client import Headwater
+from headwater_client.models import Operation, Overwrite, QueryType
+from headwater_client.transport.driver import credentials
+from headwater_client.write_options import WriteOptions
+
+Options = TypeVar("Options", bound="Target")
+
+# What Spark itself reads, or adds.
+_OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
+_LISTS: Final = frozenset({"columns", "partitions", "record_key", "partition_by"})
+
+
+class InvalidOption(ValueError):
+    """An option is unknown, misses, or has a value that it cannot have."""
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Which dataset, of which service. `path`: the dataset's name or id, the argument of `load` and `save`.
+
+    `url` and `api_key`: by default HEADWATER_URL and HEADWATER_API_KEY of the driver's JVM. `wait_seconds`: how long a
+    job may take.
+    """
+
+    path: str
+    url: str
+    api_key: str
+    wait_seconds: int = 3_600
+
+    def __repr__(self) -> str:
+        # Without the API key: Spark logs values.
+        return f"{type(self).__name__}({self.path!r})"
+
+    def connect(self) -> Headwater:
+        """A client."""
+        return Headwater(self.url, self.api_key)
+
+
+class ReadSettings(Target, frozen=True, kw_only=True):
+    """Options of a read.
+
+    `query`: `snapshot`, `read_optimized` or `incremental` (see `ReadOptions`), or `changes`. A table is read at
+    `version`, `as_of` or `tag`; changed rows after `begin` or `begin_time`, up to `end` or `end_time`; changes from
+    `since`, `since_version` or `since_time`, to before `until`. `columns` and `partitions` are separated by commas.
+    `meta`: with the five meta columns. `push_filters`: see `FilteringTableReader`. `changes_per_task`: how many changes
+    a task of Spark reads. `max_changes_per_trigger`: the limit of a micro-batch.
+    """
+
+    query: Literal["snapshot", "read_optimized", "incremental", "changes"] = "snapshot"
+    version: int | None = None
+    as_of: datetime | None = None
+    tag: str | None = None
+    begin: int | None = None
+    begin_time: datetime | None = None
+    end: int | None = None
+    end_time: datetime | None = None
+    since: int | Literal["earliest", "now"] | None = None
+    since_version: int | None = None
+    since_time: datetime | None = None
+    until: int | None = None
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    partitions: tuple[str, ...] | None = None
+    meta: bool = False
+    push_filters: bool = False
+    changes_per_task: int = 200_000
+    max_changes_per_trigger: int | None = None
+
+    @property
+    def query_type(self) -> QueryType:
+        """The query of pages of rows."""
+        return "read_optimized" if self.query == "read_optimized" else "snapshot"
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """The named options that are set."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+class WriteSettings(Target, frozen=True, kw_only=True):
+    """Options of a write: those of `WriteOptions`, and these.
+
+    `operation`: one of the service's, or `insert_overwrite`, which replaces the partitions of the rows. By default
+    `upsert`, or `insert` where the dataset has no key. `save_mode`: `ignore` or `error_if_exists`, which Spark's own
+    `mode` does not offer for data sources of its kind. `overwrite_scope`, `overwrite_where`: what mode `overwrite`
+    replaces. `writer_id`: the stream that batches are numbered in, by default the id of the streaming query.
+    `create`: registers the dataset if it is missing, with `record_key`, `ordering_field` and `partition_by`.
+    """
+
+    operation: Operation | Literal["insert_overwrite"] | None = None
+    save_mode: Literal["append", "ignore", "error_if_exists"] = "append"
+    overwrite_scope: Literal["table", "partitions", "filter"] | None = None
+    overwrite_where: str | None = None
+    on_error: Literal["fail", "quarantine"] = "fail"
+    merge_schema: bool = False
+    explicit_cast: bool = False
+    drop_duplicates: bool = False
+    expected_version: int | None = None
+    writer_id: str | None = None
+    create: bool = False
+    record_key: tuple[str, ...] = ()
+    ordering_field: str | None = None
+    partition_by: tuple[str, ...] = ()
+
+    def resolved(self, *, overwrite: bool, keyed: bool) -> tuple[Operation, WriteOptions]:
+        """The operation of the service, and its options. `overwrite`: mode overwrite of Spark. Raises InvalidOption."""
+        operation = self.operation or ("upsert" if keyed else "insert")
+        replaced: Overwrite | None = None
+        if overwrite or operation in ("overwrite", "insert_overwrite"):
+            if overwrite and operation in ("delete", "changelog", "delete_partition"):
+                raise InvalidOption(f"mode overwrite does not go together with operation {operation}")
+            if operation != "snapshot":
+                scope = "partitions" if operation == "insert_overwrite" else self.overwrite_scope
+                scope = scope or ("filter" if self.overwrite_where is not None else "table")
+                operation, replaced = "overwrite", Overwrite(scope=scope, where=self.overwrite_where)
+        if operation == "delete_partition":
+            raise InvalidOption("operation delete_partition has no rows: use delete_partitions of the client")
+        return operation, WriteOptions(  # type: ignore[return-value]
+            mode=self.save_mode,
+            overwrite=replaced,
+            on_error=self.on_error,
+            merge_schema=self.merge_schema,
+            explicit_cast=self.explicit_cast,
+            drop_duplicates=self.drop_duplicates,
+            expected_version=self.expected_version,
+        )
+
+
+def read_settings(options: Mapping[str, str]) -> ReadSettings:
+    """The options of a read. Raises InvalidOption."""
+    settings = _parsed(options, ReadSettings)
+    if settings.meta and settings.query not in ("snapshot", "read_optimized"):
+        raise InvalidOption(f"option meta: query {settings.query} has no meta columns")
+    for name in ("changes_per_task", "max_changes_per_trigger"):
+        if getattr(settings, name) is not None and getattr(settings, name) < 1:
+            raise InvalidOption(f"option {name}: expected a number from 1 on")
+    return settings
+
+
+def write_settings(options: Mapping[str, str]) -> WriteSettings:
+    """The options of a write. Raises InvalidOption."""
+    return _parsed(options, WriteSettings)
+
+
+def _parsed(options: Mapping[str, str], kind: type[Options]) -> Options:
+    known = kind.__struct_fields__
+    given = {name.lower(): value for name, value in options.items() if name.lower() not in _OF_SPARK}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise InvalidOption(f"unknown option {', '.join(unknown)}: expected {', '.join(sorted(known))}")
+    if not given.get("path"):
+        raise InvalidOption("name the dataset: load('orders'), save('orders') or option('path', 'orders')")
+    members: dict[str, Any] = {name: _value(name, text) for name, text in given.items()}
+    if not {"url", "api_key"} <= members.keys():
+        try:
+            url, api_key = credentials(os.environ)
+        except LookupError as error:
+            raise InvalidOption(f"set the options url and api_key; otherwise {error}") from None
+        members = {"url": url, "api_key": api_key} | members
+    try:
+        return msgspec.convert(members, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidOption(f"option: {error}") from None
+
+
+def _value(name: str, text: str) -> Any:
+    if name in _LISTS:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if name.endswith("_time") or name == "as_of":
+        return _time(name, text)
+    return text
+
+
+def _time(name: str, text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise InvalidOption(
+            f"option {name}: expected a time such as 2026-11-21T10:00:00Z, not {text!r}"
+        ) from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)

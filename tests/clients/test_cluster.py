@@ -1,0 +1,126 @@
+"""`make cluster` runs the services of docker-compose.yml: their commands and environments, with other addresses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from app.settings import Settings
+from clients.cluster.composition import image_environment, interpolated, read
+from clients.cluster.plan import Container, plan
+from clients.cluster.programs import ProgramError, Programs
+from clients.cluster.start import PASSWORDS
+
+ROOT = Path(__file__).parents[2]
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+VARIABLES = {name: f"{name} @/:%'\"#?" for name in PASSWORDS}
+SERVICES = read(ROOT / "docker-compose.yml", ROOT / "Dockerfile", VARIABLES)
+DATA = Path("/data of the cluster")
+CONTAINERS = plan(SERVICES, DATA, "127.64.0", "127.0.0.1:9999")
+PROGRAMS = Programs(
+    postgres=Path("/bin/postgresql"),
+    valkey_server=Path("/bin/valkey-server"),
+    versitygw=Path("/bin/versitygw"),
+    caddy=Path("/bin/caddy"),
+    python=Path("/bin/python"),
+    spark_home=Path("/spark"),
+)
+# Variables that Docker needs not: its containers have their network by themselves.
+OF_THE_NETWORK = {"SPARK_LOCAL_IP", "HEADWATER_SPARK_DRIVER_HOST", "BIND", "LISTEN", "UPSTREAMS"}
+ADDRESSES = {
+    container.address: container.service.name for container in CONTAINERS if container.name.endswith("-1")
+}
+
+
+def names(container: Container) -> str:
+    return container.name
+
+
+def as_in_the_file(container: Container, text: str) -> str:
+    """A translated text with the names and paths of the file again."""
+    for inside, here in sorted(container.folders.items(), key=lambda pair: -len(str(pair[1]))):
+        text = text.replace(str(here), inside)
+    for path in container.service.files:
+        text = text.replace(str(container.own / Path(path).name), path)
+    for address, name in ADDRESSES.items():
+        text = re.sub(rf"{re.escape(address)}(?!\d)", name, text)
+    return text
+
+
+def test_every_service_of_the_file_runs_as_often_as_the_file_says() -> None:
+    running = [container.service.name for container in CONTAINERS]
+    assert {name: running.count(name) for name in COMPOSE["services"]} == {
+        name: service.get("scale", 1) for name, service in COMPOSE["services"].items()
+    }
+
+
+def test_services_start_after_those_that_they_need() -> None:
+    order = [container.service.name for container in CONTAINERS]
+    for name, service in COMPOSE["services"].items():
+        for needed in service.get("depends_on", {}):
+            assert order.index(needed) < order.index(name)
+
+
+@pytest.mark.parametrize("container", CONTAINERS, ids=names)
+def test_environment_is_that_of_the_file_with_addresses_and_folders_of_this_machine(
+    container: Container,
+) -> None:
+    stated = COMPOSE["services"][container.service.name].get("environment", {})
+    image = image_environment(ROOT / "Dockerfile") if container.service.ours else {}
+    assert set(container.environment) - OF_THE_NETWORK == {*stated, *image} - OF_THE_NETWORK
+    for name in set(stated) - OF_THE_NETWORK:
+        expected = interpolated(str(stated[name]), VARIABLES)
+        value = container.environment[name]
+        own = {"0.0.0.0": container.address, ":9000": f"{container.address}:9000"}
+        assert value == own.get(expected, value)
+        assert as_in_the_file(container, value) == expected or expected in own
+
+
+@pytest.mark.parametrize("container", CONTAINERS, ids=names)
+def test_command_is_that_of_the_file(container: Container) -> None:
+    stated = tuple(COMPOSE["services"][container.service.name]["command"])
+    assert tuple(as_in_the_file(container, word) for word in container.command[: len(stated)]) == stated
+    program, *_ = PROGRAMS.command(container.service.image, container.command)
+    assert Path(program).is_absolute()
+
+
+def test_every_container_has_an_address_and_folders_of_its_own() -> None:
+    assert len({container.address for container in CONTAINERS}) == len(CONTAINERS)
+    assert len({container.own for container in CONTAINERS}) == len(CONTAINERS)
+    for container in CONTAINERS:
+        assert container.address.startswith("127.64.0.")
+        for folder in container.folders.values():
+            assert folder.is_relative_to(DATA)
+
+
+def test_proxy_serves_on_the_requested_port_and_knows_every_api() -> None:
+    [ingress] = [container for container in CONTAINERS if container.service.name == "ingress"]
+    apis = [f"{each.address}:8080" for each in CONTAINERS if each.service.name == "api"]
+    assert len(apis) == 2
+    assert ingress.environment["UPSTREAMS"].split() == ["to", *apis]
+    assert (ingress.environment["BIND"], ingress.environment["LISTEN"]) == ("127.0.0.1", ":9999")
+
+
+@pytest.mark.parametrize(
+    "container", [each for each in CONTAINERS if "HEADWATER_DATABASE_URL" in each.environment], ids=names
+)
+def test_settings_of_processes_are_valid_with_passwords_of_any_characters(container: Container) -> None:
+    settings = Settings.from_environment(container.environment)
+    postgres = next(each.address for each in CONTAINERS if each.service.name == "postgres")
+    assert f"@{postgres}:5432/headwater" in settings.database_url
+    assert settings.data_dir == container.own
+
+
+def test_missing_program_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VERSITYGW", raising=False)
+    monkeypatch.setenv("CADDY", "/nowhere/caddy")
+    with pytest.raises(ProgramError, match=r"versitygw is missing: .*Go.*; caddy is missing: "):
+        Programs.found("/nowhere")
+
+
+def test_command_of_an_unknown_image_is_refused() -> None:
+    with pytest.raises(ProgramError, match="stands for serve in the image other"):
+        PROGRAMS.command("other", ("serve",))

@@ -1,0 +1,132 @@
+"""The storage of the cluster by itself: files on a real S3 server, and links to them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from app.files.links import StorageLinks, storage_links
+from app.files.storage import ArrowStorage, create_bucket, open_storage
+from app.format.errors import CorruptFile
+from app.runtime.loopback import LOOPBACK, free_port
+from tests.cluster.conftest import PROGRAMS
+from tests.support.waiting import until
+
+URI = "s3://headwater/some tables"
+PATH = "t/d/exports/day=1/part 1.csv"
+# Several parts of a multi-part upload.
+CONTENT = bytes(range(256)) * (80 * 1024)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[None]:
+    """An S3 server, and the environment of its clients."""
+    if "CLUSTER" not in os.environ:
+        pytest.skip("the storage is tested by `make test-cluster`")
+    program = os.environ.get("VERSITYGW") or shutil.which(
+        "versitygw", path=f"{PROGRAMS}:{os.environ['PATH']}"
+    )
+    if program is None:
+        pytest.skip("missing: versitygw; `make cluster` says how to get it")
+    port = free_port()
+    with TemporaryDirectory(prefix="headwater-storage-") as folder, pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://{LOOPBACK}:{port}",
+            "AWS_ACCESS_KEY_ID": "headwater",
+            "AWS_SECRET_ACCESS_KEY": "p@ss w/rd+",
+            "AWS_REGION": "us-east-1",
+        }.items():
+            patch.setenv(name, value)
+        environment = {
+            "ROOT_ACCESS_KEY": "headwater",
+            "ROOT_SECRET_KEY": os.environ["AWS_SECRET_ACCESS_KEY"],
+            "VGW_PORT": f"{LOOPBACK}:{port}",
+            "VGW_HEALTH": "/health",
+            "VGW_QUIET": "true",
+        }
+        process = subprocess.Popen(
+            [program, "posix", folder], env=os.environ | environment, cwd=Path(folder).parent
+        )
+        try:
+            until(lambda: answers(f"http://{LOOPBACK}:{port}/health"), "the S3 server", seconds_max=60)
+            create_bucket(URI)
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url, trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def storage(server: None) -> ArrowStorage:
+    open_storage.cache_clear()
+    storage = open_storage(URI)
+    assert isinstance(storage, ArrowStorage)
+    return storage
+
+
+@pytest.fixture(scope="module")
+def link(storage: ArrowStorage) -> str:
+    with storage.create(PATH) as file:
+        file.write(CONTENT)
+    return links(60).download(PATH, name="rows.csv", media_type="text/csv")
+
+
+def links(seconds: int) -> StorageLinks:
+    made = storage_links(URI, endpoint="", seconds=seconds, environment=os.environ)
+    assert made is not None
+    return made
+
+
+def fetched(url: str, **headers: str) -> httpx.Response:
+    return httpx.get(url, headers=headers, trust_env=False, timeout=30)
+
+
+def test_files_of_many_parts_are_read_and_deleted(storage: ArrowStorage) -> None:
+    with storage.create("t/d/many") as file:
+        file.write(CONTENT)
+    assert storage.size("t/d/many") == len(CONTENT)
+    assert storage.open("t/d/many").read() == CONTENT
+    assert "t/d/many" in {path for path, _ in storage.list("t/d")}
+    storage.delete(["t/d/many"])
+    with pytest.raises(CorruptFile):
+        storage.size("t/d/many")
+
+
+def test_link_downloads_the_file_without_a_credential(link: str) -> None:
+    answer = fetched(link)
+    assert (answer.status_code, answer.content == CONTENT) == (200, True)
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert answer.headers["content-disposition"] == 'attachment; filename="rows.csv"'
+    part = fetched(link, Range="bytes=5-9")
+    assert (part.status_code, part.content) == (206, CONTENT[5:10])
+
+
+def test_link_is_for_nothing_else(link: str) -> None:
+    assert fetched(link.partition("?")[0]).status_code == 403
+    assert fetched(link.replace("part%201", "part%202")).status_code == 403
+    assert fetched(link.replace("X-Amz-Expires=60", "X-Amz-Expires=61")).status_code == 403
+    assert httpx.put(link, content=b"x", trust_env=False).status_code == 403
+    assert httpx.delete(link, trust_env=False).status_code == 403
+    place = urlsplit(link)
+    assert fetched(f"{place.scheme}://{place.netloc}/headwater?{place.query}").status_code == 403
+
+
+def test_link_expires(link: str) -> None:
+    short = links(1).download(PATH, name="rows.csv", media_type="text/csv")
+    until(lambda: fetched(short).status_code == 403, "the link to expire", seconds_max=30)
+    assert fetched(link).status_code == 200

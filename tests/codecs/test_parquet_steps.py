@@ -1,0 +1,50 @@
+"""Steps in which Parquet files of clients are read: large for small rows, small for large ones."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.codecs.arrow.parquet_rows import iter_row_groups, joined, open_parquet
+
+_ROWS = 70_000
+
+
+def steps(table: pa.Table, row_group_rows: int) -> tuple[list[int], list[tuple[int, int]], pa.Table]:
+    """The sizes of the steps, and the joined batches: first row and size of each, and their rows."""
+    out = io.BytesIO()
+    pq.write_table(table, out, row_group_size=row_group_rows)
+    source = pa.BufferReader(out.getvalue())
+    file = open_parquet(source)
+    groups = range(file.metadata.num_row_groups)
+    read = [batch.num_rows for _, batch in iter_row_groups(source, file, groups)]
+    batches = list(joined(iter_row_groups(source, file, groups)))
+    found = pa.Table.from_batches([batch for _, batch in batches])
+    return read, [(row, batch.num_rows) for row, batch in batches], found
+
+
+@pytest.mark.parametrize("row_group_rows", [_ROWS, 40_000, 500])
+def test_steps_join_to_all_rows_in_order(row_group_rows: int) -> None:
+    table = pa.table({"number": np.arange(_ROWS), "name": [f"name {at % 7}" for at in range(_ROWS)]})
+    read, batches, found = steps(table, row_group_rows)
+    assert found.equals(table)
+    assert [row for row, _ in batches] == np.cumsum([0, *(size for _, size in batches)])[:-1].tolist()
+    assert max(read) == min(row_group_rows, 32_768)
+
+
+def test_steps_of_large_rows_are_small() -> None:
+    table = pa.table({"text": [f"{at:06}" * 500 for at in range(4_000)]})
+    read, _, found = steps(table, 4_000)
+    assert found.equals(table)
+    assert max(read) < 3_000
+
+
+def test_steps_of_values_that_repeat_are_small() -> None:
+    table = pa.table({"text": ["x" * 100_000] * 4_000})
+    read, _, found = steps(table, 4_000)
+    assert found.num_rows == 4_000
+    assert max(read) * 100_000 <= 64 * 2**20

@@ -1,0 +1,91 @@
+"""An application that shares a cluster: its settings, its executors, and its end by the master."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.spark import task_setup
+from workers.engine.session import ClusterShare, cluster_settings
+from workers.engine.spark_engine import SparkEngine
+
+SHARE = ClusterShare(cores_max=6, executor_cores=2, executor_memory_bytes=3 * 1024**3)
+
+
+def test_application_takes_no_more_than_its_share() -> None:
+    settings = cluster_settings(SHARE)
+    assert settings["spark.cores.max"] == 6
+    assert settings["spark.executor.cores"] == 2
+    assert settings["spark.executor.instances"] == 3
+    assert settings["spark.executor.memory"] == "3072m"
+    assert settings["spark.executorEnv.OMP_NUM_THREADS"] == "1"
+    # What is not set is left to Spark.
+    assert not {name for name in settings if "driver" in name or "Port" in name or "dynamic" in name}
+
+
+def test_idle_executors_are_given_back_with_dynamic_allocation() -> None:
+    settings = cluster_settings(
+        ClusterShare(cores_max=6, executor_cores=2, executor_memory_bytes=1024**3, dynamic_allocation=True)
+    )
+    assert settings["spark.dynamicAllocation.minExecutors"] == 1
+    assert settings["spark.dynamicAllocation.maxExecutors"] == 3
+    assert "spark.executor.instances" not in settings
+
+
+def test_addresses_and_ports_are_those_of_the_settings() -> None:
+    share = ClusterShare(
+        cores_max=1,
+        executor_cores=1,
+        executor_memory_bytes=1024**3,
+        driver_host="worker-1",
+        bind_address="10.0.0.1",
+        driver_port=7078,
+        block_manager_port=7079,
+    )
+    settings = cluster_settings(share)
+    assert settings["spark.driver.host"] == "worker-1"
+    assert settings["spark.driver.bindAddress"] == "10.0.0.1"
+    assert (settings["spark.driver.port"], settings["spark.blockManager.port"]) == (7078, 7079)
+
+
+def engine_on(master: str, *, holders: int, stopped: bool, deaths: list[str], tmp_path: Any) -> SparkEngine:
+    """An engine whose session answers as one on this master does. `holders`: of blocks, the driver included."""
+    java = SimpleNamespace(
+        isStopped=lambda: stopped, getExecutorMemoryStatus=lambda: SimpleNamespace(size=lambda: holders)
+    )
+    context = SimpleNamespace(
+        master=master,
+        _jvm=None,
+        _jsc=SimpleNamespace(sc=lambda: java),
+        _gateway=SimpleNamespace(proc=SimpleNamespace(poll=lambda: None)),
+    )
+    session: Any = SimpleNamespace(sparkContext=context)
+    engine = SparkEngine(
+        lambda: session, task_setup(tmp_path, tmp_path), died=lambda: deaths.append("the session has ended")
+    )
+    engine.jvm()
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("master", "holders", "executors"),
+    [("spark://h:7077", 3, 2), ("spark://h:7077", 1, 0), ("local[2]", 1, None)],
+)
+def test_executors_of_a_cluster_are_counted_without_the_driver(
+    master: str, holders: int, executors: int | None, tmp_path: Any
+) -> None:
+    deaths: list[str] = []
+    engine = engine_on(master, holders=holders, stopped=False, deaths=deaths, tmp_path=tmp_path)
+    assert engine.executors() == executors
+    assert engine.alive()
+    assert deaths == []
+
+
+def test_worker_ends_when_the_master_has_ended_its_application(tmp_path: Any) -> None:
+    deaths: list[str] = []
+    engine = engine_on("spark://h:7077", holders=1, stopped=True, deaths=deaths, tmp_path=tmp_path)
+    assert engine.executors() == 0
+    assert not engine.alive()
+    assert deaths == ["the session has ended"]

@@ -1,0 +1,15 @@
+"""Fixtures of sources."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.support.service import Service
+from tests.support.sources import Incoming
+
+
+@pytest.fixture
+def incoming(client: httpx.Client, service: Service) -> Incoming:
+    """A folder that sources of a tenant of its own may read."""
+    return Incoming.of(client, service)

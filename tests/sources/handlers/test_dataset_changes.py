@@ -1,0 +1,113 @@
+"""Sources of another dataset's changes: pipelines from dataset to dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.http import ORDERS, problem, upsert
+from tests.support.sources import Incoming, notes
+
+
+@pytest.fixture
+def copy(incoming: Incoming, orders: str) -> Incoming:
+    """`orders` with two rows, one of them corrected, and a dataset of the same columns without rows."""
+    _write(incoming, upsert({"id": 1, "note": "a"}, {"id": 2, "note": "b"}))
+    _write(incoming, upsert({"id": 1, "note": "changed"}))
+    incoming.client.post("/datasets", json=ORDERS | {"name": "copy"})
+    return incoming
+
+
+def _write(incoming: Incoming, body: dict[str, Any]) -> None:
+    answer = incoming.client.post("/datasets/orders/writes", json=body)
+    assert answer.status_code == 202, answer.text
+    incoming.service.work()
+
+
+def _register(incoming: Incoming, **members: Any) -> httpx.Response:
+    config = {"dataset": "orders", **members.pop("config", {})}
+    body = {"name": "chain", "dataset": "copy", "kind": "dataset", "config": config, "mode": "continuous"}
+    return incoming.client.post("/sources", json={**body, **members})
+
+
+def _read_on(incoming: Incoming, path: str) -> dict[str, Any]:
+    incoming.client.patch(path, json={"state": "active"})
+    return incoming.run(path)
+
+
+def test_changes_are_applied_in_order_deletions_too(copy: Incoming) -> None:
+    path = _register(copy).headers["location"]
+    copy.run(path)
+    source = _read_on(copy, path)
+    assert (source["position"], source["lag"]) == ({"offset": 4}, {"rows": 0})
+    assert notes(copy.rows("copy")) == {1: "changed", 2: "b"}
+    _write(copy, {"operation": "delete", "source": {"kind": "rows", "rows": [{"id": 2}]}})
+    assert _read_on(copy, path)["position"] == {"offset": 5}
+    assert notes(copy.rows("copy")) == {1: "changed"}
+
+
+def test_rounds_are_bounded_and_never_split_a_correction(copy: Incoming) -> None:
+    path = _register(copy, max_rows=1).headers["location"]
+    assert copy.run(path)["position"] == {"offset": 4}
+    assert [job["result"]["position"]["offset"] for job in copy.jobs("copy")] == [1, 2, 4]
+    assert notes(copy.rows("copy")) == {1: "changed", 2: "b"}
+
+
+def test_source_that_starts_with_the_latest_change_misses_none_after_it(copy: Incoming) -> None:
+    path = _register(copy, config={"start": "latest"}).headers["location"]
+    assert copy.run(path)["position"] == {"offset": 4}
+    assert copy.rows("copy") == []
+    _write(copy, upsert({"id": 3, "note": "c"}))
+    _read_on(copy, path)
+    assert notes(copy.rows("copy")) == {3: "c"}
+
+
+def test_rows_of_changes_are_appended(copy: Incoming) -> None:
+    copy.client.post("/datasets", json=ORDERS | {"name": "log", "record_key": []})
+    config = {"form": "rows", "where": "id = 1"}
+    copy.run(_register(copy, dataset="log", config=config).headers["location"])
+    assert [row["note"] for row in copy.rows("log")] == ["a", "changed"]
+
+
+def test_position_is_moved_on_request(copy: Incoming) -> None:
+    path = _register(copy).headers["location"]
+    copy.run(path)
+    copy.client.patch(path, json={"position": {"offset": 2}, "state": "active"})
+    assert copy.run(path)["position"] == {"offset": 4}
+    copy.client.patch(path, json={"position": {"offset": "x"}, "state": "active"})
+    source = copy.run(path)
+    assert (source["state"], source["last_error"]["type"]) == ("failed", "/problems/source-failed")
+    copy.client.patch(path, json={"position": {"offset": 99}, "state": "active"})
+    assert copy.run(path)["last_error"]["type"] == "/problems/offset-ahead"
+
+
+def test_source_fails_when_the_dataset_that_it_reads_is_deleted(copy: Incoming) -> None:
+    path = _register(copy).headers["location"]
+    copy.run(path)
+    assert copy.client.delete("/datasets/orders").status_code == 204
+    source = _read_on(copy, path)
+    assert source["state"] == "failed"
+    assert "deleted" in source["last_error"]["detail"]
+
+
+def test_invalid_source_of_changes_is_refused(copy: Incoming) -> None:
+    problem(_register(copy, config={"dataset": "absent"}), 404, "not-found")
+    problem(_register(copy, dataset="orders"), 422, "invalid-source")
+    problem(_register(copy, config={"where": "nonsense ="}), 400, "invalid-filter")
+    problem(_register(copy, config={"columns": ["absent"]}), 400, "invalid-request")
+    problem(_register(copy, config={"dataset_id": "x"}), 400, "invalid-request")
+
+
+def test_input_must_be_granted_whole(copy: Incoming) -> None:
+    for grants in (
+        [{"datasets": "copy"}],
+        [{"datasets": "copy"}, {"datasets": "orders", "scopes": ["read"], "where": "id = 1"}],
+    ):
+        scopes = ["read", "write", "manage"]
+        made = copy.client.post("/keys", json={"name": "part", "scopes": scopes, "grants": grants})
+        assert made.status_code == 201, made.text
+        with copy.service.client(made.json()["api_key"]) as client:
+            partial = Incoming(folder=copy.folder, client=client, service=copy.service)
+            assert _register(partial).status_code in (403, 404)

@@ -1,0 +1,250 @@
+"""Sources of files over HTTP: each file once, in the formats, within the admitted folders."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.format.identifiers import new_id
+from tests.support.http import problem
+from tests.support.service import Service
+from tests.support.sources import Incoming, notes
+
+
+def _parquet() -> bytes:
+    sink = BytesIO()
+    pq.write_table(pa.table({"id": [1, 2], "note": ["a", "b"]}), sink)
+    return sink.getvalue()
+
+
+def test_files_of_a_folder_are_read_once_in_the_order_of_their_names(incoming: Incoming, orders: str) -> None:
+    incoming.put("2.ndjson", {"id": 1, "note": "second"})
+    incoming.put("1.ndjson", {"id": 1, "note": "first"}, {"id": 2, "note": "b"})
+    path = incoming.register()
+    source = incoming.run(path)
+    assert source["state"] == "finished"
+    assert source["position"] == {"files": 2, "last": "2.ndjson"}
+    assert source["lag"] == {"items": 0, "bytes": 0}
+    assert source["last_error"] is None
+    assert source["last_round"]["rows"]["inserted"] == 2
+    assert notes(incoming.rows()) == {1: "second", 2: "b"}
+    job = incoming.client.get(f"/jobs/{source['last_round']['job_id']}").json()
+    assert (job["kind"], job["state"], job["committed_version"]) == ("source_round", "succeeded", 1)
+    assert job["result"]["items"] == 2
+
+
+def test_position_is_in_the_timeline_entry_of_the_commit(incoming: Incoming, orders: str) -> None:
+    incoming.put("1.ndjson", {"id": 1, "note": "a"})
+    path = incoming.register()
+    source = incoming.run(path)
+    [entry] = incoming.client.get(f"{orders}/timeline").json()["items"]
+    assert entry["operation"] == "upsert"
+    assert entry["parameters"]["source"] == "in"
+    assert entry["parameters"]["position"] == source["position"]
+    assert entry["actor"] is None
+
+
+def test_continuous_source_reads_what_arrives_and_changed_files_again(
+    incoming: Incoming, orders: str
+) -> None:
+    path = incoming.register(mode="continuous", interval_seconds=0.1)
+    assert incoming.run(path)["state"] == "active"
+    for number in range(3):
+        incoming.put(f"{number}.ndjson", {"id": number, "note": "a"})
+        job = incoming.client.post(f"{path}/rounds").json()
+        incoming.run(path)
+        assert incoming.client.get(f"/jobs/{job['id']}").json()["state"] == "succeeded"
+    incoming.put("1.ndjson", {"id": 1, "note": "changed"})
+    # The same bytes again, with another time.
+    os.utime(incoming.folder / "0.ndjson", ns=(1, 1))
+    incoming.client.post(f"{path}/rounds")
+    incoming.run(path)
+    assert notes(incoming.rows()) == {0: "a", 1: "changed", 2: "a"}
+    assert incoming.found(path)["lag"] == {"items": 0, "bytes": 0}
+    changed = incoming.client.get(f"{orders}/changes").json()["changes"]
+    assert [each["op"] for each in changed].count("+A") == 3
+
+
+def test_rounds_are_bounded_and_follow_each_other(incoming: Incoming, orders: str) -> None:
+    for number in range(5):
+        incoming.put(f"{number}.ndjson", {"id": number, "note": "a"})
+    source = incoming.run(incoming.register(max_items=2))
+    assert (source["state"], source["rounds"]) == ("finished", 3)
+    assert [job["result"]["items"] for job in incoming.jobs()] == [2, 2, 1]
+    assert len(incoming.rows()) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "content", "config"),
+    [
+        ("a.json", "json", b'[{"id": 1, "note": "a"}, {"id": 2, "note": "b"}]', {}),
+        ("a.json", "json", b'{"id": 1, "note": "a"}\n{"id": 2, "note": "b"}\n', {}),
+        ("a.csv", "csv", b"id,note\n1,a\n2,b\n", {}),
+        ("a.parquet", "parquet", _parquet(), {}),
+        ("a.gz", "json", gzip.compress(b'[{"id": 1, "note": "a"}, {"id": 2, "note": "b"}]', mtime=0), {"gzip": True}),
+        ("deep/a.ndjson", "ndjson", b'{"id": 1, "note": "a"}\n{"id": 2, "note": "b"}\n', {"pattern": "a*"}),
+    ],
+)
+def test_files_of_every_format_are_read(
+    incoming: Incoming, orders: str, name: str, form: str, content: bytes, config: dict[str, Any]
+) -> None:
+    incoming.put_bytes(name, content)
+    incoming.put_bytes("_hidden", b"not read")
+    if "pattern" in config:
+        incoming.put_bytes("other", b"not read")
+    source = incoming.run(incoming.register(config={"format": form, **config}))
+    assert (source["state"], source["last_error"]) == ("finished", None)
+    assert notes(incoming.rows()) == {1: "a", 2: "b"}
+
+
+def test_unreadable_file_fails_the_source_until_it_is_resumed(incoming: Incoming, orders: str) -> None:
+    incoming.put("1.ndjson", {"id": 1, "note": "a"})
+    bad = incoming.put_bytes("2.ndjson", b'{"id": 2, "no')
+    incoming.put("3.ndjson", {"id": 3, "note": "c"})
+    path = incoming.register()
+    source = incoming.run(path)
+    assert source["state"] == "failed"
+    assert source["position"] == {}
+    assert "file 2.ndjson" in source["last_error"]["detail"]
+    assert incoming.rows() == []
+    bad.unlink()
+    answer = incoming.client.patch(path, json={"state": "active"})
+    assert answer.json()["last_error"] is None
+    assert incoming.run(path)["state"] == "finished"
+    assert notes(incoming.rows()) == {1: "a", 3: "c"}
+
+
+def test_bad_records_and_unreadable_files_are_left_out_if_the_source_quarantines(
+    incoming: Incoming, orders: str
+) -> None:
+    incoming.put_bytes("1.ndjson", b'{"id": 1, "note": "a"}\n{"id": "x"}\n')
+    source = incoming.run(incoming.register(on_error="quarantine"))
+    assert source["last_round"]["rows"]["quarantined"] == 1
+    assert notes(incoming.rows()) == {1: "a"}
+    [record] = incoming.client.get(f"{orders}/quarantine").json()["items"]
+    assert record["job_id"] == source["last_round"]["job_id"]
+    incoming.client.delete("/sources/in")
+    incoming.put_bytes("2.parquet", b"PAR1 nothing of the kind")
+    incoming.put_bytes("3.parquet", _parquet())
+    config = {"format": "parquet", "pattern": "*.parquet"}
+    source = incoming.run(incoming.register(on_error="quarantine", config=config))
+    assert source["state"] == "finished"
+    job = incoming.client.get(f"/jobs/{source['last_round']['job_id']}").json()
+    assert [each["name"] for each in job["result"]["rejected"]] == ["2.parquet"]
+    assert notes(incoming.rows()) == {1: "a", 2: "b"}
+
+
+def test_dataset_is_registered_with_the_columns_of_the_first_files(incoming: Incoming) -> None:
+    create = {"record_key": ["id"], "ordering_field": "at"}
+    path = incoming.register(dataset="fresh", create=create, mode="continuous")
+    source = incoming.run(path)
+    assert source["dataset"] == {"id": None, "name": "fresh"}
+    problem(incoming.client.post(f"{path}/rounds"), 409, "source-empty")
+    incoming.put("1.ndjson", {"id": 1, "at": 5, "tags": ["x"]}, {"id": 1, "at": 4, "tags": ["y"]})
+    job = incoming.client.post(f"{path}/rounds")
+    assert job.status_code == 202, job.text
+    incoming.run(path)
+    dataset = incoming.client.get("/datasets/fresh").json()
+    assert dataset["record_key"] == ["id"]
+    types = {field["name"]: field["type"] for field in dataset["schema"]["fields"]}
+    assert types == {"id": "int64", "at": "int64", "tags": "list<string>"}
+    assert incoming.rows("fresh") == [{"id": 1, "at": 5, "tags": ["x"]}]
+
+
+def test_columns_that_the_dataset_lacks_are_added(incoming: Incoming, orders: str) -> None:
+    incoming.put("1.ndjson", {"id": 1, "note": "a", "more": 1})
+    incoming.put("2.ndjson", {"id": 2, "note": "b", "other": True})
+    incoming.run(incoming.register(merge_schema=True))
+    assert incoming.rows() == [
+        {"id": 1, "note": "a", "more": 1, "other": None},
+        {"id": 2, "note": "b", "more": None, "other": True},
+    ]
+
+
+def test_rows_whose_key_is_in_the_table_are_left_out(incoming: Incoming, orders: str) -> None:
+    incoming.put("1.ndjson", {"id": 1, "note": "first"})
+    path = incoming.register(filter_duplicates=True, mode="continuous")
+    incoming.run(path)
+    incoming.put("2.ndjson", {"id": 1, "note": "second"}, {"id": 2, "note": "b"})
+    incoming.client.post(f"{path}/rounds")
+    incoming.run(path)
+    assert notes(incoming.rows()) == {1: "first", 2: "b"}
+
+
+def test_snapshot_replaces_the_table_and_a_round_without_files_does_not(
+    incoming: Incoming, orders: str
+) -> None:
+    incoming.put("1.ndjson", {"id": 1, "note": "a"}, {"id": 2, "note": "b"})
+    path = incoming.register(operation="snapshot", mode="continuous")
+    incoming.run(path)
+    incoming.put("2.ndjson", {"id": 2, "note": "c"})
+    incoming.client.post(f"{path}/rounds")
+    incoming.run(path)
+    assert notes(incoming.rows()) == {2: "c"}
+    incoming.client.post(f"{path}/rounds")
+    incoming.run(path)
+    os.utime(incoming.folder / "2.ndjson", ns=(1, 1))
+    incoming.client.post(f"{path}/rounds")
+    assert incoming.run(path)["position"]["files"] == 3
+    assert notes(incoming.rows()) == {2: "c"}
+
+
+@pytest.mark.parametrize(
+    "path", ["file:///etc", "s3://bucket/x", "http://example.org/", "{root}/../own", "{root}x", "{own}/x"]
+)
+def test_folders_that_the_operator_has_not_named_are_refused(
+    incoming: Incoming, orders: str, path: str
+) -> None:
+    data = incoming.service.settings.data_dir
+    own = (data / "own" / new_id()).as_uri()
+    text = path.format(root=(data / "incoming").as_uri(), own=own)
+    members = problem(
+        incoming.client.post("/sources", json=incoming.source(config={"path": text})), 400, "invalid-request"
+    )
+    assert [each["pointer"] for each in members["errors"]] == ["/config/path"]
+
+
+def test_tenant_may_read_the_folder_of_its_own_id(
+    client: httpx.Client, service: Service, incoming: Incoming, orders: str
+) -> None:
+    tenant_id = client.get("/me").json()["tenant"]["id"]
+    own = service.settings.data_dir / "own" / tenant_id
+    own.mkdir(parents=True)
+    (own / "1.ndjson").write_bytes(b'{"id": 1, "note": "own"}')
+    incoming.run(incoming.register(config={"path": own.as_uri()}))
+    assert notes(incoming.rows()) == {1: "own"}
+
+
+def test_links_do_not_lead_out_of_the_folder(incoming: Incoming, orders: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.ndjson").write_bytes(b'{"id": 1, "note": "secret"}')
+    (incoming.folder / "file.ndjson").symlink_to(tmp_path / "secret.ndjson")
+    (incoming.folder / "folder").symlink_to(tmp_path)
+    source = incoming.run(incoming.register())
+    assert (source["state"], source["rounds"]) == ("finished", 0)
+    elsewhere = incoming.folder.with_name(f"{incoming.folder.name}-link")
+    elsewhere.symlink_to(tmp_path)
+    source = incoming.run(incoming.register(name="linked", config={"path": elsewhere.as_uri()}))
+    assert source["state"] == "failed"
+    assert source["last_error"]["type"] == "/problems/source-failed"
+    assert incoming.rows() == []
+
+
+def test_missing_folder_is_waited_for(incoming: Incoming, orders: str) -> None:
+    incoming.folder.rmdir()
+    path = incoming.register()
+    source = incoming.run(path)
+    assert source["state"] == "active"
+    assert source["last_error"]["type"] == "/problems/source-unavailable"
+    incoming.folder.mkdir()
+    incoming.put("1.ndjson", {"id": 1, "note": "a"})
+    incoming.client.patch(path, json={"state": "active"})
+    assert incoming.run(path)["state"] == "finished"
+    assert notes(incoming.rows()) == {1: "a"}

@@ -1,0 +1,167 @@
+"""Sources of JSON APIs with pages, read from a real server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from tests.support.http import problem
+from tests.support.sources import Incoming, notes
+
+
+@dataclass(kw_only=True)
+class Paged:
+    """An API with pages of records. `status`: of its answers; `requests`: the headers and the path of each request."""
+
+    records: list[dict[str, Any]]
+    page_size: int = 2
+    status: int = 200
+    text: bytes | None = None
+    requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    url: str = ""
+
+    def answer(self, path: str) -> bytes:
+        """The page that a request is answered with."""
+        if self.text is not None:
+            return self.text
+        start = int(parse_qs(urlsplit(path).query).get("after", ["0"])[0])
+        end = start + self.page_size
+        following = str(end) if end <= len(self.records) else None
+        page = {"data": {"items": self.records[start:end]}, "paging": {"next": following}}
+        return json.dumps(page, indent=1).encode()
+
+
+@pytest.fixture
+def api() -> Iterator[Paged]:
+    paged = Paged(records=[{"id": number, "note": f"n{number}"} for number in range(5)])
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paged.requests.append((self.path, dict(self.headers)))
+            content = paged.answer(self.path)
+            self.send_response(paged.status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, name="paged api")
+    thread.start()
+    paged.url = f"http://127.0.0.1:{server.server_port}/records?kind=order"
+    yield paged
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def _register(incoming: Incoming, api: Paged, **members: Any) -> httpx.Response:
+    config = {
+        "url": api.url,
+        "cursor_parameter": "after",
+        "records": "data.items",
+        "next_cursor": "paging.next",
+        **members.pop("config", {}),
+    }
+    body = {"name": "api", "dataset": "orders", "kind": "http", "config": config, "mode": "continuous"}
+    return incoming.client.post("/sources", json={**body, **members})
+
+
+def _read_on(incoming: Incoming, path: str) -> dict[str, Any]:
+    incoming.client.patch(path, json={"state": "active"})
+    return incoming.run(path)
+
+
+def test_pages_are_read_to_the_last_and_on_from_there(incoming: Incoming, events: str, api: Paged) -> None:
+    # Without a key, a record that is read twice is there twice.
+    fields = [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}]
+    incoming.client.post("/datasets", json={"name": "log", "schema": {"fields": fields}})
+    path = _register(incoming, api, dataset="log").headers["location"]
+    source = incoming.run(path)
+    assert source["position"] == {"cursor": "4", "read": 1}
+    api.records += [{"id": number, "note": f"n{number}"} for number in range(5, 8)]
+    assert _read_on(incoming, path)["position"] == {"cursor": "8", "read": 0}
+    before = len(incoming.jobs("log"))
+    _read_on(incoming, path)
+    assert len(incoming.jobs("log")) == before
+    assert [row["id"] for row in incoming.rows("log")] == list(range(8))
+
+
+def test_rounds_are_bounded_by_pages(incoming: Incoming, orders: str, api: Paged) -> None:
+    path = _register(incoming, api, max_items=1, mode="once").headers["location"]
+    source = incoming.run(path)
+    assert (source["state"], source["rounds"]) == ("finished", 3)
+    assert notes(incoming.rows()) == {number: f"n{number}" for number in range(5)}
+
+
+def test_token_is_sent_and_never_shown(incoming: Incoming, orders: str, api: Paged) -> None:
+    config = {"token": "top-secret", "headers": {"X-Team": "one"}}
+    made = _register(incoming, api, config=config)
+    source = incoming.run(made.headers["location"])
+    assert source["position"] == {"cursor": "4", "read": 1}
+    assert "top-secret" not in made.text
+    assert "top-secret" not in json.dumps([source, incoming.jobs()])
+    assert "top-secret" not in incoming.client.get(f"{orders}/timeline").text
+    path, headers = api.requests[-1]
+    assert (headers["Authorization"], headers["X-Team"]) == ("Bearer top-secret", "one")
+    assert path == "/records?kind=order&after=4"
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "state", "code"),
+    [
+        (503, None, "active", "source-unavailable"),
+        (429, None, "active", "source-unavailable"),
+        (403, b"not for you", "failed", "source-failed"),
+        (302, b"", "failed", "source-failed"),
+        (200, b"<html>", "failed", "source-failed"),
+        (200, b'{"data": {"items": {}}}', "failed", "source-failed"),
+        (200, b'{"data": {"items": [{"id": "x"}]}}', "failed", "schema-mismatch"),
+    ],
+)
+def test_failures_are_waited_for_or_fail_the_source(
+    incoming: Incoming, orders: str, api: Paged, status: int, text: bytes | None, state: str, code: str
+) -> None:
+    api.status, api.text = status, text
+    path = _register(incoming, api).headers["location"]
+    source = incoming.run(path)
+    assert source["state"] == state
+    assert source["last_error"]["type"] == f"/problems/{code}"
+    api.status, api.text = 200, None
+    assert _read_on(incoming, path)["last_error"] is None
+    assert len(incoming.rows()) == 5
+
+
+@pytest.mark.parametrize(
+    ("config", "pointer"),
+    [
+        ({"url": "ftp://example.org/"}, "/config/url"),
+        ({"url": "http://user:secret@example.org/"}, "/config/url"),
+        ({"headers": {"Host": "internal"}}, "/config/headers"),
+        ({"headers": {"X-A": "a\r\nX-B: b"}}, "/config/headers"),
+        ({"token": "a\nb"}, "/config/token"),
+        ({"cursor_parameter": ""}, "/config/cursor_parameter"),
+    ],
+)
+def test_invalid_config_is_refused(
+    incoming: Incoming, orders: str, api: Paged, config: dict[str, Any], pointer: str
+) -> None:
+    found = problem(_register(incoming, api, config=config), 400, "invalid-request")
+    assert [each["pointer"] for each in found["errors"]] == [pointer]
+
+
+def test_internal_addresses_are_refused(incoming: Incoming, orders: str, api: Paged) -> None:
+    config = {"url": "http://169.254.169.254/latest/meta-data"}
+    source = incoming.run(_register(incoming, api, config=config).headers["location"])
+    assert source["state"] == "failed"
+    assert "public internet" in source["last_error"]["detail"]

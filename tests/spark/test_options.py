@@ -1,0 +1,92 @@
+"""Options of reads and writes that cannot be, found by the data source before Spark starts a task."""
+
+import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.types import StructType
+
+from headwater_client import Problem
+from headwater_client.spark import HeadwaterDataSource, InvalidOption
+
+
+@pytest.fixture
+def source(connection):
+    """The data source with options."""
+
+    def make(path="orders", **options):
+        return HeadwaterDataSource(CaseInsensitiveDict({"path": path, **connection, **options}))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"wher": "id = 1"}, "unknown option wher: expected api_key, as_of, begin"),
+        ({"version": "x"}, "option: .* `int"),
+        ({"as_of": "yesterday"}, "option as_of: expected a time"),
+        ({"query": "changed"}, "Invalid enum value 'changed'"),
+        ({"query": "changes", "meta": "true"}, "has no meta columns"),
+        ({"query": "changes", "changes_per_task": "0"}, "changes_per_task: expected a number from 1 on"),
+        ({"meta": "maybe"}, "option: .*meta"),
+        ({"path": ""}, "name the dataset"),
+    ],
+)
+def test_wrong_options_of_reads_are_explained(source, options, message):
+    with pytest.raises(InvalidOption, match=message):
+        source(**options).schema()
+
+
+def test_names_of_options_have_no_case(orders, source):
+    assert source(COLUMNS="note,id", checkpointLocation="x").schema().fieldNames() == ["note", "id"]
+
+
+def test_url_and_key_come_from_the_environment(orders, connection, monkeypatch):
+    options = CaseInsensitiveDict({"path": "orders"})
+    for name in ("HEADWATER_URL", "HEADWATER_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InvalidOption, match="set the options url and api_key"):
+        HeadwaterDataSource(options).schema()
+    monkeypatch.setenv("HEADWATER_URL", connection["url"])
+    monkeypatch.setenv("HEADWATER_API_KEY", connection["api_key"])
+    assert HeadwaterDataSource(options).schema().fieldNames() == ["id", "note", "day"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [({"version": "99"}, "invalid-request"), ({"tag": "x"}, "not-found"), ({"path": "nothing"}, "not-found")],
+)
+def test_problems_of_the_service_are_raised(orders, source, options, code):
+    with pytest.raises(Problem) as refused:
+        source(**options).schema()
+    assert refused.value.code == code
+
+
+def test_problems_are_raised_when_a_read_is_planned(orders, source):
+    filtered = source(where="id =")
+    with pytest.raises(Problem, match="invalid-filter"):
+        filtered.reader(filtered.schema()).partitions()
+    ahead = source(query="changes", since="99")
+    with pytest.raises(Problem, match="offset-ahead"):
+        ahead.reader(ahead.schema()).partitions()
+
+
+@pytest.mark.parametrize(
+    ("options", "overwrite", "message"),
+    [
+        ({"operation": "merge"}, False, "Invalid enum value 'merge'"),
+        ({"operation": "delete_partition"}, False, "has no rows"),
+        ({"operation": "delete"}, True, "does not go together"),
+        ({"operaton": "upsert"}, False, "unknown option operaton"),
+        ({"merge_schema": "maybe"}, False, "option: "),
+    ],
+)
+def test_wrong_options_of_writes_are_explained(orders, source, options, overwrite, message):
+    with pytest.raises(InvalidOption, match=message):
+        source(**options).writer(StructType(), overwrite)
+
+
+def test_values_of_options_do_not_show_the_key(orders, source, connection):
+    schema = source().schema()
+    for part in (source().reader(schema), source().writer(schema, False)):
+        shown = " ".join(repr(value) for value in (part, *vars(part).values()))
+        assert connection["api_key"] not in shown

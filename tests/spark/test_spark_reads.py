@@ -1,0 +1,188 @@
+"""Batch reads of tables and of the feed with Spark."""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from headwater_client import NewDataset, NewField
+from tests.support.left_out import left_out
+
+pytestmark = pytest.mark.spark
+LONG = left_out("SPARK", "test-spark")
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+DAYS = [date(2026, 11, 20), date(2026, 11, 21)]
+
+
+def write(headwater, dataset, *rows, operation="upsert"):
+    values = [{"id": number, "note": note, "day": DAYS[number % 2]} for number, note in rows]
+    return headwater.write_rows(dataset, values, operation=operation, wait=60)
+
+
+def pairs(frame):
+    return sorted((row.id, row.note) for row in frame.collect())
+
+
+@LONG
+def test_snapshot_and_time_travel(headwater, orders, read):
+    write(headwater, orders, (1, "a"), (2, "b"))
+    first = read("orders")
+    between = datetime.now(UTC)
+    headwater.create_tag(orders, "before", wait=60)
+    write(headwater, orders, (2, "c"), (3, "d"))
+    latest = [(1, "a"), (2, "c"), (3, "d")]
+    assert pairs(read("orders")) == latest
+    for options in ({"version": 1}, {"as_of": between.isoformat()}, {"tag": "before"}):
+        assert pairs(read("orders", **options)) == [(1, "a"), (2, "b")]
+    # A data frame reads the version that it was made of.
+    assert pairs(first) == [(1, "a"), (2, "b")]
+
+
+@LONG
+def test_incremental_reads_between_two_versions(headwater, orders, read):
+    write(headwater, orders, (1, "a"), (2, "b"))
+    write(headwater, orders, (2, "c"))
+    write(headwater, orders, (2, "d"), (3, "e"))
+    assert pairs(read("orders", query="incremental", begin=1)) == [(2, "d"), (3, "e")]
+    assert pairs(read("orders", query="incremental", begin=1, end=2)) == [(2, "c")]
+
+
+def test_columns_filters_and_partitions_are_options(headwater, orders, read):
+    write(headwater, orders, *[(number, f"n{number}_%") for number in range(20)])
+    plain = read("orders", columns="id,note", where="id >= 4", partitions="day=2026-11-20")
+    assert plain.columns == ["id", "note"]
+    assert sorted(row.id for row in plain.collect()) == list(range(4, 20, 2))
+
+
+def test_a_data_frame_can_be_used_in_any_number_of_queries(headwater, orders, read):
+    write(headwater, orders, *[(number, f"n{number}") for number in range(6)])
+    frame = read("orders")
+    assert frame.where("id = 1").count() == 1
+    assert frame.count() == 6
+    assert sorted(row.id for row in frame.where("id = 2").union(frame.where("id > 3")).collect()) == [2, 4, 5]
+    assert frame.alias("a").join(frame.where("id < 2").alias("b"), "id").count() == 2
+    # All of them read the result of one job.
+    assert len(list(headwater.jobs(dataset=orders, kinds=["read"]))) == 1
+
+
+def test_filters_are_pushed_down_on_request(headwater, orders, read, spark):
+    write(headwater, orders, *[(number, f"n{number}_%") for number in range(20)])
+    conditions = [
+        "id > 2 AND id != 4 AND note IS NOT NULL",
+        "id IN (1, 3, 5, 12, 13, 15, 99)",
+        "day = DATE '2026-11-21'",
+        "NOT (id <=> 5)",
+        "note LIKE 'n1%' AND contains(note, '_%')",
+        "id = 13 OR note = 'n15_%'",
+    ]
+    spark.conf.set(PUSHDOWN, "true")
+    try:
+        chosen = read("orders", push_filters="true").where(" AND ".join(f"({each})" for each in conditions))
+        assert sorted(row.id for row in chosen.collect()) == [13, 15]
+    finally:
+        spark.conf.unset(PUSHDOWN)
+    [job] = list(headwater.jobs(dataset=orders, kinds=["read"]))
+    assert headwater.result_files(job).rows == 2
+
+
+@LONG
+def test_sql_over_a_view(headwater, orders, read, spark):
+    write(headwater, orders, *[(number, "even" if number % 2 == 0 else "odd") for number in range(10)])
+    read("orders").createOrReplaceTempView("orders_of_the_day")
+    rows = spark.sql(
+        "SELECT note, COUNT(*) AS n, MAX(id) AS top FROM orders_of_the_day GROUP BY note"
+    ).collect()
+    assert sorted((row.note, row.n, row.top) for row in rows) == [("even", 5, 8), ("odd", 5, 9)]
+
+
+@LONG
+def test_empty_table_and_empty_selection(headwater, orders, read):
+    assert read("orders").collect() == []
+    write(headwater, orders, (1, "a"))
+    assert read("orders").where("id = 2").count() == 0
+    assert read("orders", version=0).count() == 0
+
+
+def test_meta_columns(headwater, orders, read):
+    write(headwater, orders, (1, "a"), (2, "b"))
+    rows = read("orders", meta="true").where("_hw_commit_seqno = '1-0' OR id = 2").collect()
+    assert {row._hw_record_key for row in rows} <= {"id:1,day:2026-11-21", "id:2,day:2026-11-20"}
+    assert {row.id for row in rows} >= {2}
+    assert all(row._hw_file_name.endswith(".parquet") for row in rows)
+
+
+def test_changes_are_read_with_their_columns(headwater, orders, read):
+    write(headwater, orders, (1, "a"), (2, "b"))
+    write(headwater, orders, (2, "c"))
+    write(headwater, orders, (1, None), operation="delete")
+    expected = [(0, 0, "?"), (1, 0, "?"), (2, 2, "b"), (3, 3, "c"), (4, 1, "a")]
+    # Ranges that begin and end within a pair of -C and +C, too.
+    for size in (1, 2, 3, 100):
+        frame = read("orders", query="changes", changes_per_task=size)
+        assert frame.columns[:6] == [
+            "offset", "op", "system_time", "event_time", "version", "corrects_offset",
+        ]  # fmt: skip
+        rows = sorted((row.offset, row.op, row.note) for row in frame.collect())
+        assert [(offset, op) for offset, op, _ in rows] == [(offset, op) for offset, op, _ in expected]
+        assert [note for _, op, note in rows if op] == ["b", "c", "a"]
+    assert [row.offset for row in read("orders", query="changes", since_version=2, until=4).collect()] == [
+        2,
+        3,
+    ]
+    assert read("orders", query="changes", since="now").count() == 0
+    filtered = read("orders", query="changes", where="note = 'c'", changes_per_task=3, columns="note")
+    assert sorted(row.note for row in filtered.collect()) == ["b", "c"]
+
+
+def test_all_types_are_read(headwater, read, spark):
+    types = {
+        "key": "int64", "truth": "boolean", "tiny": "int8", "unsigned": "uint32", "real": "float",
+        "price": "decimal(9, 2)", "text": "string", "raw": "binary", "day": "date", "at": "timestamp",
+        "at_ms": "timestamp(ms)",
+        "local": "timestamp_ntz", "tags": "list<string>", "counts": "map<string, int32>",
+        "place": "struct<city: string, at: uint8>",
+    }  # fmt: skip
+    fields = tuple(NewField(name=name, type=kind) for name, kind in types.items())
+    dataset = headwater.create_dataset(NewDataset(name="types", fields=fields, record_key=("key",)))
+    row = {
+        "key": 1, "truth": True, "tiny": -1, "unsigned": 2**32 - 1, "real": 0.5, "price": Decimal("-1.50"), "text": "ü",
+        "raw": b"\x00\xff", "day": date(2026, 11, 21), "at": "2026-11-21T10:00:00.25Z",
+        "at_ms": "2026-11-21T10:00:00.250Z",
+        "local": "2026-11-21T10:00:00", "tags": ["a", None], "counts": {"a": 1}, "place": {"city": "Ulm", "at": 255},
+    }  # fmt: skip
+    headwater.write_rows(dataset, [row, {"key": 2}], wait=60)
+    for frame in (read("types"), read("types", query="changes")):
+        full, empty = sorted(frame.collect(), key=lambda each: each.key)
+        assert (full.truth, full.tiny, full.unsigned, full.real, full.price) == (
+            True,
+            -1,
+            2**32 - 1,
+            0.5,
+            row["price"],
+        )
+        assert (full.text, bytes(full.raw), full.day) == ("ü", row["raw"], row["day"])
+        assert full.local.isoformat() == "2026-11-21T10:00:00"
+        # As seconds, since Spark's rows have the zone of the driver.
+        seconds = datetime(2026, 11, 21, 10, tzinfo=UTC) + timedelta(milliseconds=250)
+        assert full.at.astimezone(UTC) == full.at_ms.astimezone(UTC) == seconds
+        assert (full.tags, full.counts, full.place.asDict()) == (
+            ["a", None],
+            {"a": 1},
+            {"city": "Ulm", "at": 255},
+        )
+        assert [empty[name] for name in types if name != "key"] == [None] * (len(types) - 1)
+    conditions = [
+        "price = -1.50", "at = TIMESTAMP '2026-11-21T10:00:00.25Z'", "at_ms > TIMESTAMP '2026-11-21T10:00:00Z'",
+        "local = TIMESTAMP_NTZ '2026-11-21T10:00:00'", "raw = X'00FF'", "real < 0.6", "place.city = 'Ulm'",
+        "unsigned > 4294967294", "truth", "tiny = -1", "text != 'x'", "day IN (DATE '2026-11-21')",
+    ]  # fmt: skip
+    spark.conf.set(PUSHDOWN, "true")
+    try:
+        for selected in (conditions, ["truth IS NULL", "NOT (text <=> 'ü')"]):
+            assert read("types", push_filters="true").where(" AND ".join(selected)).count() == 1
+    finally:
+        spark.conf.unset(PUSHDOWN)
+    assert [
+        headwater.result_files(job).rows for job in list(headwater.jobs(dataset=dataset, kinds=["read"]))[:2]
+    ] == [1, 1]
