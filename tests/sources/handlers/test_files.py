@@ -89,7 +89,12 @@ def test_rounds_are_bounded_and_follow_each_other(incoming: Incoming, orders: st
         ("a.json", "json", b'{"id": 1, "note": "a"}\n{"id": 2, "note": "b"}\n', {}),
         ("a.csv", "csv", b"id,note\n1,a\n2,b\n", {}),
         ("a.parquet", "parquet", _parquet(), {}),
-        ("a.gz", "json", gzip.compress(b'[{"id": 1, "note": "a"}, {"id": 2, "note": "b"}]', mtime=0), {"gzip": True}),
+        (
+            "a.gz",
+            "json",
+            gzip.compress(b'[{"id": 1, "note": "a"}, {"id": 2, "note": "b"}]', mtime=0),
+            {"gzip": True},
+        ),
         ("deep/a.ndjson", "ndjson", b'{"id": 1, "note": "a"}\n{"id": 2, "note": "b"}\n', {"pattern": "a*"}),
     ],
 )
