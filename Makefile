@@ -64,26 +64,30 @@ SECURITY := tests/sql tests/codecs/test_hostile_bodies.py tests/http tests/oidc 
 	tests/reads/service/test_row_access.py tests/engine/test_generated_views.py tests/flows/test_fairness.py \
 	tests/flows/test_logs.py tests/flows/test_outages.py tests/flows/test_deadly_views.py tests/flows/test_derived_views.py
 security: setup ## the tests of docs/security.md with 10,000 generated examples each (SECURITY_EXAMPLES=10000)
-	@SECURITY_EXAMPLES=$(or $(SECURITY_EXAMPLES),10000) $(BIN)/python -m pytest $(PYTEST) $(SECURITY)
+	@SHARES=long SECURITY_EXAMPLES=$(or $(SECURITY_EXAMPLES),10000) $(BIN)/python -m pytest $(PYTEST) $(SECURITY)
 
 .PHONY: test-skew
 test-skew: setup ## the tests of the repositories of the previous release, on the schema of this one (needs the git history)
 	@SKEW=1 $(BIN)/python -m pytest tests/migrations/test_previous_release.py
 
 conformance: setup ## every way to write on a covering share of the kinds of datasets (about five minutes)
-	@CONFORMANCE=share $(BIN)/python -m pytest tests/conformance/test_write_operations.py
+	@CONFORMANCE=share SHARES=long $(BIN)/python -m pytest tests/conformance/test_write_operations.py
 
 conformance-long: setup ## every way to write on every kind of dataset, and many random histories (about an hour)
-	@CONFORMANCE=long $(BIN)/python -m pytest tests/conformance
+	@CONFORMANCE=long SHARES=long $(BIN)/python -m pytest tests/conformance
 
 .PHONY: mission
 mission: setup ## every promise of the service, row by row: the tests that hold it (tests/mission/rows.py; about an hour)
 	@$(BIN)/python -m tests.mission --missing
-	@$(BIN)/python -m pytest $(PYTEST) tests/mission/test_rows.py $$($(BIN)/python -m tests.mission)
+	@SHARES=long $(BIN)/python -m pytest $(PYTEST) tests/mission/test_rows.py $$($(BIN)/python -m tests.mission)
+
+.PHONY: test-shares
+test-shares: setup ## all cases of the tests of which CI runs a share, another one for each commit (about twenty minutes)
+	@SHARES=long $(BIN)/python -m pytest $(PYTEST) -m share tests
 
 .PHONY: test-flows
 test-flows: setup ## all tests that kill the workers of sources; CI runs a share of them (about two minutes)
-	@FLOWS=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_topics.py
+	@FLOWS=long SHARES=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_topics.py
 
 .PHONY: test-spark
 test-spark: setup ## all tests of the data source for Spark; CI runs a share of them (about two minutes)

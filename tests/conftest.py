@@ -32,6 +32,7 @@ from tests.support.service_fixtures import (
     trips,
     write_notes,
 )
+from tests.support.shares import choose
 from tests.support.store_fixtures import (
     accept,
     claim,
@@ -90,8 +91,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByModule:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the slow ones first."""
+    """Puts the slow ones first, and skips those that are not in the share of the commit."""
     items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in _HEAVY)
+    choose(items)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

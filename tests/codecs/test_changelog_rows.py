@@ -34,6 +34,7 @@ from app.format.rows.change_schema import ChangeSchema, change_schema
 from app.format.rows.changelog import OP_COLUMN, Op
 from tests.codecs.changes import CHANGES, OOLONG, TEA, OpRows, ndjson, op_rows, stepwise
 from tests.codecs.samples import arrow_stream, data_types, nullable, parquet, schema_of
+from tests.support.shares import share
 
 
 @pytest.mark.parametrize(
@@ -177,6 +178,7 @@ def feed(codes: list[int], rows: pa.Table) -> pa.Table:
     )
 
 
+@share(2)
 @given(feeds(), st.integers(1, 200), st.integers(1, 60))
 @settings(deadline=None, max_examples=150)
 def test_feed_of_another_dataset_is_read_unchanged(

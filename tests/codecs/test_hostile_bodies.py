@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from tests.support.commit_seed import commit_seed
+from tests.support.shares import share
 
 REFUSALS = {"malformed-body", "schema-mismatch", "body-too-large", "row-too-large", "too-many-rows"}
 ENDS = {
@@ -22,6 +23,7 @@ ENDS = {
 }
 
 
+@share(3)
 def test_hostile_bodies_are_refused_or_decoded_within_limits():
     command = [sys.executable, "-m", "tests.codecs.hostile_bodies", commit_seed()]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)

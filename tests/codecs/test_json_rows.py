@@ -16,6 +16,7 @@ from app.codecs.json import json_rows
 from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.format.errors import BodyTooLarge, MalformedBody, SchemaMismatch
 from tests.codecs.samples import schema_of, tables
+from tests.support.shares import share
 
 SCHEMA = schema_of(
     {
@@ -314,6 +315,7 @@ def exactly(decode, body, schema):
         return outcome(decode, body, schema)
 
 
+@share(2)
 @given(tables(), st.integers(0, 2**32))
 @settings(max_examples=200, deadline=None)
 def test_fast_and_exact_decoders_agree_on_damaged_bodies(sample, seed):

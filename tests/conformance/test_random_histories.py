@@ -23,6 +23,7 @@ from tests.conformance.model import Expected, HeapModel, KeyedModel, check_step,
 from tests.conformance.operations import Predicate
 from tests.conformance.random_writes import Dice, kinds
 from tests.support.lake_table import COMPACT, LakeTable, Outcome, Write
+from tests.support.shares import share
 from tests.support.verification import verified
 from workers.engine.merge import append_write, task_report
 from workers.engine.merge.merge_handle import MergeHandle
@@ -48,6 +49,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Task
     assert not list(scratch.iterdir()), "what was spilled is left behind"
 
 
+@share(2)
 @pytest.mark.parametrize(
     ("seed", "kind"), list(enumerate(kinds(HISTORIES))), ids=lambda each: getattr(each, "name", None)
 )

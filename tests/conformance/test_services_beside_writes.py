@@ -30,6 +30,7 @@ from tests.conformance.histories import LONG
 from tests.conformance.kinds import Kind, defined
 from tests.conformance.random_writes import Dice, kinds
 from tests.support.lake_table import LakeTable, Write
+from tests.support.shares import share
 from tests.support.table_services import ServedTable, result_of
 from tests.support.verification import verified
 from workers.engine.merge.merge_handle import MergeHandle
@@ -63,6 +64,7 @@ def rebased() -> Iterator[Counter[str]]:
         assert set(seen) == {"published as planned", "rebased", "planned again"}, seen
 
 
+@share(3)
 @pytest.mark.parametrize(
     ("seed", "kind"), list(enumerate(_kinds())), ids=lambda each: getattr(each, "name", None)
 )

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.deployment import INLINE_BYTES_MAX
 from tests.support.row_formats import ARROW, CSV, NDJSON, PARQUET, arrow_stream, parquet, zipped
+from tests.support.shares import share
 from tests.support.table import Table
 
 pytestmark = pytest.mark.stack
@@ -94,6 +95,7 @@ def untouched(table: Table) -> bool:
     return bool(table.write("upsert", [{"id": 2, "note": "next"}])["committed_version"] == 2)
 
 
+@share(3)
 @pytest.mark.parametrize(("media_type", "code", "content"), BROKEN.values(), ids=BROKEN)
 def test_failed_job_reports_the_errors_of_its_input(
     filled_table: Table, media_type: str, code: str, content: Callable[[], bytes]

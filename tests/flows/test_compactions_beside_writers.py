@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.deployment import Deployment
+from tests.support.shares import share
 from tests.support.table import Row, Table
 from tests.support.waiting import until
 
@@ -26,6 +27,7 @@ KINDS: dict[str, Row] = {
 }
 
 
+@share(2)
 def test_compactions_proceed_beside_writers_without_failing_them(new_table: NewTable) -> None:
     tables = {kind: new_table(**settings) for kind, settings in KINDS.items()}
     for table in tables.values():

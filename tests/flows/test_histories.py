@@ -19,6 +19,7 @@ from app.format.operation import Operation
 from app.format.rows.changelog import Op
 from tests.commit.reference import Table as Model
 from tests.support.deployment import Deployment
+from tests.support.shares import share
 from tests.support.table import Row, Table, by_key, fold
 from tests.support.threads import together
 
@@ -84,6 +85,7 @@ def run_clients(deployment: Deployment, table: Table, seed: int) -> dict[str, tu
     return {job_id: write for part in parts for job_id, write in part.items()}
 
 
+@share(2)
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_concurrent_history_equals_a_serial_one(
     deployment: Deployment, new_table: Callable[..., Table], seed: int

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.deployment import ATTEMPTS_MAX, Deployment
+from tests.support.shares import share
 from tests.support.table import Table
 from tests.support.waiting import until
 
@@ -65,6 +66,7 @@ def test_failed_insert_releases_its_key_for_a_retry(table: Table) -> None:
     assert table.sound() == [{"id": 1, "note": "first"}]
 
 
+@share(4)
 def test_write_that_kills_every_worker_fails(deployment: Deployment, table: Table) -> None:
     for name in ("first", "second"):
         deployment.processes[name].wait_ready()

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.deployment import Deployment
 from tests.support.left_out import left_out
+from tests.support.shares import share
 from tests.support.table import Table
 from tests.support.waiting import until
 
@@ -45,6 +46,7 @@ def _source(table: Table, path: str) -> dict[str, Any]:
     return found
 
 
+@share(2)
 @pytest.mark.parametrize(
     "committing",
     [pytest.param(False, id="before_its_commit", marks=LONG), pytest.param(True, id="within_its_commit")],

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.row_formats import ARROW, arrow_stream
+from tests.support.shares import share
 from tests.support.table import Row, Table
 
 pytestmark = pytest.mark.stack
@@ -30,6 +31,7 @@ def in_order(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (row["id"], str(row["note"])))
 
 
+@share(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_restore_and_rollback_work_on_the_deployment(new_table: Callable[..., Table], kind: str) -> None:
     table = new_table(**KINDS[kind])

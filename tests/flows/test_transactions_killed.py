@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.deployment import Deployment
 from tests.support.gates import Gate, Waiting
+from tests.support.shares import share
 from tests.support.table import Row, Table
 from tests.support.waiting import until
 
@@ -59,6 +60,7 @@ POINTS: dict[str, tuple[Closing | None, bool]] = {
 }
 
 
+@share(4)
 @pytest.mark.parametrize("point", POINTS)
 def test_transaction_with_a_killed_worker_happens_once_in_every_dataset(
     deployment: Deployment, tables: list[Table], point: str
@@ -89,6 +91,7 @@ def test_transaction_with_a_killed_worker_happens_once_in_every_dataset(
         assert len(table.sound()) == 101
 
 
+@share(3)
 def test_late_worker_changes_no_dataset_of_its_transaction(
     deployment: Deployment, tables: list[Table]
 ) -> None:

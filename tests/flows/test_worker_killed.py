@@ -12,6 +12,7 @@ import pytest
 from tests.support.deployment import WORKERS, Deployment
 from tests.support.gates import Gate
 from tests.support.process import java_of
+from tests.support.shares import share
 from tests.support.table import Table
 from tests.support.waiting import until
 
@@ -129,6 +130,7 @@ def kill(deployment: Deployment, worker: str) -> None:
     deployment.processes[worker].start(wait=False)
 
 
+@share(5)
 @pytest.mark.parametrize(("point", "leaves_files"), LOSING, ids=[point.__name__ for point, _ in LOSING])
 def test_write_with_a_killed_worker_happens_once(
     deployment: Deployment, table: Table, point: Point, leaves_files: bool
@@ -146,6 +148,7 @@ def test_write_with_a_killed_worker_happens_once(
     assert notes(table) == EXPECTED
 
 
+@share(4)
 def test_write_with_a_killed_worker_halves_its_bucket_once(
     deployment: Deployment, new_table: Callable[..., Table]
 ) -> None:
@@ -164,6 +167,7 @@ def test_write_with_a_killed_worker_halves_its_bucket_once(
     assert notes(table) == EXPECTED
 
 
+@share(4)
 def test_write_with_a_worker_killed_during_its_commit_is_committed(
     deployment: Deployment, table: Table
 ) -> None:
@@ -178,6 +182,7 @@ def test_write_with_a_worker_killed_during_its_commit_is_committed(
     assert notes(table) == EXPECTED
 
 
+@share(4)
 def test_worker_that_resumes_after_its_lease_does_not_repeat_the_write(
     deployment: Deployment, table: Table
 ) -> None:
@@ -194,6 +199,7 @@ def test_worker_that_resumes_after_its_lease_does_not_repeat_the_write(
     assert notes(table) == EXPECTED | {0: "next"}
 
 
+@share(2)
 def test_late_commit_is_fenced(deployment: Deployment, table: Table) -> None:
     with deployment.gates.at_head(table.id) as gate:
         job_id = table.submit("upsert", WRITTEN)

@@ -25,6 +25,7 @@ import msgspec
 import pytest
 
 from tests.mutants.guard import ROOT, Guard
+from tests.support.shares import VARIABLE
 
 # For one test: without a guard it may wait for ever, which is reported as broken.
 _SECONDS_MAX: Final = 300
@@ -134,7 +135,7 @@ class Tree:
             for name in [name for name in sys.modules if name.split(".")[0] in _OF_THE_PROJECT]:
                 del sys.modules[name]
             sys.path[:] = [str(self.root), *(path for path in sys.path if path not in ("", str(ROOT)))]
-            os.environ["PYTHONPATH"] = str(self.root)
+            os.environ |= {"PYTHONPATH": str(self.root), VARIABLE: "long"}
             # As if interrupted, so that the servers of the tests are stopped.
             signal.signal(signal.SIGALRM, signal.default_int_handler)
             signal.alarm(seconds_max)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.shares import share
+
 HERE = Path(__file__).parent
 DOCUMENT = HERE.parents[1] / "openapi" / "openapi.json"
 TYPESCRIPT = HERE.parents[1] / "clients" / "typescript"
@@ -121,6 +123,7 @@ def test_python_client_of_another_generator_follows_the_api(service, tmp_path):
     assert json.loads(printed) == FOLLOWED
 
 
+@share(4)
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go, which compiles the Go client, is not installed")
 def test_generated_go_client_follows_the_api(service, tmp_path):
     folder = tmp_path / "go"
@@ -172,6 +175,7 @@ def package(tmp_path_factory):
     return folder
 
 
+@share(2)
 @needs_npm
 def test_the_typescript_package_passes_its_own_tests(package):
     printed = run(["npm", "test"], package)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.openapi.packages import install, pinned_packages
+from tests.support.shares import share
 
 HERE = Path(__file__).parent
 RULES = HERE.parents[1] / "openapi"
@@ -61,6 +62,7 @@ def by_document(problems: list[Any], rule: Callable[[Any], str], file: Callable[
     return broken
 
 
+@share(2)
 @needs_npm
 def test_redocly_reports_errors_only_in_a_broken_document(folder: Path) -> None:
     text = reported(folder, "redocly", "lint", "--config", str(RULES / "redocly.yaml"), "--format", "json")
@@ -77,6 +79,7 @@ def test_redocly_reports_errors_only_in_a_broken_document(folder: Path) -> None:
     assert "no-invalid-schema-examples" in found["broken.json"]
 
 
+@share(2)
 @needs_npm
 def test_spectral_reports_errors_only_in_a_broken_document(folder: Path) -> None:
     rules = str(RULES / "spectral.yaml")

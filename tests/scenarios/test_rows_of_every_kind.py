@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.http import problem
 from tests.support.service import Service
+from tests.support.shares import share
 from tests.support.versioned_tables import DAYS, KINDS, comparable, registration_of
 
 Row = dict[str, Any]
@@ -88,6 +89,7 @@ def table(client: httpx.Client, service: Service, kind: str) -> Http:
     return table
 
 
+@share(3)
 @EVERY_KIND
 def test_every_version_of_every_kind_is_read_over_http(table: Http, kind: str) -> None:
     for version, expected in enumerate(table.versions):
@@ -96,6 +98,7 @@ def test_every_version_of_every_kind_is_read_over_http(table: Http, kind: str) -
         assert table.rows(version=version, limit=2) == whole
 
 
+@share(3)
 @EVERY_KIND
 def test_pages_keep_their_version_during_later_commits(table: Http, kind: str) -> None:
     first = table.client.get(f"{table.path}/rows", params={"limit": 2}).json()
@@ -124,6 +127,7 @@ def test_filters_and_partitions_select_rows_of_every_kind(table: Http, kind: str
     )
 
 
+@share(3)
 @EVERY_KIND
 def test_meta_columns_are_returned_in_every_format(table: Http, kind: str) -> None:
     times = {

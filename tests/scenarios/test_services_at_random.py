@@ -21,6 +21,7 @@ import pytest
 from app.commit.commit_message import CommitMessage
 from app.commit.write_plan import MergeTask
 from tests.support.service import Service
+from tests.support.shares import share
 
 Row = dict[str, Any]
 _STEPS: Final = 40
@@ -216,6 +217,7 @@ def begin(service: Service, client: httpx.Client) -> Callable[[Row, int], Life]:
     return make
 
 
+@share(4)
 @pytest.mark.parametrize("seed", range(_SEEDS))
 @pytest.mark.parametrize("name", KINDS)
 def test_services_between_writes_reads_and_restores_change_neither_rows_nor_feed(

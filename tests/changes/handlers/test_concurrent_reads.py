@@ -9,6 +9,7 @@ import pytest
 
 from app.changelog.forms import ChangeForm
 from tests.support.http import upsert
+from tests.support.shares import share
 from tests.support.streams import blocks
 
 NDJSON = {"Accept": "application/x-ndjson"}
@@ -95,6 +96,7 @@ def _opens_a_pair(change, form):
     return event.get("op") in ("-C", "-R") and form != ChangeForm.UPSERT.value
 
 
+@share(2)
 @pytest.mark.parametrize("form", [form.value for form in ChangeForm])
 def test_all_readers_get_the_same_bytes_while_the_feed_is_written(client, orders, service, form):
     found = {}

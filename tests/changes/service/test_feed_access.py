@@ -24,6 +24,7 @@ from app.format.rows.changelog import Op
 from app.sql.conditions.row_access import RowAccess
 from tests.changes.service.test_feed_invariants import Table, version_of
 from tests.support.histories import History, histories
+from tests.support.shares import share
 from tests.support.stored_feed import DATASET, Stored
 from tests.support.table_feed import TableFeed
 from tests.support.versioned_tables import (
@@ -74,6 +75,7 @@ def expected(changes: list[Row], sees: Holds, holds: Holds) -> list[Row]:
     return found
 
 
+@share(2)
 @settings(max_examples=150, deadline=None)
 @given(
     history=histories,
@@ -132,6 +134,7 @@ FOLDED = [
 ]
 
 
+@share(4)
 @pytest.mark.parametrize("kind", FOLDED)
 @EVERY_FORM
 def test_filtered_feed_folds_to_the_filtered_table_at_every_version(

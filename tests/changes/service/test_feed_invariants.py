@@ -19,6 +19,7 @@ from app.changes.handlers.feed_options import encoded
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.files.storage import LocalStorage
 from app.format.dataset import ChangelogProducer
+from tests.support.shares import share
 from tests.support.table_feed import TableFeed
 from tests.support.versioned_tables import KINDS, VersionedTable, comparable, kind_of, written_versioned_table
 
@@ -151,6 +152,7 @@ def test_offsets_are_dense_and_an_update_is_two_neighbours(
             assert (event["op"] == "-C") == (following["op"] == "+C")
 
 
+@share(3)
 @EVERY_KIND
 @EVERY_FORM
 def test_reader_that_pauses_anywhere_sees_each_event_once(

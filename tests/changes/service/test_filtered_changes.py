@@ -24,6 +24,7 @@ from app.format.errors import InvalidFilter, InvalidRequest
 from app.format.partition.globs import matches_partition_glob
 from app.format.rows.changelog import Op
 from tests.support.histories import DEFINITION, History, histories
+from tests.support.shares import share
 from tests.support.stored_feed import DATASET, Stored
 from tests.support.table_feed import TableFeed
 from tests.support.versioned_tables import DAYS, VersionedTable, written_versioned_table
@@ -80,6 +81,7 @@ def walk(stored: Stored, since: int, **query: Any) -> Iterator[ChangePage]:
         since = found.next_since
 
 
+@share(2)
 @EVERY_FORM
 @settings(max_examples=25, deadline=None)
 @given(
@@ -179,6 +181,7 @@ GLOBS: dict[tuple[str, ...] | None, Callable[[Row], bool]] = {
 }
 
 
+@share(2)
 @pytest.mark.parametrize(
     "kind", ["copy_on_write", "merge_on_read input", "dynamic", "key_dynamic", "unaware"]
 )

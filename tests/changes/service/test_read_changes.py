@@ -17,6 +17,7 @@ from app.format.errors import OffsetAhead, OffsetExpired
 from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.meta_columns import CORRECTS_COLUMN
 from tests.support.histories import DEFINITION, History, histories
+from tests.support.shares import share
 from tests.support.stored_feed import DATASET, Stored
 
 EVERY_FORM = pytest.mark.parametrize("form", ChangeForm)
@@ -36,6 +37,7 @@ def page(stored: Stored, since: int | StartingPosition, **query: Any) -> ChangeP
     return ReadChanges(catalog=stored, index=stored, reader=stored).page(DATASET, since, FeedQuery(**query))
 
 
+@share(2)
 @EVERY_FORM
 @settings(max_examples=60, deadline=None)
 @given(history=histories, limit=st.integers(1, 7), until=st.one_of(st.none(), st.integers(0, 30)))

@@ -22,6 +22,7 @@ from app.format.errors import CorruptFile, InvalidRequest, OffsetAhead, OffsetEx
 from app.format.rows.changelog import Op
 from app.reads.service.rows import ReadTable, RowQuery
 from tests.support.retained_versions import versions_of
+from tests.support.shares import share
 from tests.support.table_feed import TableFeed, corrections_of
 from tests.support.versioned_tables import KINDS, VersionedTable, kind_of, written_versioned_table
 
@@ -70,6 +71,7 @@ def emitted_corrections(versioned: VersionedTable, first: int, end: int) -> list
     ]
 
 
+@share(3)
 @pytest.mark.parametrize("kind", FULL_FEED_KINDS)
 def test_corrections_of_a_range_are_those_named_by_the_feed(versioned_tables: Any, kind: str) -> None:
     versioned = versioned_tables(kind)

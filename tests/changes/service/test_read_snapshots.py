@@ -26,6 +26,7 @@ from app.format.rows.changelog import Op
 from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.support.lake_table import Write
 from tests.support.retained_versions import RetainedVersions
+from tests.support.shares import share
 from tests.support.table_feed import TableFeed
 from tests.support.versioned_tables import (
     DAYS,
@@ -116,6 +117,7 @@ def followed(versioned: VersionedTable, changes: list[Row]) -> list[Row]:
     return rows
 
 
+@share(3)
 @EVERY_KIND
 def test_rows_and_the_changes_after_them_result_in_the_table(versioned_tables: Any, kind: str) -> None:
     versioned = versioned_tables(kind)
@@ -138,6 +140,7 @@ def test_rows_and_the_changes_after_them_result_in_the_table(versioned_tables: A
             assert comparable(table) == comparable(versioned.rows[last]), version
 
 
+@share(6)
 @EVERY_KIND
 @pytest.mark.parametrize("where", [None, "n < 50"])
 def test_reading_resumes_after_any_row(versioned_tables: Any, kind: str, where: str | None) -> None:

@@ -29,6 +29,7 @@ from tests.support.exports import (
     write,
 )
 from tests.support.http import upsert
+from tests.support.shares import share
 from workers.engine.read import export_handle
 
 FORMS = [form.value for form in ChangeForm]
@@ -71,6 +72,7 @@ def check_joined(run):
 SOME = {"where": "id < 4", "columns": ["id", "note", "blob"], "partitions": ["region=eu"]}
 
 
+@share(2)
 @pytest.mark.parametrize(
     ("form", "since", "before_head", "more"),
     [("two_event", 0, 0, {}), *((form, 3, 2, SOME) for form in FORMS)],

@@ -9,9 +9,11 @@ from app.retention.service.feed import Retain
 from tests.support.expired_rows import expire_rows
 from tests.support.exports import EVERY_MINUTE, ONCE, contents, pass_time, reap, run_of, stored, write
 from tests.support.http import problem, upsert
+from tests.support.shares import share
 from workers.engine.read import export_handle
 
 
+@share(2)
 def test_run_of_a_dead_worker_is_repeated_under_other_names(client, orders, feed, service, monkeypatch):
     path = client.post(f"{orders}/exports", json=ONCE).headers["location"]
     written = export_handle.export
@@ -90,6 +92,7 @@ def test_failed_run_is_reported_and_retried(client, orders, export, service):
     assert state["error"] is None
 
 
+@share(2)
 def test_deleted_export_loses_its_files(client, orders, export, service):
     run = run_of(client, export, 1)
     client.post(f"{orders}/writes", json=upsert({"id": 2}))
@@ -105,6 +108,7 @@ def test_deleted_export_loses_its_files(client, orders, export, service):
     assert not stored(service, export)
 
 
+@share(2)
 def test_feed_is_retained_until_the_export_has_written_it(client, service, tmp_path):
     body = {
         "name": "short",

@@ -23,6 +23,7 @@ from app.reads.values import KeyQuery
 from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.reads.service.test_read_jobs import row_versions
 from tests.support.retained_versions import versions_of
+from tests.support.shares import share
 from tests.support.table_feed import TableFeed
 from tests.support.versioned_tables import DAYS, KINDS, VersionedTable, written_versioned_table
 
@@ -77,6 +78,7 @@ def rows_of_keys(
     return [None if row[1] is None else row for row in zip(*columns, strict=True)]
 
 
+@share(4)
 @pytest.mark.parametrize("small", [False, True])
 @pytest.mark.parametrize("kind", KEYED)
 def test_every_key_has_its_row_at_every_version(

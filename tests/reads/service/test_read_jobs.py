@@ -28,6 +28,7 @@ from app.reads.service import run as run_reads
 from app.timeline.repository.kept_versions import OF_JOB
 from tests.support.lake_table import COMPACT, Write
 from tests.support.read_runs import Reads
+from tests.support.shares import share
 from tests.support.versioned_tables import (
     DAYS,
     KINDS,
@@ -70,6 +71,7 @@ def changed_between(reader: Reads, begin: int, end: int) -> list[Row]:
     return [row for place, row in after.items() if before.get(place) != row]
 
 
+@share(3)
 @EVERY_KIND
 def test_every_version_is_read_in_every_format(reads: ReadsOf, kind: str) -> None:
     reader = reads(kind)
@@ -260,6 +262,7 @@ def test_keyless_incremental_read_returns_appended_rows_not_retracted(reads: Rea
     assert comparable(reader.read(INCREMENTAL, begin=0, end=3).rows) == comparable(reader.versioned.rows[3])
 
 
+@share(3)
 @pytest.mark.parametrize(
     "producer", [ChangelogProducer.FULL, ChangelogProducer.INPUT, ChangelogProducer.DEFERRED]
 )

@@ -32,6 +32,7 @@ from app.reads.values import RowPage
 from app.sql.conditions.prune import Sought
 from tests.support.lake_table import COMPACT, Write
 from tests.support.retained_versions import versions_of
+from tests.support.shares import share
 from tests.support.table_feed import corrections_of
 from tests.support.versioned_tables import (
     DAYS,
@@ -151,6 +152,7 @@ def test_pages_of_any_size_join_to_the_same_rows(versioned_tables: Any, kind: st
         assert [row for part in parts for row in part] == rows(versioned, version=version)
 
 
+@share(3)
 @EVERY_KIND
 @pytest.mark.parametrize("bytes_max", [1, 250])
 @pytest.mark.parametrize("where", [None, "n >= 50"])

@@ -24,6 +24,7 @@ from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.reads.service.test_read_table import use_case
 from tests.support.lake_table import Write
 from tests.support.read_runs import Reads
+from tests.support.shares import share
 from tests.support.versioned_tables import (
     DAYS,
     KINDS,
@@ -65,6 +66,7 @@ def paged(versioned: VersionedTable, access: RowAccess, **query: Any) -> Iterato
             return
 
 
+@share(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_version_shows_the_visible_rows(
     versioned_tables: Callable[[str], VersionedTable], kind: str

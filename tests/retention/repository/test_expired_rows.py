@@ -26,6 +26,7 @@ from app.retention.service.expired_rows import ExpireRows
 from app.transactions.values import NewTransaction
 from tests.support.expired_rows import expire_rows
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
+from tests.support.shares import share
 from tests.support.store_fixtures import Stores
 
 # `RETENTION_ROWS=1000000` deletes a million jobs.
@@ -146,6 +147,7 @@ MANY = """
 """
 
 
+@share(2)
 def test_many_jobs_expire_in_bounded_batches_that_read_no_more_than_they_delete(
     stores: Stores, expire: ExpireRows, tenant_id: str, dataset: Dataset
 ) -> None:

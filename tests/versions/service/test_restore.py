@@ -22,6 +22,7 @@ from app.format.rows.changelog import fold
 from tests.conformance.kinds import FIELDS, MERGES
 from tests.support.lake_table import COMPACT, Write
 from tests.support.restore_runs import Restorer
+from tests.support.shares import share
 from tests.support.versioned_tables import (
     KINDS,
     VersionedTable,
@@ -57,6 +58,7 @@ def write(versioned: VersionedTable, rows: list[dict[str, Any]]) -> None:
     versioned.write(Write(operation=operation, rows=rows), put_rows(definition, versioned.rows[-1], rows))
 
 
+@share(3)
 @EVERY_KIND
 def test_restore_returns_the_rows_of_any_version_of_every_kind(tmp_path: Path, kind: str) -> None:
     versioned = written_versioned_table(LocalStorage(tmp_path), kind, seed=3, writes=5)

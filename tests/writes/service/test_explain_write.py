@@ -31,6 +31,7 @@ from app.writes.service.explain import ROWS_MAX, ExplainWrite
 from app.writes.values import Body, IncomingWrite, JsonRows
 from tests.support.lake_table import Write
 from tests.support.retained_versions import versions_of
+from tests.support.shares import share
 from tests.support.table_feed import corrections_of
 from tests.support.versioned_tables import (
     DAYS,
@@ -134,6 +135,7 @@ def live_rows(versioned: VersionedTable) -> dict[tuple[Any, ...], Row]:
     }
 
 
+@share(4)
 @EVERY_KIND
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("seed", [1, 2])
