@@ -73,8 +73,8 @@ test-skew: setup ## the tests of the repositories of the previous release, on th
 conformance: setup ## every way to write on a covering share of the kinds of datasets (about five minutes)
 	@CONFORMANCE=share SHARES=long $(BIN)/python -m pytest tests/conformance/test_write_operations.py
 
-conformance-long: setup ## every way to write on every kind of dataset, and many random histories (about an hour)
-	@CONFORMANCE=long SHARES=long $(BIN)/python -m pytest tests/conformance
+conformance-long: setup ## every way to write on every kind of dataset, and many random histories (more than an hour)
+	@CONFORMANCE=long SHARES=long $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/conformance
 
 .PHONY: mission
 mission: setup ## every promise of the service, row by row: the tests that hold it (tests/mission/rows.py; about an hour)

@@ -85,9 +85,9 @@ class _ByModule(LoadScopeScheduling):
         return "heavy" if Path(module).parts[1] in _HEAVY else module
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByModule:
-    """Who gives tests to the processes."""
-    return _ByModule(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByModule | None:
+    """Who gives tests to the processes; None for another way to distribute them (`--dist`)."""
+    return _ByModule(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
