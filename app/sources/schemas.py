@@ -9,6 +9,7 @@ import msgspec
 from litestar.params import PathParameter
 
 from app.commit.write_options import OnError
+from app.format.definition.new_dataset import CreateTable
 from app.format.operation import Operation
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
@@ -16,7 +17,6 @@ from app.http.problems import fault_document
 from app.sources.ports import RoundLimits, SourceLag
 from app.sources.values import (
     INTERVAL_SECONDS,
-    CreateTable,
     DataSource,
     RoundSummary,
     SourceChange,

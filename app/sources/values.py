@@ -10,6 +10,7 @@ import msgspec
 
 from app.commit.write_options import OnError, WriteOptions
 from app.format.dataset import DatasetDefinition
+from app.format.definition.new_dataset import CreateTable
 from app.format.errors import (
     CommitConflict,
     Fault,
@@ -47,17 +48,6 @@ class SourceState(str, Enum):
     PAUSED = "paused"
     FINISHED = "finished"
     FAILED = "failed"
-
-
-class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The dataset that a source registers, with the columns of what it reads first."""
-
-    record_key: list[str] = []
-    """The fields that identify a row; empty for an append-only dataset."""
-    ordering_field: str | None = None
-    """Of two rows with one key, the one with the larger value of this field wins."""
-    partition_by: list[str] = []
-    """The partition fields, as of a dataset."""
 
 
 class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from app.format.dataset import (
@@ -175,3 +177,27 @@ class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         bucket = self.bucket or CreateBucket()
         fixed = bucket.mode in (None, BucketMode.FIXED)
         return bool(self.record_key) and fixed and bucket.count is None and not self.logs
+
+
+class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The dataset that the first rows register."""
+
+    record_key: list[str] = []
+    """The fields that identify a row; empty for an append-only dataset."""
+    ordering_field: str | None = None
+    """Of two rows with one key, the one with the larger value of this field wins."""
+    partition_by: list[str] = []
+    """The partition fields, as of a dataset."""
+    schema: CreateSchema | None = None
+    """The columns; by default those of the first rows."""
+
+    def named(self, name: str, types: Mapping[str, str]) -> CreateDataset:
+        """The registration under this name. `types`: of the columns of the first rows, by name."""
+        inferred = CreateSchema(fields=[CreateField(name=each, type=type_) for each, type_ in types.items()])
+        return CreateDataset(
+            name=name,
+            schema=self.schema or inferred,
+            record_key=self.record_key,
+            ordering_field=self.ordering_field,
+            partition_by=self.partition_by,
+        )

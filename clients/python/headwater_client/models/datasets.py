@@ -185,7 +185,7 @@ class CreateChangelog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The names of the system columns."""
 
 
-class CreateField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CreateField(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a registration."""
 
     name: str
@@ -205,6 +205,13 @@ class CreateRetention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Changes are kept until they are older; null for no limit of age."""
     changes: int | None = None
     """The number of latest changes that are kept; null for no limit of number."""
+
+
+class CreateSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a new dataset, in order."""
+
+    fields: tuple[CreateField, ...]
+    """The columns, in order."""
 
 
 class CreateSequenceGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from headwater_client.models.datasets import CreateSchema
 from headwater_client.models.writes import OnError, Operation, RowCounts
 
 SourceMode = Literal["once", "continuous"]
@@ -47,7 +48,7 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class CreateTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The dataset that a source registers, with the columns of what it reads first."""
+    """The dataset that the first rows register."""
 
     record_key: tuple[str, ...] = ()
     """The fields that identify a row; empty for an append-only dataset."""
@@ -55,6 +56,8 @@ class CreateTable(msgspec.Struct, frozen=True, kw_only=True):
     """Of two rows with one key, the one with the larger value of this field wins."""
     partition_by: tuple[str, ...] = ()
     """The partition fields, as of a dataset."""
+    schema: CreateSchema | None = None
+    """The columns; by default those of the first rows."""
 
 
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
