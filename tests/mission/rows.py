@@ -36,6 +36,7 @@ _FILES = "sources/handlers/test_files.py"
 _TOPICS = "kafka/test_sources_over_http.py"
 _ROUNDS = "sources/repository/test_rounds.py"
 _SPARK = "spark/test_spark"
+_NEW = "writes/handlers/test_new_datasets.py"
 
 SERVICE = (
     row(
@@ -210,7 +211,10 @@ PAIMON = (
         "save modes",
         f"{_OPERATIONS}::test_save_modes_append_overwrite_ignore_or_refuse",
         "writes/handlers/test_write_conflicts.py::test_rows_committed_meanwhile_decide_the_save_mode",
-        missing="a write does not create its dataset",
+        f"{_NEW}::test_write_registers_its_dataset_in_every_save_mode",
+        f"{_NEW}::test_dataset_with_rows_is_left_alone_or_refused",
+        f"{_NEW}::test_failed_write_leaves_no_dataset_and_its_job",
+        f"{_NEW}::test_racing_writes_register_one_dataset",
     ),
     row(
         "dynamic partition overwrite and overwrite by filter",
@@ -263,7 +267,8 @@ PAIMON = (
         "mission/test_partition_done.py::test_write_ends_the_partitions_that_it_changes",
         "mission/test_partition_done.py::test_partitions_end_only_with_a_commit",
         "mission/test_partition_done.py::test_partition_done_requires_its_service",
-        missing="no tag is made for each commit of a batch writer",
+        "versions/handlers/test_batch_tags.py::test_latest_batches_are_tagged_in_their_commits",
+        "metastore/service/test_metastore_reconciler.py::test_report_waits_until_the_dataset_is_idle",
     ),
     row(
         "streaming sink: batches are idempotent",

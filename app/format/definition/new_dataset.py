@@ -188,16 +188,25 @@ class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Of two rows with one key, the one with the larger value of this field wins."""
     partition_by: list[str] = []
     """The partition fields, as of a dataset."""
-    schema: CreateSchema | None = None
-    """The columns; by default those of the first rows."""
 
-    def named(self, name: str, types: Mapping[str, str]) -> CreateDataset:
-        """The registration under this name. `types`: of the columns of the first rows, by name."""
-        inferred = CreateSchema(fields=[CreateField(name=each, type=type_) for each, type_ in types.items()])
+    def named(self, name: str, schema: CreateSchema) -> CreateDataset:
+        """The registration under this name, with these columns."""
         return CreateDataset(
             name=name,
-            schema=self.schema or inferred,
+            schema=schema,
             record_key=self.record_key,
             ordering_field=self.ordering_field,
             partition_by=self.partition_by,
         )
+
+
+class CreateWithRows(CreateTable, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The dataset that a write registers."""
+
+    schema: CreateSchema | None = None
+    """The columns; by default those of the rows."""
+
+
+def schema_of(types: Mapping[str, str]) -> CreateSchema:
+    """Columns with these types, by name."""
+    return CreateSchema(fields=[CreateField(name=name, type=type_) for name, type_ in types.items()])

@@ -13,6 +13,7 @@ from app.catalog.repository.catalog import CatalogStore
 from app.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns
 from app.files.storage import Storage
 from app.format.definition.dataset_definition import define_dataset
+from app.format.definition.new_dataset import schema_of
 from app.format.definition.schema_merge import inferred_types
 from app.format.errors import DatasetExists, MalformedBody, SourceFailed
 from app.format.identifiers import new_id
@@ -50,8 +51,7 @@ class RegisterDataset:
         shapes = self._sample(source)
         if not shapes:
             return None
-        types = {} if create.schema is not None else inferred_types(shapes)
-        new = create.named(source.definition.dataset, types)
+        new = create.named(source.definition.dataset, schema_of(inferred_types(shapes)))
         try:
             dataset = self.catalog.create(source.tenant_id, new_id(), define_dataset(new))
         except DatasetExists:
@@ -98,7 +98,7 @@ class RegisterDataset:
             sample = sample_columns(raw.format, file, raw.size_bytes, gzip=raw.gzip, op_columns=op_columns)
         except SampleTooLarge:
             raise SourceFailed(
-                f"{raw.origin} has more than {SAMPLE_BYTES_MAX} bytes, so no columns are inferred from it; set "
-                "create.schema, or register the dataset first"
+                f"{raw.origin} has more than {SAMPLE_BYTES_MAX} bytes, so no columns are inferred from it; register "
+                "the dataset first"
             ) from None
         return sample.shapes

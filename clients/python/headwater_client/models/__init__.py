@@ -28,6 +28,7 @@ from headwater_client.models.consumers import (
 from headwater_client.models.datasets import (
     AddField,
     Aggregate,
+    BatchTagPolicy,
     Bucket,
     BucketFunction,
     BucketMode,
@@ -184,6 +185,7 @@ from headwater_client.models.webhooks import (
 )
 from headwater_client.models.writes import (
     BucketRule,
+    CreateWithRows,
     ExplainedFile,
     ExplainedGroup,
     ExplainedKey,
@@ -207,6 +209,7 @@ __all__ = [
     "Aggregate",
     "AuditEntry",
     "AuditPage",
+    "BatchTagPolicy",
     "Bucket",
     "BucketFunction",
     "BucketMode",
@@ -252,6 +255,7 @@ __all__ = [
     "CreateView",
     "CreateVocabulary",
     "CreateWebhook",
+    "CreateWithRows",
     "CreatedKey",
     "CreatedTenant",
     "Dataset",

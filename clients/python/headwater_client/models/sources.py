@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from headwater_client.models.datasets import CreateSchema
 from headwater_client.models.writes import OnError, Operation, RowCounts
 
 SourceMode = Literal["once", "continuous"]
@@ -56,8 +55,6 @@ class CreateTable(msgspec.Struct, frozen=True, kw_only=True):
     """Of two rows with one key, the one with the larger value of this field wins."""
     partition_by: tuple[str, ...] = ()
     """The partition fields, as of a dataset."""
-    schema: CreateSchema | None = None
-    """The columns; by default those of the first rows."""
 
 
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
