@@ -55,6 +55,8 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     `operation`: None for that of the dataset: upsert with a record key, insert without one. `filter_duplicates`: rows
     whose key is in the table are left out. `create`: the dataset is registered with the columns of the first round.
+    `ends_partitions_since`: once a source of mode `once` has read everything, the partitions that changed after this
+    version are done; None ends none.
     """
 
     dataset: str
@@ -68,6 +70,7 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
     filter_duplicates: bool = False
     limits: RoundLimits = RoundLimits()
     create: CreateTable | None = None
+    ends_partitions_since: int | None = None
 
     def operation_on(self, dataset: DatasetDefinition) -> Operation:
         """The operation of its writes."""

@@ -77,7 +77,6 @@ HUDI = (
     row(
         "upsert with pluggable indexes",
         f"{_OPERATIONS}::test_upsert_matches_rows_with_every_index",
-        missing="index types `record` and `bloom` are not measured at large sizes on Spark",
     ),
     row(
         "insert, upsert, bulk_insert, delete",
@@ -112,6 +111,7 @@ HUDI = (
         "savepoint and restore",
         f"{_HUDI}::test_restore_returns_to_a_savepoint",
         "flows/test_time_travel.py::test_restore_and_rollback_work_on_the_deployment",
+        "flows/test_kills_of_other_work.py::test_restore_with_a_killed_worker_happens_once",
         f"{_PINS}::test_waiting_restore_keeps_its_version",
     ),
     row(
@@ -136,6 +136,7 @@ HUDI = (
     row(
         "a bad record does not fail the job",
         f"{_OPERATIONS}::test_bad_record_is_quarantined_and_its_job_succeeds",
+        "writes/handlers/test_bad_neighbours.py",
         "mission/test_overflows.py::test_overflowing_sum_quarantines_the_rows_of_its_key_only",
         "mission/test_overflows.py::test_feed_has_no_row_of_a_key_that_overflows",
         "mission/test_overflows.py::test_writes_of_one_commit_quarantine_their_own_rows",
@@ -267,6 +268,7 @@ PAIMON = (
         "mission/test_partition_done.py::test_write_ends_the_partitions_that_it_changes",
         "mission/test_partition_done.py::test_partitions_end_only_with_a_commit",
         "mission/test_partition_done.py::test_partition_done_requires_its_service",
+        "sources/handlers/test_ended_partitions.py::test_partitions_are_done_once_everything_was_read",
         "versions/handlers/test_batch_tags.py::test_latest_batches_are_tagged_in_their_commits",
         "metastore/service/test_metastore_reconciler.py::test_report_waits_until_the_dataset_is_idle",
     ),
