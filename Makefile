@@ -82,8 +82,8 @@ mission: setup ## every promise of the service, row by row: the tests that hold 
 	@FLOWS=long $(BIN)/python -m pytest $(PYTEST) tests/mission/test_rows.py $$($(BIN)/python -m tests.mission)
 
 .PHONY: test-flows
-test-flows: setup ## all tests that kill the workers of sources, restores, refreshes, clusterings and reads; CI runs a share (about four minutes)
-	@FLOWS=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_topics.py tests/flows/test_kills_of_other_work.py
+test-flows: setup ## flows that CI leaves out: kills in rounds, restores, refreshes and reads; what follows commits (about five minutes)
+	@FLOWS=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_topics.py tests/flows/test_kills_of_other_work.py tests/flows/test_post_commit_actions.py
 
 .PHONY: test-spark
 test-spark: setup ## all tests of the data source for Spark; CI runs a share of them (about two minutes)

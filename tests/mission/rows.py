@@ -271,6 +271,7 @@ PAIMON = (
         "sources/handlers/test_ended_partitions.py::test_partitions_are_done_once_everything_was_read",
         "versions/handlers/test_batch_tags.py::test_latest_batches_are_tagged_in_their_commits",
         "metastore/service/test_metastore_reconciler.py::test_report_waits_until_the_dataset_is_idle",
+        "flows/test_post_commit_actions.py",
     ),
     row(
         "streaming sink: batches are idempotent",

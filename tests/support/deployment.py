@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,8 +71,8 @@ class Deployment:
 
     @classmethod
     @contextmanager
-    def running(cls, directory: Path) -> Iterator[Self]:
-        """Starts everything below `directory`, and stops it in the end."""
+    def running(cls, directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Self]:
+        """Starts everything below `directory`, with further settings, and stops it in the end."""
         with ExitStack() as stack:
             postgres, valkey = EmbeddedPostgres(directory), EmbeddedValkey(directory)
             processes: dict[str, Process] = {}
@@ -90,7 +90,7 @@ class Deployment:
             ).api_key
             assert key is not None
             port = free_port()
-            common = _environment(directory, valkey.url, port)
+            common = _environment(directory, valkey.url, port) | dict(settings or {})
             proxies = {name: stack.enter_context(BreakingProxy.before(postgres.url)) for name in WORKERS}
             urls = {
                 "HEADWATER_DATABASE_URL": postgres.url,
