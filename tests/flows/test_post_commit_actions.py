@@ -62,6 +62,8 @@ def hive(metastore: str) -> Iterator[Any]:
     yield client
     client.close()
     gateway.shutdown()
+    gateway.proc.kill()
+    gateway.proc.communicate()
 
 
 def rows(day: str, *numbers: int) -> list[Row]:

@@ -34,6 +34,7 @@ WORKERS = ("first", "second")
 ATTEMPTS_MAX = 3
 INLINE_BYTES_MAX = 64 * 1024
 LEASE_SECONDS = 3.0
+_READY_SECONDS_MAX = 120.0
 _SETTINGS = {
     "HEADWATER_LEASE_SECONDS": str(LEASE_SECONDS),
     "HEADWATER_HEARTBEAT_SECONDS": "1",
@@ -198,6 +199,8 @@ def _api(environment: dict[str, str], port: int) -> ChildSpec:
         command=(sys.executable, "-P", "-m", "app.main"),
         environment=environment,
         ready=lambda: answers_ready(port),
+        # It is ready once a worker is.
+        ready_seconds_max=_READY_SECONDS_MAX,
         stop_seconds_max=15,
     )
 
@@ -215,6 +218,6 @@ def _worker(
         command=(sys.executable, "-P", "-m", "workers.main"),
         environment=environment,
         ready=polls,
-        ready_seconds_max=120,
+        ready_seconds_max=_READY_SECONDS_MAX,
         stop_seconds_max=15,
     )
