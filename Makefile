@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-feed bench-changelog bench-exports bench-reads bench-spark bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-write
+	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,15 +79,15 @@ conformance-long: setup ## every way to write on every kind of dataset, and many
 .PHONY: mission
 mission: setup ## every promise of the service, row by row: the tests that hold it (tests/mission/rows.py; about an hour)
 	@$(BIN)/python -m tests.mission --missing
-	@SHARES=long $(BIN)/python -m pytest $(PYTEST) tests/mission/test_rows.py $$($(BIN)/python -m tests.mission)
+	@FLOWS=long SHARES=long $(BIN)/python -m pytest $(PYTEST) tests/mission/test_rows.py $$($(BIN)/python -m tests.mission)
 
 .PHONY: test-shares
 test-shares: setup ## all cases of the tests of which CI runs a share, another one for each commit (about twenty minutes)
 	@SHARES=long $(BIN)/python -m pytest $(PYTEST) -m share tests
 
 .PHONY: test-flows
-test-flows: setup ## all tests that kill the workers of sources; CI runs a share of them (about two minutes)
-	@FLOWS=long SHARES=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_topics.py
+test-flows: setup ## flows that CI leaves out: kills in rounds, restores, refreshes and reads; what follows commits (about five minutes)
+	@FLOWS=long SHARES=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_topics.py tests/flows/test_kills_of_other_work.py tests/flows/test_post_commit_actions.py
 
 .PHONY: test-spark
 test-spark: setup ## all tests of the data source for Spark; CI runs a share of them (about two minutes)
@@ -128,6 +128,12 @@ bench-latency: setup ## POST to visible in the feed, 1,000 rows and 1 row
 
 bench-upsert: setup ## load and upserts of a 10-million-row table, beside rewriting its files
 	@$(BIN)/python -m bench.upsert $(BENCH)
+
+bench-indexes: setup ## upserts of 10,000 rows into 3,000,000 under each type of index
+	@$(BIN)/python -m bench.indexes $(BENCH)
+
+bench-rows: setup ## one row by its key, of 10,000,000: over HTTP, beside DuckLake where its extension is installed
+	@$(BIN)/python -m bench.row_lookups $(BENCH)
 
 bench-feed: setup ## change rows served as JSON, NDJSON and Arrow
 	@$(BIN)/python -m bench.feed $(BENCH)

@@ -15,16 +15,24 @@ from app.platform import Stores
 from app.sources.repository.participant import SourceParticipant
 from app.timeline.repository.definitions import DefinitionCommits
 from app.timeline.repository.timeline import TimelineStore
+from app.versions.repository.participant import VersionParticipant
 from app.views.repository.participant import ViewParticipant
+from app.writes.repository.creations import CreationParticipant
 
 _VIEWS: Final = ViewParticipant()
 _SOURCES: Final = SourceParticipant()
 # The order of each tuple is the order in which rows are locked.
-COMMIT_PARTICIPANTS: Final = (_VIEWS, _SOURCES, ConsumerParticipant(), PartitionParticipant())
-FAILURE_PARTICIPANTS: Final = (_VIEWS, _SOURCES)
+COMMIT_PARTICIPANTS: Final = (
+    _VIEWS,
+    _SOURCES,
+    ConsumerParticipant(),
+    PartitionParticipant(),
+    VersionParticipant(),
+)
 CATALOG_PARTICIPANTS: Final = CatalogParticipants(
     history=DefinitionCommits(), derivations=_VIEWS, deletion=(JobCancellation(), _VIEWS, _SOURCES)
 )
+FAILURE_PARTICIPANTS: Final = (_VIEWS, _SOURCES, CreationParticipant(CATALOG_PARTICIPANTS))
 
 
 def stores_on(database: Database) -> Stores:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from app.format.dataset import IndexType
 from bench.service import Service, finished
 from bench.trips import definition, write_parquet
 
@@ -57,9 +58,12 @@ class Table:
         *,
         buckets: int | None,
         table_type: str = "copy_on_write",
+        index: IndexType | None = None,
     ) -> Table:
-        """A new, empty one. Without `buckets` they grow."""
+        """A new, empty one. Without `buckets` they grow. Without `index` it has that of its bucket mode."""
         registration = {**definition(name, buckets=buckets), "table_type": table_type}
+        if index is not None:
+            registration["index"] = {"type": index.value}
         made = client.post("/datasets", json=registration).raise_for_status().json()
         return cls(service=service, client=client, id=made["id"])
 

@@ -65,7 +65,7 @@ def run_writes(
 
 def start_rounds(worker: WorkerContext) -> StartRounds:
     """The sources that are due."""
-    return sources.start_rounds(worker.platform)
+    return sources.start_rounds(worker.platform, partitions.partitions(worker.platform))
 
 
 def run_tasks(worker: WorkerContext) -> RunTasks:

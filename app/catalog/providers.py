@@ -7,6 +7,8 @@ from typing import Final
 
 from app.catalog.service import Datasets, GrantedDatasets
 from app.catalog.values import Dataset
+from app.format.errors import NotFound
+from app.format.identifiers import is_uuid
 from app.http.auth import scope_of
 from app.http.dependencies import Provided, Provider
 from app.http.limits.threads import Threads
@@ -29,6 +31,26 @@ async def found(
     return dataset_found
 
 
+async def existing(
+    request: ApiRequest,
+    dataset: DatasetReference,
+    datasets: Provided[Datasets],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> Dataset | None:
+    """The dataset of the path; None if there is none of this name, where the handler may register it.
+
+    Raises NotFound for an id.
+    """
+    try:
+        return await found(request, dataset, datasets, principal, threads)
+    except NotFound:
+        # A name never has the form of an id.
+        if is_uuid(dataset):
+            raise
+        return None
+
+
 async def granted(
     request: ApiRequest, datasets: Provided[Datasets], principal: Provided[Principal]
 ) -> GrantedDatasets:
@@ -43,4 +65,9 @@ async def access(found: Provided[Dataset], principal: Provided[Principal]) -> Ro
     return principal.access(found.definition.name)
 
 
-PROVIDERS: Final[Mapping[str, Provider]] = {"found": found, "granted": granted, "access": access}
+PROVIDERS: Final[Mapping[str, Provider]] = {
+    "found": found,
+    "existing": existing,
+    "granted": granted,
+    "access": access,
+}

@@ -187,6 +187,12 @@ class GrantedDatasets:
         names = self.catalog.input_names(self.principal.tenant_id, dataset_id)
         return bool(names) and all(map(self.principal.sees_whole, names))
 
+    def check_missing(self, name: str, *, registers: bool) -> None:
+        """Raises NotFound unless the request registers the dataset that there is not, and what `check_new` raises."""
+        if not registers:
+            raise dataset_not_found(name)
+        self.check_new(name)
+
     def check_new(self, name: str) -> None:
         """Raises Forbidden if the principal may not give a dataset this name."""
         if self.scope not in self.principal.scopes_on(name):

@@ -165,8 +165,12 @@ def _batch_rule(_: Operation, options: WriteOptions, __: DatasetDefinition) -> I
 
 
 def _partition_done_rule(_: Operation, options: WriteOptions, dataset: DatasetDefinition) -> Iterator[_Fault]:
-    if not options.partition_done:
-        return
+    if options.partition_done:
+        yield from partition_done_faults(dataset)
+
+
+def partition_done_faults(dataset: DatasetDefinition) -> Iterator[_Fault]:
+    """Why a write cannot mark partitions of the dataset as done: a pointer, and what is expected."""
     if dataset.services.partition_done is None:
         yield "/partition_done", "the dataset has no services.partition_done; `{}` enables it"
     elif dataset.bucket.mode is BucketMode.POSTPONE:

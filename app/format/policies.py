@@ -100,6 +100,15 @@ class TagPolicy(_Policy, frozen=True, kw_only=True):
     """The number of such tags that are kept; null for all."""
 
 
+class BatchTagPolicy(_Policy, frozen=True, kw_only=True):
+    """A version that has a batch of a writer is tagged `batch-` and its number, in its commit. The latest `keep` such
+    tags are kept.
+    """
+
+    keep: int = 100
+    """The number of such tags that are kept, 1 to 10,000."""
+
+
 class PartitionDonePolicy(_Policy, frozen=True, kw_only=True):
     """A partition is done once nothing was written to it for `idle_seconds`. With `marker`, a file marks it as done."""
 
@@ -110,12 +119,18 @@ class PartitionDonePolicy(_Policy, frozen=True, kw_only=True):
 
 
 class MetastorePolicy(_Policy, frozen=True, kw_only=True):
-    """The Hive table to which statistics of the partitions are reported. The operator configures the metastore."""
+    """The Hive table to which statistics of the partitions are reported. The operator configures the metastore.
+
+    With `idle_seconds` nothing is reported until nothing was committed for that time, or until ten times that time
+    after the first commit that was not reported.
+    """
 
     database: str
     """The database of the metastore."""
     table: str
     """The table."""
+    idle_seconds: int | None = None
+    """The time without a commit after which the dataset is reported; null for at once."""
 
 
 class TableServices(_Policy, frozen=True, kw_only=True):
@@ -132,7 +147,9 @@ class TableServices(_Policy, frozen=True, kw_only=True):
     timeline: TimelinePolicy | None = TimelinePolicy()
     """The part of the timeline that stays in the catalogue; null for all of it."""
     tags: TagPolicy | None = None
-    """Which versions are tagged."""
+    """Which versions are tagged at the end of a period."""
+    batch_tags: BatchTagPolicy | None = None
+    """Whether the versions of batches are tagged."""
     partition_done: PartitionDonePolicy | None = None
     """When a partition is done."""
     metastore: MetastorePolicy | None = None

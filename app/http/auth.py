@@ -11,6 +11,7 @@ from litestar.middleware import AbstractAuthenticationMiddleware, Authentication
 from litestar.types import ASGIApp
 
 from app.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
+from app.format.identifiers import is_uuid
 from app.http.credentials import Credentials
 from app.http.limits.threads import PARTY, Threads
 from app.http.waiting.held_credential import HeldCredential, Permit
@@ -24,6 +25,7 @@ _ALTERNATIVE: Final = "alternative_scope"
 _WHOLE_TENANT: Final = "whole_tenant"
 _IN_PART: Final = "in_part"
 _ENDS: Final = "only_ends"
+_CREATES: Final = "creates"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods of requests that change nothing."""
 
@@ -35,13 +37,15 @@ def needs(
     in_part: bool = False,
     alternative: KeyScope | None = None,
     only_ends: bool = False,
+    creates: bool = False,
 ) -> dict[str, Any]:
     """The handler option that states the scope that a request needs. Every handler that is not public has it.
 
     None: any valid key will do. `whole_tenant`: a key with grants is refused: the operation is not about datasets.
     `in_part`: the operation shows a principal no more of a dataset than `Principal.access`. Without it, principals that
     see a part of the dataset only are refused. `alternative`: a scope that will do instead, for reading only.
-    `only_ends`: the operation ends work or takes away a permission, and a suspended tenant may do it.
+    `only_ends`: the operation ends work or takes away a permission, and a suspended tenant may do it. `creates`: the
+    operation may register the dataset of its path, and checks itself whether the key may use the name.
     """
     return {
         _SCOPE: scope,
@@ -49,6 +53,7 @@ def needs(
         _IN_PART: in_part,
         _ALTERNATIVE: alternative,
         _ENDS: only_ends,
+        _CREATES: creates,
     }
 
 
@@ -141,7 +146,7 @@ def require_grant(
         try:
             names = await threads.run(datasets_of[kind], principal.tenant_id, reference)
         except NotFound:
-            names = ()
+            names = (reference,) if handler.opt[_CREATES] and not is_uuid(reference) else ()
         if not names or not all(map(principal.reaches, names)):
             raise NotFound(f"there is no {kind} {reference!r}")
         # Not there where it is checked again, for an open request.

@@ -183,7 +183,8 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     The content of staged rows has a column of its own beside the request, which only the claim of the job reads.
     `schema_id`: the schema by which the staged rows were validated. `quarantined`: the bad records that were found
     then. `derived`: a view computes the rows from its inputs when the write runs. `restores`: the rows are those of an
-    earlier version. `round`: the rows are read from a source when the write runs.
+    earlier version. `round`: the rows are read from a source when the write runs. `creates`: the write has registered
+    its dataset.
     """
 
     operation: Operation
@@ -195,6 +196,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     derived: bool = False
     restores: RestoreTarget | None = None
     round: SourceRound | None = None
+    creates: bool = False
 
     @property
     def content(self) -> bytes | None:

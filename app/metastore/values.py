@@ -58,6 +58,7 @@ class MetastoreState(msgspec.Struct, frozen=True, kw_only=True):
 
     `error`: why the last report failed; `failures`: how many failed in a row; `retry_at`: when the next is tried.
     `begun`: the version as of which all partitions are being reported; those up to the path `after` have been.
+    `waits_since`: the time of the first commit that is not reported, while a dataset that is written to is waited for.
     """
 
     database: str
@@ -69,3 +70,4 @@ class MetastoreState(msgspec.Struct, frozen=True, kw_only=True):
     retry_at: datetime | None = None
     begun: int | None = None
     after: str | None = None
+    waits_since: datetime | None = None

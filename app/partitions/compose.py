@@ -13,7 +13,8 @@ from app.platform import Platform
 def partitions(platform: Platform) -> Partitions:
     """Marks and events of partitions."""
     marks = PartitionStore(platform.database)
-    return Partitions(marks=marks, markers=PartitionMarkers(marks=marks, storage=platform.storage))
+    markers = PartitionMarkers(marks=marks, storage=platform.storage)
+    return Partitions(catalog=platform.stores.catalog, marks=marks, markers=markers)
 
 
 def touched_partitions(platform: Platform) -> TouchedPartitionStore:

@@ -77,7 +77,7 @@ async def create_redrive(
     require_media_type(request, [JSON])
     refuse_encoding(request)
     body = await read_body(request, json_body_bytes_max)
-    with acceptance.reserved(found):
+    with acceptance.reserved(found.tenant_id, found.id):
         redrive = await threads.run(_redrive, body, acceptance.idempotency_key, acceptance.actor)
         accepted = await threads.run(quarantine.redrive, found, redrive)
     return await acceptance.reply(accepted)

@@ -12,7 +12,7 @@ from app.sources.kinds.changes import DatasetChanges
 from app.sources.kinds.http_pages import HttpPages
 from app.sources.kinds.registry import KINDS
 from app.sources.kinds.sql_rows import SqlRows
-from app.sources.ports import Ledger, SourceEnvironment, SourceKind
+from app.sources.ports import EndsPartitions, Ledger, SourceEnvironment, SourceKind
 from app.sources.repository.rounds import ItemLedger, RoundStore
 from app.sources.repository.sources import SourceStore
 from app.sources.service.due import StartRounds
@@ -50,14 +50,15 @@ def round_store(platform: Platform) -> RoundStore:
     return RoundStore(platform.database)
 
 
-def start_rounds(platform: Platform) -> StartRounds:
-    """Starts the rounds of sources that are due."""
+def start_rounds(platform: Platform, partitions: EndsPartitions) -> StartRounds:
+    """Starts the rounds of sources that are due. `partitions` ends those of sources that have read everything."""
     return StartRounds(
         rounds=round_store(platform),
         ledger_of=_ledgers(platform),
         kinds=_kinds(platform),
         environment_of=_environment(platform),
         register=_register(platform),
+        partitions=partitions,
         wake=platform.wake,
     )
 

@@ -124,6 +124,14 @@ class Ledger(Protocol):
         ...
 
 
+class EndsPartitions(Protocol):
+    """Marks partitions as done."""
+
+    def end_changed(self, tenant_id: str, dataset_id: str, since: int) -> None:
+        """Ends the partitions that changed after this version. Those that are done already do not change."""
+        ...
+
+
 class Output(Protocol):
     """Where `fetch` writes to."""
 

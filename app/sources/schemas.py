@@ -9,6 +9,7 @@ import msgspec
 from litestar.params import PathParameter
 
 from app.commit.write_options import OnError
+from app.format.definition.new_dataset import CreateTable
 from app.format.operation import Operation
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
@@ -16,7 +17,6 @@ from app.http.problems import fault_document
 from app.sources.ports import RoundLimits, SourceLag
 from app.sources.values import (
     INTERVAL_SECONDS,
-    CreateTable,
     DataSource,
     RoundSummary,
     SourceChange,
@@ -64,6 +64,10 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether a round adds columns that the dataset lacks, and widens types."""
     filter_duplicates: bool = False
     """Whether rows whose key is in the table already are left out. The operation is `insert` then."""
+    partition_done: bool = False
+    """Mode `once`: whether the partitions that have changed since the source was registered are marked as done once it
+    has read everything.
+    """
     max_rows: Annotated[int, msgspec.Meta(ge=1, le=100_000_000)] = _DEFAULT.rows
     """The most rows of a round, where the kind can count them before it reads."""
     max_bytes: Annotated[int, msgspec.Meta(ge=1, le=2**36)] = _DEFAULT.bytes
@@ -130,6 +134,8 @@ class SourceResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a round adds columns that the dataset lacks, and widens types."""
     filter_duplicates: bool
     """Whether rows whose key is in the table already are left out."""
+    partition_done: bool
+    """Whether partitions are marked as done once it has read everything."""
     max_rows: int
     """The most rows of a round."""
     max_bytes: int
@@ -188,6 +194,7 @@ def source_definition(new: CreateSource) -> SourceDefinition:
         filter_duplicates=new.filter_duplicates,
         limits=RoundLimits(rows=new.max_rows, bytes=new.max_bytes, items=new.max_items),
         create=new.create,
+        ends_partitions_since=0 if new.partition_done else None,
     )
 
 
@@ -222,6 +229,7 @@ def source_response(source: DataSource) -> SourceResponse:
         on_error=definition.on_error,
         merge_schema=definition.merge_schema,
         filter_duplicates=definition.filter_duplicates,
+        partition_done=definition.ends_partitions_since is not None,
         max_rows=definition.limits.rows,
         max_bytes=definition.limits.bytes,
         max_items=definition.limits.items,

@@ -10,6 +10,7 @@ import msgspec
 
 from app.commit.write_options import OnError, WriteOptions
 from app.format.dataset import DatasetDefinition
+from app.format.definition.new_dataset import CreateTable
 from app.format.errors import (
     CommitConflict,
     Fault,
@@ -49,22 +50,13 @@ class SourceState(str, Enum):
     FAILED = "failed"
 
 
-class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The dataset that a source registers, with the columns of what it reads first."""
-
-    record_key: list[str] = []
-    """The fields that identify a row; empty for an append-only dataset."""
-    ordering_field: str | None = None
-    """Of two rows with one key, the one with the larger value of this field wins."""
-    partition_by: list[str] = []
-    """The partition fields, as of a dataset."""
-
-
 class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """What a source reads, and how it is written. `dataset`: the name at the registration. `config`: without secrets.
 
     `operation`: None for that of the dataset: upsert with a record key, insert without one. `filter_duplicates`: rows
     whose key is in the table are left out. `create`: the dataset is registered with the columns of the first round.
+    `ends_partitions_since`: once a source of mode `once` has read everything, the partitions that changed after this
+    version are done; None ends none.
     """
 
     dataset: str
@@ -78,6 +70,7 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
     filter_duplicates: bool = False
     limits: RoundLimits = RoundLimits()
     create: CreateTable | None = None
+    ends_partitions_since: int | None = None
 
     def operation_on(self, dataset: DatasetDefinition) -> Operation:
         """The operation of its writes."""

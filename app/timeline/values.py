@@ -69,6 +69,7 @@ class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     change in it is a conflict. `expected_version`: the head must be there. `definition`: what the dataset becomes,
     where the commit evolves its schema. `advances`: which changes of other feeds the rows were made of. `checkpoint`:
     how far the source of the rows was read. `ends_partitions`: the partitions that it changes are done with it.
+    `batch_tags`: its version is tagged as that of a batch, and this number of such tags is kept; None for no tag.
     """
 
     dataset_id: str
@@ -83,6 +84,7 @@ class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     advances: tuple[Advance, ...] = ()
     checkpoint: Checkpoint | None = None
     ends_partitions: bool = False
+    batch_tags: int | None = None
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):

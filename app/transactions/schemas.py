@@ -12,10 +12,10 @@ from app.http.problems import fault_document
 from app.jobs.schemas import JobResponse, job_response, transaction_path
 from app.jobs.values import JobState
 from app.transactions.values import Transaction
-from app.writes.schemas import CreateWrite
+from app.writes.schemas import WriteMembers
 
 
-class CreateDatasetWrite(CreateWrite, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateDatasetWrite(WriteMembers, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A write of a transaction."""
 
     dataset: str

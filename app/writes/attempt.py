@@ -256,7 +256,14 @@ class Merged(_Input, frozen=True, kw_only=True):
             advances=self.decoded.advances,
             checkpoint=self.decoded.checkpoint,
             ends_partitions=any(job.write.options.partition_done for job in self.jobs),
+            batch_tags=self._batch_tags(),
         )
+
+    def _batch_tags(self) -> int | None:
+        policy = self.plan.dataset.definition.services.batch_tags
+        if policy is None or all(job.write.options.writer_id is None for job in self.jobs):
+            return None
+        return policy.keep
 
     def _outcome(self, number: int, made: StagedInput) -> JobOutcome:
         sent = sum(file.rows for file in made.staged)

@@ -15,7 +15,9 @@ from app.tenants.repository.quotas import QuotaStore
 from app.timeline.service.name_winner import NameWinner
 from app.writes.engine import WriteEngine
 from app.writes.ports import InputStager
+from app.writes.repository.creations import CreationStore
 from app.writes.service.accept import AcceptWrite
+from app.writes.service.accept_new import AcceptNewDataset
 from app.writes.service.explain import ExplainWrite
 from app.writes.service.run import RunWrites
 
@@ -48,10 +50,23 @@ def explain_write(platform: Platform, search: KeySearch) -> ExplainWrite:
     )
 
 
+def accept_new_dataset(platform: Platform, writes: AcceptWrite) -> AcceptNewDataset:
+    """Accepts writes that register their datasets."""
+    catalog = platform.stores.catalog
+    return AcceptNewDataset(
+        catalog=catalog,
+        creations=CreationStore(platform.database, catalog.live),
+        writes=writes,
+        storage=platform.storage,
+        wake=platform.wake,
+    )
+
+
 def dependencies(platform: Platform, writes: AcceptWrite, search: KeySearch) -> dict[str, object]:
     """The use cases of the feature, by the names that handlers use."""
     return {
         "accept_write": writes,
+        "accept_new_dataset": accept_new_dataset(platform, writes),
         "explain_write": explain_write(platform, search),
         "upload_bytes_max": platform.settings.upload_bytes_max,
     }

@@ -10,6 +10,7 @@ import msgspec
 
 from app.commit.write_options import OnError, Overwrite, OverwriteScope, SaveMode, WriteOptions
 from app.files.received_body import StoredBody
+from app.format.definition.new_dataset import CreateWithRows
 from app.format.errors import FieldError, InvalidRequest
 from app.format.operation import Operation
 from app.format.rows.formats import Format
@@ -70,8 +71,8 @@ class UploadsSource(
     """The format of the bytes of each."""
 
 
-class CreateWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A write."""
+class WriteMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A write to a dataset that exists."""
 
     operation: Annotated[str, msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Operation"})]
     """What is done with the rows."""
@@ -112,12 +113,22 @@ class CreateWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return WriteOptions(**specified | {"partitions": tuple(specified.get("partitions", ()))})
 
 
+class CreateWrite(WriteMembers, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A write."""
+
+    create: CreateWithRows | msgspec.UnsetType = msgspec.UNSET
+    """Registers the dataset, if there is none of the name in the path, with the columns of the rows."""
+
+
 def from_envelope(body: bytes, idempotency_key: str | None) -> IncomingWrite:
     """The write of a JSON body. Raises InvalidRequest, MalformedBody."""
-    return incoming_write(decode_json(body, CreateWrite), idempotency_key)
+    new = decode_json(body, CreateWrite)
+    return incoming_write(new, idempotency_key, None if new.create is msgspec.UNSET else new.create)
 
 
-def incoming_write(new: CreateWrite, idempotency_key: str | None) -> IncomingWrite:
+def incoming_write(
+    new: WriteMembers, idempotency_key: str | None, create: CreateWithRows | None = None
+) -> IncomingWrite:
     """The write of an envelope. Raises InvalidRequest."""
     operation, options = _operation(new.operation), new.options()
     source: JsonRows | UploadReferences | None = None
@@ -139,7 +150,8 @@ def incoming_write(new: CreateWrite, idempotency_key: str | None) -> IncomingWri
         options=options,
         source=source,
         idempotency_key=idempotency_key,
-        request_hash=request_hash(operation, options, "application/json", facts),
+        request_hash=request_hash(operation, options, "application/json", facts, create),
+        create=create,
     )
 
 
@@ -162,12 +174,20 @@ def body_facts(content: bytes | StoredBody, *, gzip: bool) -> list[Any]:
     return [len(content), hashlib.sha256(content).hexdigest(), gzip]
 
 
-def request_hash(operation: Operation, options: WriteOptions, media_type: str, facts: list[Any]) -> str:
+def request_hash(
+    operation: Operation,
+    options: WriteOptions,
+    media_type: str,
+    facts: list[Any],
+    create: CreateWithRows | None = None,
+) -> str:
     """SHA-256 over everything that identifies a request, hexadecimal."""
     parts = [operation.value, media_type, *facts]
     if options != WriteOptions():
         # Options at their defaults are not included, so that keys stay valid in a release that adds an option.
         parts.append(msgspec.to_builtins(options))
+    if create is not None:
+        parts.append({"create": msgspec.to_builtins(create)})
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
@@ -201,6 +221,28 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the batch, which grows from batch to batch of a stream: a batch commits once."""
     partition_done: bool | None = None
     """Whether the partitions that the write changes are marked as done in its commit."""
+    create: bool | None = None
+    """Whether the dataset is registered, if there is none of the name in the path, with the columns of the rows."""
+    record_key: list[str] | None = None
+    """With create: the fields that identify a row, repeated for several."""
+    ordering_field: str | None = None
+    """With create: of two rows with one key, the one with the larger value of this field wins."""
+    partition_by: list[str] | None = None
+    """With create: the partition fields, repeated for several."""
+
+    def table(self) -> CreateWithRows | None:
+        """The dataset to register, if there is none. Raises InvalidRequest for its members without `create`."""
+        if not self.create:
+            stray = [name for name in ("record_key", "ordering_field", "partition_by") if getattr(self, name)]
+            if stray:
+                what = "this belongs to a dataset that the write registers: set create=true too"
+                raise InvalidRequest(what, [FieldError(pointer=f"/{name}", detail=what) for name in stray])
+            return None
+        return CreateWithRows(
+            record_key=self.record_key or [],
+            ordering_field=self.ordering_field,
+            partition_by=self.partition_by or [],
+        )
 
     def options(self) -> WriteOptions:
         """The options as a JSON body would set them."""

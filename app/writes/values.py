@@ -6,6 +6,7 @@ import msgspec
 
 from app.commit.write_options import WriteOptions
 from app.files.received_body import StoredBody
+from app.format.definition.new_dataset import CreateWithRows
 from app.format.operation import Operation
 from app.format.rows.formats import Format
 
@@ -35,7 +36,8 @@ class UploadReferences(msgspec.Struct, frozen=True, kw_only=True):
 class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
     """A write as the API has understood it; without a source it brings no rows.
 
-    `request_hash` covers everything that makes it that write, but not the `actor`.
+    `request_hash` covers everything that makes it that write, but not the `actor`. `create`: the dataset to register
+    if there is none.
     """
 
     operation: Operation
@@ -44,3 +46,12 @@ class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     request_hash: str = ""
     actor: str | None = None
+    create: CreateWithRows | None = None
+
+
+class NewPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a write goes that registers its dataset: the name of the path, and the id that the dataset will have."""
+
+    tenant_id: str
+    dataset_id: str
+    name: str

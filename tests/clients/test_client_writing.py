@@ -9,6 +9,8 @@ from headwater_client import (
     DropField,
     NewDataset,
     NewField,
+    NewSchema,
+    NewTable,
     Overwrite,
     Problem,
     RelaxField,
@@ -123,6 +125,16 @@ def test_write_options_take_effect(headwater, orders):
     upload = headwater.upload(orders, b"id,note\n5,x\nfive,x\n")
     quarantine = WriteOptions(on_error="quarantine")
     assert headwater.write_upload(orders, upload, "csv", options=quarantine, wait=30).rows.quarantined == 1
+
+
+def test_write_registers_its_dataset(headwater):
+    new = WriteOptions(create=NewTable(record_key=("id", "note"), partition_by=("note",)))
+    headwater.write_rows("raw", rows(1), options=new, wait=30)
+    raw = headwater.get_dataset("raw")
+    assert (raw.record_key, raw.partition_by) == (("id", "note"), ("note",))
+    stated = NewTable(record_key=("id",), schema=NewSchema(fields=(NewField(name="id", type="int32"),)))
+    with pytest.raises(ValueError, match="columns"):
+        headwater.write_rows("none", [{"id": 1}], options=WriteOptions(create=stated))
 
 
 def test_write_merges_its_schema(headwater, orders):

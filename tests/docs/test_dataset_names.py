@@ -14,6 +14,7 @@ DOCUMENTS = [document for document in MARKDOWN if examples(document)]
 # Requests with curl or a function around it, and calls of Python clients. The name is the first member of a definition.
 REGISTRATIONS = (
     r"""(?:/datasets|/views|\bregister)"? [^{\n]*\{\s*\\?"name\\?": \\?"('\$\w+'|\w+)""",
+    r"""/datasets/(\w+)/writes\?create=true""",
     r"""\b(?:New|Create)(?:Dataset|View)\(\s*name="(\w+)""",
 )
 
@@ -55,6 +56,7 @@ def test_every_requested_dataset_is_registered_by_the_same_document(document):
         'register \'{"name": "cups", "schema": {"fields": [{"name": "id"}]}}\'',
         'NewDataset(\n    name="cups", fields=(NewField(name="id", type="int64"),))',
         'CreateDataset(name="cups")',
+        'curl "$URL/datasets/cups/writes?create=true&record_key=id"',
     ],
 )
 def test_registration_is_found(command):

@@ -32,6 +32,11 @@ _VOCABULARY = "mission/test_vocabulary.py"
 _META = "mission/test_meta_columns.py"
 _PINS = "mission/test_pins.py"
 _CONFLICTS = "mission/test_conflicts.py"
+_FILES = "sources/handlers/test_files.py"
+_TOPICS = "kafka/test_sources_over_http.py"
+_ROUNDS = "sources/repository/test_rounds.py"
+_SPARK = "spark/test_spark"
+_NEW = "writes/handlers/test_new_datasets.py"
 
 SERVICE = (
     row(
@@ -72,7 +77,6 @@ HUDI = (
     row(
         "upsert with pluggable indexes",
         f"{_OPERATIONS}::test_upsert_matches_rows_with_every_index",
-        missing="index types `record` and `bloom` are not measured at large sizes on Spark",
     ),
     row(
         "insert, upsert, bulk_insert, delete",
@@ -107,6 +111,7 @@ HUDI = (
         "savepoint and restore",
         f"{_HUDI}::test_restore_returns_to_a_savepoint",
         "flows/test_time_travel.py::test_restore_and_rollback_work_on_the_deployment",
+        "flows/test_kills_of_other_work.py::test_restore_with_a_killed_worker_happens_once",
         f"{_PINS}::test_waiting_restore_keeps_its_version",
     ),
     row(
@@ -118,7 +123,7 @@ HUDI = (
     row(
         "timeline metadata and lineage",
         "overview/handlers/test_overview.py::test_timeline_entries_have_metadata_and_lineage",
-        missing="source checkpoints: sources are not built",
+        f"{_FILES}::test_position_is_in_the_timeline_entry_of_the_commit",
     ),
     row(
         "five meta columns",
@@ -131,6 +136,7 @@ HUDI = (
     row(
         "a bad record does not fail the job",
         f"{_OPERATIONS}::test_bad_record_is_quarantined_and_its_job_succeeds",
+        "writes/handlers/test_bad_neighbours.py",
         "mission/test_overflows.py::test_overflowing_sum_quarantines_the_rows_of_its_key_only",
         "mission/test_overflows.py::test_feed_has_no_row_of_a_key_that_overflows",
         "mission/test_overflows.py::test_writes_of_one_commit_quarantine_their_own_rows",
@@ -161,12 +167,37 @@ HUDI = (
         f"{_READ_JOBS}::test_changed_rows_are_read_across_a_dropped_and_a_renamed_column",
     ),
     row("quickstart data generator", missing="`headwater demo trips` is not built; `demo flights` is"),
-    row("DeltaStreamer, once and continuous", missing="sources are not built"),
-    row("Kafka, Avro and schema registry", missing="sources are not built"),
-    row("source ordering field, filter of duplicates, operation", missing="sources are not built"),
-    row("checkpoint in the commit", missing="sources are not built; batches of a writer are part of commits"),
     row(
-        "empty batch commits nothing", "flows/test_input_formats.py::test_write_without_rows_changes_nothing"
+        "DeltaStreamer, once and continuous",
+        f"{_FILES}::test_files_of_a_folder_are_read_once_in_the_order_of_their_names",
+        f"{_FILES}::test_continuous_source_reads_what_arrives_and_changed_files_again",
+        f"{_FILES}::test_rounds_are_bounded_and_follow_each_other",
+        "flows/test_sources.py::test_round_with_a_killed_worker_is_committed_once",
+    ),
+    row(
+        "Kafka, Avro and schema registry",
+        f"{_TOPICS}::test_messages_of_a_topic_become_rows_of_the_feed",
+        f"{_TOPICS}::test_schemas_of_the_registry_are_the_columns_and_change_in_flight",
+        "kafka/test_source_kind.py::test_avro_is_read_with_the_schema_of_each_message",
+        "flows/test_topics.py::test_each_message_is_one_row_while_workers_are_killed",
+    ),
+    row(
+        "source ordering field, filter of duplicates, operation",
+        f"{_FILES}::test_dataset_is_registered_with_the_columns_of_the_first_files",
+        f"{_FILES}::test_rows_whose_key_is_in_the_table_are_left_out",
+        f"{_FILES}::test_snapshot_replaces_the_table_and_a_round_without_files_does_not",
+    ),
+    row(
+        "checkpoint in the commit",
+        f"{_FILES}::test_position_is_in_the_timeline_entry_of_the_commit",
+        f"{_ROUNDS}::test_commit_moves_the_position_once",
+        f"{_ROUNDS}::test_reset_position_makes_the_running_round_void",
+        "flows/test_sources.py::test_round_with_a_killed_worker_is_committed_once",
+    ),
+    row(
+        "empty batch commits nothing",
+        "flows/test_input_formats.py::test_write_without_rows_changes_nothing",
+        "sources/handlers/test_sources.py::test_round_without_input_succeeds_without_a_version",
     ),
     row("metrics and timers", missing="there is no metrics endpoint"),
     row(
@@ -181,13 +212,25 @@ PAIMON = (
         "save modes",
         f"{_OPERATIONS}::test_save_modes_append_overwrite_ignore_or_refuse",
         "writes/handlers/test_write_conflicts.py::test_rows_committed_meanwhile_decide_the_save_mode",
-        missing="a write does not create its dataset",
+        f"{_NEW}::test_write_registers_its_dataset_in_every_save_mode",
+        f"{_NEW}::test_dataset_with_rows_is_left_alone_or_refused",
+        f"{_NEW}::test_failed_write_leaves_no_dataset_and_its_job",
+        f"{_NEW}::test_racing_writes_register_one_dataset",
     ),
     row(
         "dynamic partition overwrite and overwrite by filter",
         f"{_OPERATIONS}::test_overwrite_and_delete_replace_partitions_or_filtered_rows",
     ),
-    row("Spark data source", missing="the Spark data source is not built"),
+    row(
+        "Spark data source",
+        f"{_SPARK}_writes.py::test_all_partitions_are_one_commit",
+        f"{_SPARK}_writes.py::test_operations_and_modes",
+        f"{_SPARK}_reads.py::test_snapshot_and_time_travel",
+        f"{_SPARK}_reads.py::test_sql_over_a_view",
+        f"{_SPARK}_streams.py::test_stream_of_changes_continues_from_its_checkpoint",
+        f"{_SPARK}_streams.py::test_complete_mode_replaces_the_table",
+        "spark/test_commits.py::test_a_repeated_commit_is_one_write",
+    ),
     row(
         "merge schema and explicit cast",
         f"{_OPERATIONS}::test_merge_schema_adds_columns_and_explicit_cast_converts_values",
@@ -225,7 +268,10 @@ PAIMON = (
         "mission/test_partition_done.py::test_write_ends_the_partitions_that_it_changes",
         "mission/test_partition_done.py::test_partitions_end_only_with_a_commit",
         "mission/test_partition_done.py::test_partition_done_requires_its_service",
-        missing="no tag is made for each commit of a batch writer",
+        "sources/handlers/test_ended_partitions.py::test_partitions_are_done_once_everything_was_read",
+        "versions/handlers/test_batch_tags.py::test_latest_batches_are_tagged_in_their_commits",
+        "metastore/service/test_metastore_reconciler.py::test_report_waits_until_the_dataset_is_idle",
+        "flows/test_post_commit_actions.py",
     ),
     row(
         "streaming sink: batches are idempotent",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ WORKERS = ("first", "second")
 ATTEMPTS_MAX = 3
 INLINE_BYTES_MAX = 64 * 1024
 LEASE_SECONDS = 3.0
+_READY_SECONDS_MAX = 120.0
 _SETTINGS = {
     "HEADWATER_LEASE_SECONDS": str(LEASE_SECONDS),
     "HEADWATER_HEARTBEAT_SECONDS": "1",
@@ -71,8 +72,8 @@ class Deployment:
 
     @classmethod
     @contextmanager
-    def running(cls, directory: Path) -> Iterator[Self]:
-        """Starts everything below `directory`, and stops it in the end."""
+    def running(cls, directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Self]:
+        """Starts everything below `directory`, with further settings, and stops it in the end."""
         with ExitStack() as stack:
             postgres, valkey = EmbeddedPostgres(directory), EmbeddedValkey(directory)
             processes: dict[str, Process] = {}
@@ -90,7 +91,7 @@ class Deployment:
             ).api_key
             assert key is not None
             port = free_port()
-            common = _environment(directory, valkey.url, port)
+            common = _environment(directory, valkey.url, port) | dict(settings or {})
             proxies = {name: stack.enter_context(BreakingProxy.before(postgres.url)) for name in WORKERS}
             urls = {
                 "HEADWATER_DATABASE_URL": postgres.url,
@@ -198,6 +199,8 @@ def _api(environment: dict[str, str], port: int) -> ChildSpec:
         command=(sys.executable, "-P", "-m", "app.main"),
         environment=environment,
         ready=lambda: answers_ready(port),
+        # It is ready once a worker is.
+        ready_seconds_max=_READY_SECONDS_MAX,
         stop_seconds_max=15,
     )
 
@@ -215,6 +218,6 @@ def _worker(
         command=(sys.executable, "-P", "-m", "workers.main"),
         environment=environment,
         ready=polls,
-        ready_seconds_max=120,
+        ready_seconds_max=_READY_SECONDS_MAX,
         stop_seconds_max=15,
     )

@@ -99,11 +99,7 @@ class CatalogStore:
             if version is not None:
                 _check_version(head, version)
             self._participants.derivations.check_unread(connection, dataset_id)
-            connection.execute(
-                update(datasets).where(datasets.c.id == dataset_id).values(deleted_at=func.clock_timestamp())
-            )
-            for participant in self._participants.deletion:
-                participant.dataset_deleted(connection, dataset_id)
+            end_dataset(connection, dataset_id, self._participants)
 
     def evolve(
         self,
@@ -182,6 +178,15 @@ class CatalogStore:
         if missing:
             raise NotFound(f"there is no upload {missing[0]} of this dataset")
         return tuple([found[upload_id.lower()] for upload_id in upload_ids])
+
+
+def end_dataset(connection: Connection, dataset_id: str, participants: CatalogParticipants) -> None:
+    """Marks a dataset as deleted. The caller has locked its head and its row, and checked that no view reads it."""
+    connection.execute(
+        update(datasets).where(datasets.c.id == dataset_id).values(deleted_at=func.clock_timestamp())
+    )
+    for participant in participants.deletion:
+        participant.dataset_deleted(connection, dataset_id)
 
 
 def _lock_head(connection: Connection, dataset_id: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from app.format.dataset import (
@@ -175,3 +177,36 @@ class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         bucket = self.bucket or CreateBucket()
         fixed = bucket.mode in (None, BucketMode.FIXED)
         return bool(self.record_key) and fixed and bucket.count is None and not self.logs
+
+
+class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The dataset that the first rows register."""
+
+    record_key: list[str] = []
+    """The fields that identify a row; empty for an append-only dataset."""
+    ordering_field: str | None = None
+    """Of two rows with one key, the one with the larger value of this field wins."""
+    partition_by: list[str] = []
+    """The partition fields, as of a dataset."""
+
+    def named(self, name: str, schema: CreateSchema) -> CreateDataset:
+        """The registration under this name, with these columns."""
+        return CreateDataset(
+            name=name,
+            schema=schema,
+            record_key=self.record_key,
+            ordering_field=self.ordering_field,
+            partition_by=self.partition_by,
+        )
+
+
+class CreateWithRows(CreateTable, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The dataset that a write registers."""
+
+    schema: CreateSchema | None = None
+    """The columns; by default those of the rows."""
+
+
+def schema_of(types: Mapping[str, str]) -> CreateSchema:
+    """Columns with these types, by name."""
+    return CreateSchema(fields=[CreateField(name=name, type=type_) for name, type_ in types.items()])

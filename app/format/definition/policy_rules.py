@@ -15,6 +15,8 @@ VERSIONS_MAX: Final = 2**63 - 1
 SECONDS_MAX: Final = 2**31 - 1
 INSTANTS_MIN: Final = 100
 INSTANTS_MAX: Final = 1_000_000
+BATCH_TAGS_MAX: Final = 10_000
+METASTORE_IDLE_SECONDS_MAX: Final = 86_400
 # The most changelog files that are merged at once.
 MERGED_FILES_MAX: Final = 1_024
 Fault = tuple[str, str]
@@ -58,6 +60,12 @@ def _tag_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[F
         yield "/tags/keep", "expected 1 or more, or null to keep all"
 
 
+def _batch_tag_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:  # noqa: ARG001
+    policy = services.batch_tags
+    if policy is not None and not 1 <= policy.keep <= BATCH_TAGS_MAX:
+        yield "/batch_tags/keep", f"expected 1 to {BATCH_TAGS_MAX}"
+
+
 def _partition_done_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:
     policy = services.partition_done
     if policy is None:
@@ -87,6 +95,8 @@ def _metastore_rule(services: TableServices, dataset: DatasetDefinition) -> Iter
                 f"/metastore/{member}",
                 "expected 1–128 lower case letters, digits and _, as in Hive's names",
             )
+    if policy.idle_seconds is not None and not 1 <= policy.idle_seconds <= METASTORE_IDLE_SECONDS_MAX:
+        yield "/metastore/idle_seconds", f"expected 1 to {METASTORE_IDLE_SECONDS_MAX}, or null"
     try:
         hive_columns(dataset)
     except ValueError as error:
@@ -127,6 +137,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _history_rule,
     _timeline_rule,
     _tag_rule,
+    _batch_tag_rule,
     _partition_done_rule,
     _metastore_rule,
 )

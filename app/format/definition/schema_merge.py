@@ -74,13 +74,16 @@ def merge_schemas(
         ) from None
 
 
-def inferred_types(shapes: Mapping[str, Shape]) -> dict[str, str]:
-    """The types of the columns of a new dataset, by name. Raises SchemaMismatch for one whose values determine none."""
+def inferred_types(shapes: Mapping[str, Shape], *, explicit_cast: bool = False) -> dict[str, str]:
+    """The types of the columns of a new dataset, by name. Raises SchemaMismatch for one whose values determine none.
+
+    `explicit_cast`: texts that are all dates, or all times, have such a type.
+    """
     types: dict[str, str] = {}
     faults: list[FieldError] = []
     for name, shape in shapes.items():
         try:
-            types[name] = str(_new_type(shape, explicit_cast=False))
+            types[name] = str(_new_type(shape, explicit_cast))
         except _NoType as fault:
             faults.append(FieldError(pointer=_pointer(name), detail=str(fault)))
     if faults:

@@ -62,13 +62,16 @@ class Acceptance:
 
     async def accept(self, dataset: Dataset, start: Callable[[str | None, str | None], Accepted]) -> JobReply:
         """Calls `start` with the idempotency key and the actor, in a thread. Raises JobFailed, and what it raises."""
-        with self.reserved(dataset):
+        with self.reserved(dataset.tenant_id, dataset.id):
             accepted = await self.threads.run(start, self.idempotency_key, self.actor)
         return await self.reply(accepted)
 
-    def reserved(self, dataset: Dataset) -> AbstractContextManager[None]:
-        """Reserves the idempotency key while the request is read and accepted. Raises IdempotencyInFlight."""
-        return self.in_flight.reserved(dataset.tenant_id, dataset.id, self.idempotency_key)
+    def reserved(self, tenant_id: str, dataset: str) -> AbstractContextManager[None]:
+        """Reserves the idempotency key while the request is read and accepted. Raises IdempotencyInFlight.
+
+        `dataset`: its id, or the name of one that the request registers.
+        """
+        return self.in_flight.reserved(tenant_id, dataset, self.idempotency_key)
 
     async def reply(self, accepted: Accepted) -> JobReply:
         """The job after the preferred wait. Raises JobFailed with the job's own problem if it failed."""

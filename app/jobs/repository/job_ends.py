@@ -30,9 +30,13 @@ def fail_locked(
             participant.job_failed(connection, row.id, JobKind(row.kind), fault)
 
 
-def cancel_locked(connection: Connection, ids: Sequence[str]) -> None:
+def cancel_locked(
+    connection: Connection, ids: Sequence[str], participants: Sequence[FailureParticipant] = ()
+) -> None:
     """Cancels unfinished jobs that the caller has locked."""
-    _end(connection, ids, JobState.CANCELLED, None)
+    for row in _end(connection, ids, JobState.CANCELLED, None):
+        for participant in participants:
+            participant.job_cancelled(connection, row.id, JobKind(row.kind))
 
 
 def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fault | None) -> Sequence[Any]:

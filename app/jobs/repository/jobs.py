@@ -63,7 +63,9 @@ _UNDER_WAY: Final = (
 
 
 class JobStore:
-    """Jobs, claims and leases in Postgres. `participants` take part in the transactions in which jobs fail."""
+    """Jobs, claims and leases in Postgres. `participants` take part in the transactions in which jobs fail or are
+    cancelled.
+    """
 
     def __init__(self, database: Database, participants: Sequence[FailureParticipant]) -> None:
         self._database = database
@@ -130,7 +132,7 @@ class JobStore:
         with self._database.tenant(tenant_id) as connection:
             wanted = jobs.c.id == job_id, UNFINISHED
             if is_uuid(job_id) and (ids := lock_with_transactions(connection, *wanted)):
-                cancel_locked(connection, ids)
+                cancel_locked(connection, ids, self._participants)
                 return get_job(connection, job_id)
             state = get_job(connection, job_id).state.value
             raise JobNotCancellable(f"The job has {state} already", state=state)

@@ -11,8 +11,12 @@ from app.jobs.values import JobKind
 
 
 class FailureParticipant(Protocol):
-    """Takes part in the transaction in which jobs fail. `JobStore` calls the participants in order."""
+    """Takes part in the transactions in which jobs fail or are cancelled. `JobStore` calls them in order."""
 
     def job_failed(self, connection: Connection, job_id: str, kind: JobKind, fault: Fault) -> None:
         """Called once for each job, after the job has ended. The job's row is locked."""
+        ...
+
+    def job_cancelled(self, connection: Connection, job_id: str, kind: JobKind) -> None:
+        """Called once for each job that a request has cancelled, but not for those that end with their dataset."""
         ...

@@ -22,6 +22,8 @@ from app.overview.values import PartitionRecord
 _PAGE: Final = 1_000
 # Less than the two minutes for which the dataset is claimed.
 _SECONDS_MAX: Final = 30.0
+# A dataset that is always written to is reported, too.
+_IDLE_TIMES_MAX: Final = 10
 _RETRY_SECONDS: Final = 15.0
 _RETRY_SECONDS_MAX: Final = 3_600.0
 
@@ -46,6 +48,9 @@ class MetastoreReconciler:
         before = _state(observation, policy)
         if before.retry_at is not None and before.retry_at > observation.now:
             return _result(before, (before.retry_at - observation.now).total_seconds())
+        before, wait = _waiting(observation, before, policy)
+        if wait is not None:
+            return _result(before, wait)
         try:
             after = self._report(observation, before, policy)
         except (MetastoreRefused, ValueError) as error:
@@ -142,6 +147,28 @@ def _state(observation: Observation, policy: MetastorePolicy) -> MetastoreState:
         if (state.database, state.table) == (policy.database, policy.table):
             return state
     return MetastoreState(database=policy.database, table=policy.table)
+
+
+def _waiting(
+    observation: Observation, state: MetastoreState, policy: MetastorePolicy
+) -> tuple[MetastoreState, float | None]:
+    """The state, and the seconds for which the dataset is not reported; None if it is now."""
+    dataset, idle = observation.dataset, policy.idle_seconds
+    if (
+        idle is None
+        or dataset.committed_at is None
+        or dataset.version == state.version
+        or state.begun is not None
+    ):
+        return state, None
+    since = state.waits_since or dataset.committed_at
+    due = min(
+        dataset.committed_at + timedelta(seconds=idle), since + timedelta(seconds=idle * _IDLE_TIMES_MAX)
+    )
+    left = (due - observation.now).total_seconds()
+    if left <= 0:
+        return msgspec.structs.replace(state, waits_since=None), None
+    return msgspec.structs.replace(state, waits_since=since), left
 
 
 def _result(state: MetastoreState, wake_after_seconds: float | None) -> ReconcileResult:

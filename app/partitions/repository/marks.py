@@ -88,6 +88,13 @@ class PartitionStore:
             marks = _marks(connection, dataset_id, partitions)
             return [marks[path] for path in dict.fromkeys(partitions)]
 
+    def end_changed(self, tenant_id: str, dataset_id: str, since: int) -> None:
+        """Marks the partitions that changed after a version as done. Raises NotFound (dataset gone)."""
+        with self._database.tenant(tenant_id) as connection:
+            if not share_datasets(connection, [dataset_id]):
+                raise NotFound(f"there is no dataset {dataset_id!r}")
+            _end_changed(connection, dataset_id, _catch_up(connection, dataset_id), since)
+
     def of(self, tenant_id: str, dataset_id: str, paths: Collection[str]) -> dict[str, PartitionMark]:
         """The marks of these partitions, as far as they have any."""
         with self._database.tenant(tenant_id) as connection:
@@ -210,8 +217,12 @@ def _catch_up(connection: Connection, dataset_id: str) -> int:
 def end_changed(connection: Connection, dataset_id: str) -> None:
     """Marks the partitions that the latest version changed as done. The caller has just committed that version."""
     version = _catch_up(connection, dataset_id)
+    _end_changed(connection, dataset_id, version, since=version - 1)
+
+
+def _end_changed(connection: Connection, dataset_id: str, version: int, since: int) -> None:
     query = select(partition_marks.c.path).where(
-        *_open(dataset_id), partition_marks.c.changed_version == version
+        *_open(dataset_id), partition_marks.c.changed_version > since
     )
     paths = list(connection.execute(query.order_by(partition_marks.c.path)).scalars())
     unseen = _unseen(connection, dataset_id, paths)

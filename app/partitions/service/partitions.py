@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changes.positions import StartingPosition
 from app.format.errors import FieldError, InvalidRequest
@@ -17,6 +18,7 @@ from app.partitions.values import PartitionEvents, PartitionMark
 class Partitions:
     """The partitions of a tenant's datasets."""
 
+    catalog: DatasetLookup
     marks: PartitionStore
     markers: PartitionMarkers
 
@@ -31,6 +33,15 @@ class Partitions:
         marks = self.marks.end(dataset.tenant_id, dataset.id, partitions)
         self.markers.settle(dataset)
         return marks
+
+    def end_changed(self, tenant_id: str, dataset_id: str, since: int) -> None:
+        """Marks the partitions that changed after a version as done, but for those with writes that are invisible
+        until a compaction. Without `services.partition_done` it does nothing. Raises NotFound.
+        """
+        dataset = self.catalog.get(tenant_id, dataset_id)
+        if dataset.definition.services.partition_done is not None:
+            self.marks.end_changed(tenant_id, dataset_id, since)
+            self.markers.settle(dataset)
 
     def marked(self, dataset: Dataset, paths: Collection[str]) -> dict[str, PartitionMark]:
         """The marks of these partitions by path; partitions without a mark are left out."""

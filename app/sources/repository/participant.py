@@ -71,6 +71,9 @@ class SourceParticipant:
             values["state"] = case((paused, sources.c.state), else_=values["state"])
         connection.execute(update(sources).where(this_source).values(values))
 
+    def job_cancelled(self, connection: Connection, job_id: str, kind: JobKind) -> None:
+        """A cancelled round changes no source: it is due again after its pause."""
+
     def dataset_deleted(self, connection: Connection, dataset_id: str) -> None:
         """Deletes the sources of the dataset; their jobs were cancelled before."""
         connection.execute(delete(sources).where(sources.c.dataset_id == dataset_id))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.format.errors import Fault, HeadwaterError, SourceUnavailable, Unavailable
-from app.sources.ports import Ledger, Place, SourceEnvironment, SourceKind, SourceLag
+from app.sources.ports import EndsPartitions, Ledger, Place, SourceEnvironment, SourceKind, SourceLag
 from app.sources.repository.rounds import RoundStore
 from app.sources.service.register import RegisterDataset
 from app.sources.service.rounds import new_round
@@ -24,7 +24,7 @@ _LEASE_SECONDS: Final = 150.0
 class StartRounds:
     """The worker's use case: plans the next round of a due source, and queues it if there is something to read.
 
-    `wake` is called after a round was queued.
+    `wake` is called after a round was queued. `partitions` ends those of a source that has read everything.
     """
 
     rounds: RoundStore
@@ -32,6 +32,7 @@ class StartRounds:
     kinds: Mapping[str, SourceKind]
     environment_of: Callable[[str], SourceEnvironment]
     register: RegisterDataset
+    partitions: EndsPartitions
     wake: Callable[[], None]
 
     def run(self, tenant_id: str, source_id: str) -> bool:
@@ -64,6 +65,10 @@ class StartRounds:
             once = source.definition.mode is SourceMode.ONCE
             state = SourceState.FINISHED if once else None
             lag = kind.lag(place, source.position, ledger)
+            since = source.definition.ends_partitions_since
+            if since is not None and source.dataset_id is not None:
+                # Before it is finished: if the worker ends between the two, this is done again, and changes nothing.
+                self.partitions.end_changed(source.tenant_id, source.dataset_id, since)
             self.rounds.settle(source, lag=lag, due_seconds=interval, state=state)
             return
         dataset_id = source.dataset_id or self.register.run(source)

@@ -5,39 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from io import BytesIO
 from typing import Final
 
 import msgspec
 
 from app.catalog.repository.catalog import CatalogStore
-from app.codecs.gzip_stream import gunzip_stream
-from app.codecs.shape_inference import infer_shapes
-from app.codecs.splits import plan_splits
+from app.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns
 from app.files.storage import Storage
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
+from app.format.definition.new_dataset import schema_of
 from app.format.definition.schema_merge import inferred_types
 from app.format.errors import DatasetExists, MalformedBody, SourceFailed
 from app.format.identifiers import new_id
 from app.format.operation import Operation
 from app.format.paths import body_path, dataset_prefix
-from app.format.rows.formats import Format
-from app.format.rows.formats import Source as FileObject
 from app.format.schema.shapes import Shape, common_members
 from app.sources.ports import Fetched, FetchedBody, Ledger, SourceEnvironment, SourceKind
 from app.sources.repository.rounds import RoundStore
 from app.sources.service.fetch import FetchHere
 from app.sources.values import DataSource
 
-_SAMPLE_BYTES: Final = 16 * 1024 * 1024
 _SAMPLE_ITEMS: Final = 20
-_SPLIT_BYTES: Final = 4 * 1024 * 1024
-_SPLITS_MAX: Final = 4
-_EXPANDED_BYTES_MAX: Final = 4 * _SAMPLE_BYTES
-# Their columns are known once the whole text is read.
-_WHOLE: Final = (Format.JSON_ROWS, Format.CSV)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,14 +51,7 @@ class RegisterDataset:
         shapes = self._sample(source)
         if not shapes:
             return None
-        types = inferred_types(shapes)
-        new = CreateDataset(
-            name=source.definition.dataset,
-            schema=CreateSchema(fields=[CreateField(name=name, type=text) for name, text in types.items()]),
-            record_key=create.record_key,
-            ordering_field=create.ordering_field,
-            partition_by=create.partition_by,
-        )
+        new = create.named(source.definition.dataset, schema_of(inferred_types(shapes)))
         try:
             dataset = self.catalog.create(source.tenant_id, new_id(), define_dataset(new))
         except DatasetExists:
@@ -82,7 +63,9 @@ class RegisterDataset:
         """The shapes of the columns in the first bodies that can be read; empty without rows."""
         kind = self.kinds[source.definition.kind]
         place = source.place(self.environment_of(source.tenant_id))
-        limits = msgspec.structs.replace(source.definition.limits, bytes=_SAMPLE_BYTES, items=_SAMPLE_ITEMS)
+        limits = msgspec.structs.replace(
+            source.definition.limits, bytes=SAMPLE_BYTES_MAX, items=_SAMPLE_ITEMS
+        )
         plan = kind.plan(place, source.position, limits, self.ledger_of(source))
         if plan is None:
             return {}
@@ -104,23 +87,18 @@ class RegisterDataset:
                 shapes = common_members(shapes, body.raw.shapes)
                 continue
             with suppress(MalformedBody):
-                file, size_bytes = self._opened(body)
-                splits = plan_splits(body.raw.format, file, size_bytes, _SPLIT_BYTES)
-                for split in splits[:_SPLITS_MAX]:
-                    found = infer_shapes(body.raw.format, file, split, op_columns=op_columns)
-                    shapes = common_members(shapes, found)
+                shapes = common_members(shapes, self._columns(body, op_columns))
         return shapes
 
-    def _opened(self, body: FetchedBody) -> tuple[FileObject, int]:
-        """The bytes of a body and their number. Raises SourceFailed for a text of which a part is of no use."""
-        if body.raw.format in _WHOLE and body.raw.size_bytes > _SAMPLE_BYTES:
+    def _columns(self, body: FetchedBody, op_columns: tuple[str, ...]) -> dict[str, Shape]:
+        """Raises SourceFailed for a text of which a part is of no use."""
+        raw = body.raw
+        file = self.storage.open(raw.path)
+        try:
+            sample = sample_columns(raw.format, file, raw.size_bytes, gzip=raw.gzip, op_columns=op_columns)
+        except SampleTooLarge:
             raise SourceFailed(
-                f"{body.raw.origin} has more than {_SAMPLE_BYTES} bytes, so no columns are inferred from it; register "
+                f"{raw.origin} has more than {SAMPLE_BYTES_MAX} bytes, so no columns are inferred from it; register "
                 "the dataset first"
-            )
-        file = self.storage.open(body.raw.path)
-        if not body.raw.gzip:
-            return file, body.raw.size_bytes
-        chunks = iter(partial(file.read, _SPLIT_BYTES), b"")
-        text = b"".join(gunzip_stream(chunks, expanded_bytes_max=_EXPANDED_BYTES_MAX))
-        return BytesIO(text), len(text)
+            ) from None
+        return sample.shapes

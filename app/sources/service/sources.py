@@ -10,7 +10,7 @@ import msgspec
 
 from app.catalog.service import GrantedDatasets, refuse_derived
 from app.catalog.values import Dataset
-from app.commit.write_rules import brings_rows, check_options
+from app.commit.write_rules import brings_rows, check_options, partition_done_faults
 from app.format.errors import FieldError, NotFound
 from app.format.identifiers import new_id
 from app.jobs.values import Accepted
@@ -26,6 +26,7 @@ from app.sources.values import (
     SourceChange,
     SourceDefinition,
     SourceEmpty,
+    SourceMode,
     SourceState,
 )
 from app.tenants.values import KeyScope
@@ -69,6 +70,8 @@ class ManageSources:
         if dataset is not None:
             refuse_derived(dataset)
             check_options(definition.operation_on(dataset.definition), definition.options, dataset.definition)
+        if definition.ends_partitions_since is not None:
+            definition = _ending_partitions(definition, dataset)
         return self.sources.create(
             tenant_id,
             NewSource(
@@ -157,3 +160,16 @@ def environment(
         return SourceEnvironment(roots=own, allow=allow, plain_http=plain_http)
 
     return of
+
+
+def _ending_partitions(definition: SourceDefinition, dataset: Dataset | None) -> SourceDefinition:
+    """The definition of a source that ends partitions, as of the present version. Raises InvalidSource."""
+    if definition.mode is not SourceMode.ONCE:
+        raise _invalid(
+            "/partition_done", "a source of mode continuous has no end: use mode once, or leave it out"
+        )
+    if dataset is None:
+        raise _invalid("/partition_done", "the dataset needs services.partition_done: register it first")
+    for _, detail in partition_done_faults(dataset.definition):
+        raise _invalid("/partition_done", detail)
+    return msgspec.structs.replace(definition, ends_partitions_since=dataset.version)

@@ -12,8 +12,8 @@ from app.timeline.values import NewCommit, Overtaken, Published
 class CommitParticipant(Protocol):
     """Takes part in the commit transaction, under the lock of the head row.
 
-    `TimelineStore` receives the participants and calls them in order, which is an order of locks: views, consumers,
-    partitions.
+    `TimelineStore` receives the participants and calls them in order, which is an order of locks: views, sources,
+    consumers, partitions, versions.
     """
 
     def publishing(self, connection: Connection, commit: NewCommit) -> Overtaken | None:

@@ -140,7 +140,7 @@ TAG_HANDLERS: Final = _handlers(
     _Description(
         summary="Name a version to read",
         create="Gives a version a name by which it can be read, and keeps the version as long as it has the name.",
-        list="Lists the tags of a dataset, including those that `services.tags` made.",
+        list="Lists the tags of a dataset, including those that its services made.",
         end="Deletes the name. The version is kept no longer than the history of the dataset requires.",
     ),
 )

@@ -24,6 +24,8 @@ from app.paging import Page, PageTokens
 from app.timeline.repository.kept_versions import NAME_LIVES, check_kept, share_history_at_head
 from app.timeline.tables import commits, named_versions
 
+# Of the names of tags of batches; periods have no such names.
+_BATCH: Final = "batch-"
 _COLUMNS: Final = tuple(named_versions.c[name] for name in NamedVersion.__struct_fields__)
 
 
@@ -103,7 +105,7 @@ class NamedVersionStore:
             return version if _tag(connection, dataset_id, name, version) else None
 
     def automatic(self, tenant_id: str, dataset_id: str) -> Sequence[str]:
-        """The names of the tags that `services.tags` made."""
+        """The names of the tags that the service has made by itself."""
         query = select(named_versions.c.name).where(
             named_versions.c.dataset_id == dataset_id,
             named_versions.c.kind == VersionKind.TAG.value,
@@ -150,6 +152,27 @@ def _insert(
     if row is None:
         raise taken(_find(connection, dataset_id, task.name), task.name)
     return _named_version(row)
+
+
+def tag_batch(connection: Connection, dataset_id: str, version: int, keep: int) -> None:
+    """Tags the version that was just committed, and removes all but the latest `keep` tags of this kind."""
+    _tag(connection, dataset_id, f"{_BATCH}{version}", version)
+    ours = (
+        named_versions.c.dataset_id == dataset_id,
+        named_versions.c.kind == VersionKind.TAG.value,
+        named_versions.c.automatic,
+        named_versions.c.name.startswith(_BATCH),
+    )
+    latest_outdated = (
+        select(named_versions.c.version)
+        .where(*ours)
+        .order_by(named_versions.c.version.desc())
+        .offset(keep)
+        .limit(1)
+    )
+    connection.execute(
+        delete(named_versions).where(*ours, named_versions.c.version <= latest_outdated.scalar_subquery())
+    )
 
 
 def _is_kept(connection: Connection, dataset_id: str, version: int) -> bool:

@@ -41,6 +41,9 @@ class ViewParticipant:
         if kind is JobKind.REFRESH:
             _refresh_failed(connection, job_id, fault)
 
+    def job_cancelled(self, connection: Connection, job_id: str, kind: JobKind) -> None:
+        """A cancelled refresh changes no view: the next one starts with the next change."""
+
     def input_names(self, connection: Connection, dataset_id: str) -> Sequence[str]:
         """The names of the datasets that the view reads; none if there is no such view."""
         query = (

@@ -8,9 +8,12 @@ from typing import Final
 import msgspec
 from litestar import post
 
+from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.files.received_body import StoredBody
+from app.format.definition.new_dataset import CreateWithRows
 from app.format.errors import FieldError, InvalidRequest
+from app.format.identifiers import new_id
 from app.format.operation import Operation
 from app.format.rows.formats import MEDIA_TYPES, Format
 from app.http.auth import needs
@@ -27,6 +30,7 @@ from app.http.body_stream import (
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, documented
+from app.http.parameters.query_parameters import DatasetReference
 from app.http.request import ApiRequest
 from app.http.table_response import ARROW_STREAM
 from app.jobs.handlers.accepted import Acceptance, JobReply
@@ -39,7 +43,8 @@ from app.writes.schemas import (
     request_hash,
 )
 from app.writes.service.accept import AcceptWrite, checked_write
-from app.writes.values import Body, IncomingWrite
+from app.writes.service.accept_new import AcceptNewDataset
+from app.writes.values import Body, IncomingWrite, NewPlace
 
 _ACCEPTED: Final = (JSON, *MEDIA_TYPES)
 _RAW_DOCUMENTED: Final = ("application/x-ndjson", "text/csv", ARROW_STREAM, "application/vnd.apache.parquet")
@@ -51,15 +56,18 @@ _RAW_DOCUMENTED: Final = ("application/x-ndjson", "text/csv", ARROW_STREAM, "app
     summary="Write rows",
     tags=["writes"],
     status_code=202,
-    opt=needs(KeyScope.WRITE)
+    opt=needs(KeyScope.WRITE, creates=True)
     | documented(body={JSON: CreateWrite, **dict.fromkeys(_RAW_DOCUMENTED, BINARY)}, problems=[507]),
 )
 async def create_write(
     request: ApiRequest,
+    dataset: DatasetReference,
     options: Provided[WriteQueryOptions],
-    found: Provided[Dataset],
+    existing: Provided[Dataset | None],
+    granted: Provided[GrantedDatasets],
     acceptance: Provided[Acceptance],
     accept_write: Provided[AcceptWrite],
+    accept_new_dataset: Provided[AcceptNewDataset],
     json_body_bytes_max: Provided[int],
     upload_bytes_max: Provided[int],
     threads: Provided[Threads],
@@ -67,8 +75,10 @@ async def create_write(
     """Accepts rows as JSON, or raw as NDJSON, CSV, an Arrow stream or Parquet, each also with gzip encoding.
 
     Small JSON, NDJSON and CSV bodies are checked at once, larger, Arrow and Parquet ones by their job. The query
-    parameters are for raw bodies; in a JSON body the options are members.
+    parameters are for raw bodies; in a JSON body the options are members. With `create`, a dataset that does not exist
+    is registered with the columns of the rows.
     """
+    new = NewPlace(tenant_id=request.user.tenant_id, dataset_id=new_id(), name=dataset)
     reader = _BodyReader(
         request=request,
         accept_write=accept_write,
@@ -77,13 +87,20 @@ async def create_write(
         json_body_bytes_max=json_body_bytes_max,
         upload_bytes_max=upload_bytes_max,
     )
-    with acceptance.reserved(found):
+    with acceptance.reserved(new.tenant_id, dataset if existing is None else existing.id):
         if media_type_of(request) == JSON:
             incoming = await reader.from_json()
         else:
-            incoming = await reader.from_raw(found, options)
+            create = options.table()
+            if existing is None:
+                granted.check_missing(dataset, registers=create is not None)
+            incoming = await reader.from_raw(new if existing is None else existing, options, create)
         incoming = msgspec.structs.replace(incoming, actor=acceptance.actor)
-        accepted = await threads.run(accept_write.accept, found, incoming)
+        if existing is None:
+            granted.check_missing(dataset, registers=incoming.create is not None)
+            accepted = await threads.run(accept_new_dataset.accept, new, incoming)
+        else:
+            accepted = await threads.run(accept_write.accept, existing, incoming)
     return await acceptance.reply(accepted)
 
 
@@ -110,24 +127,35 @@ class _BodyReader:
         body = await read_body(self.request, self.json_body_bytes_max)
         return await self.threads.run(from_envelope, body, self.key)
 
-    async def from_raw(self, dataset: Dataset, requested: WriteQueryOptions) -> IncomingWrite:
+    async def from_raw(
+        self, place: Dataset | NewPlace, requested: WriteQueryOptions, create: CreateWithRows | None
+    ) -> IncomingWrite:
         """Raises UnsupportedMediaType, InvalidRequest, BodyTooLarge, StorageFull."""
         media_type = media_type_of(self.request)
         if media_type not in MEDIA_TYPES:
             raise refused_media_type(self.request, _ACCEPTED)
         form = Format.from_content_type(self.request.headers["content-type"])
         gzip = is_gzip(self.request)
-        default = Operation.UPSERT if dataset.definition.keyed else Operation.INSERT
+        match place:
+            case Dataset():
+                keyed, dataset_id = place.definition.keyed, place.id
+            case NewPlace():
+                keyed, dataset_id = create is not None and bool(create.record_key), place.dataset_id
+        default = Operation.UPSERT if keyed else Operation.INSERT
         incoming = IncomingWrite(
             operation=requested.operation or default,
             options=requested.options(),
             source=Body(content=b"", format=form, gzip=gzip),
             idempotency_key=self.key,
+            create=create,
         )
-        # Before gigabytes are read, not after.
-        checked_write(incoming, dataset)
+        if isinstance(place, Dataset):
+            # Before gigabytes are read, not after.
+            checked_write(incoming, place)
         refuse_announced(self.request, self.upload_bytes_max)
-        content = await spool_body(self.request, self.accept_write.spool(dataset), self.threads)
+        content = await spool_body(
+            self.request, self.accept_write.spool(place.tenant_id, dataset_id), self.threads
+        )
         # The hash is only ever compared with that of another request with the key.
         digest = "" if self.key is None else await self.threads.run(_raw_hash, incoming, media_type, content)
         source = Body(content=content, format=form, gzip=gzip)
@@ -137,4 +165,4 @@ class _BodyReader:
 def _raw_hash(incoming: IncomingWrite, media_type: str, content: bytes | StoredBody) -> str:
     gzip = isinstance(incoming.source, Body) and incoming.source.gzip
     facts = body_facts(content, gzip=gzip)
-    return request_hash(incoming.operation, incoming.options, media_type, facts)
+    return request_hash(incoming.operation, incoming.options, media_type, facts, incoming.create)

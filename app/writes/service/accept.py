@@ -73,9 +73,9 @@ class AcceptWrite:
     upload_bytes_max: int
     limits: RowLimits
 
-    def spool(self, dataset: Dataset) -> BodySpool:
+    def spool(self, tenant_id: str, dataset_id: str) -> BodySpool:
         """Where the chunks of a raw write body go."""
-        path = body_path(dataset_prefix(dataset.tenant_id, dataset.id), new_id())
+        path = body_path(dataset_prefix(tenant_id, dataset_id), new_id())
         return BodySpool(
             self.storage, path, memory_bytes_max=self.inline_bytes_max, bytes_max=self.upload_bytes_max
         )
@@ -102,13 +102,13 @@ class AcceptWrite:
         incoming = checked_write(incoming, dataset)
         known = self._known(dataset, incoming)
         if known is not None:
-            self._discard(_stored_body(incoming))
+            self.discard(incoming)
             return Accepted(job=known, replayed=True)
         new = self.prepare(dataset, incoming)
         accepted = self.group.accept(dataset.tenant_id, new)
         if accepted.replayed:
             self.withdraw(new)
-            self._discard(_stored_body(incoming))
+            self.discard(incoming)
         else:
             self.wake()
         return accepted
@@ -137,7 +137,7 @@ class AcceptWrite:
         made += [file.path for file in request.quarantined]
         if request.raw is not None and job_of(request.raw.path) == new.id:
             made.append(request.raw.path)
-        self._discard(made)
+        self.storage.delete(made)
 
     def _known(self, dataset: Dataset, incoming: IncomingWrite) -> Job | None:
         """The job of an earlier identical request. Raises IdempotencyMismatch, BatchOutOfOrder."""
@@ -150,8 +150,11 @@ class AcceptWrite:
             return self.jobs.find_by_batch(dataset.tenant_id, dataset.id, options.writer_id, options.batch_id)
         return None
 
-    def _discard(self, paths: list[str]) -> None:
-        self.storage.delete(paths)
+    def discard(self, incoming: IncomingWrite) -> None:
+        """Removes the body of a write that is not accepted."""
+        match incoming.source:
+            case Body(content=StoredBody(path=path)):
+                self.storage.delete([path])
 
     def _request(self, dataset: Dataset, incoming: IncomingWrite, job_id: str) -> WriteRequest:
         request = WriteRequest(
@@ -260,10 +263,3 @@ _TEXT_DECODERS: dict[Format, Callable[..., pa.Table]] = {
     Format.CSV: decode_csv,
     Format.JSON_ROWS: decode_json_rows,
 }
-
-
-def _stored_body(incoming: IncomingWrite) -> list[str]:
-    match incoming.source:
-        case Body(content=StoredBody(path=path)):
-            return [path]
-    return []

@@ -75,10 +75,12 @@ from headwater_client.models import ChangesPage as ChangePage
 from headwater_client.models import CreateBucket as Bucket
 from headwater_client.models import CreateField as NewField
 from headwater_client.models import CreateRetention as Retention
+from headwater_client.models import CreateSchema as NewSchema
 from headwater_client.models import CreateSequenceGroup as SequenceGroup
 from headwater_client.models import CreateSource as NewSource
 from headwater_client.models import CreateTable as SourceTable
 from headwater_client.models import CreateView as NewView
+from headwater_client.models import CreateWithRows as NewTable
 from headwater_client.models import File as TableFile
 from headwater_client.models import Lease as ConsumerLease
 from headwater_client.models import LeaseHolder as Holder
@@ -136,7 +138,9 @@ __all__ = [
     "NamedVersion",
     "NewDataset",
     "NewField",
+    "NewSchema",
     "NewSource",
+    "NewTable",
     "NewView",
     "Operation",
     "OrderBy",

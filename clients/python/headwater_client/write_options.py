@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from headwater_client.models import OnError, Overwrite, SaveMode
+from headwater_client.models import CreateWithRows, OnError, Overwrite, SaveMode
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,7 +16,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     fail the write or are quarantined. `merge_schema`: new columns are added, and types widened; `explicit_cast`: also
     by a cast. `drop_duplicates`: rows of an insert whose key exists are dropped. `expected_version`: the write fails
     unless the dataset is at this version. `writer_id`, `batch_id`: a numbered batch of a stream commits once.
-    `partition_done`: the partitions that the write changes are marked as done with it.
+    `partition_done`: the partitions that the write changes are marked as done with it. `create`: the dataset is
+    registered if there is none of the name, with the columns of the rows.
     """
 
     mode: SaveMode = "append"
@@ -29,21 +30,38 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     writer_id: str | None = None
     batch_id: int | None = None
     partition_done: bool = False
+    create: CreateWithRows | None = None
 
     def members(self) -> dict[str, Any]:
         """The members of a JSON envelope."""
         return dict(msgspec.to_builtins(self))
 
-    def params(self) -> dict[str, str]:
-        """The query parameters of a raw body."""
+    def params(self) -> dict[str, str | list[str]]:
+        """The query parameters of a raw body. Raises ValueError for a schema, which they cannot have."""
         members = self.members()
         if self.overwrite is not None:
             scope = {"scope": "table", **members.pop("overwrite")}
             members |= {f"overwrite_{name}": value for name, value in scope.items()}
-        return {
-            name: ("true" if value else "false") if isinstance(value, bool) else str(value)
-            for name, value in members.items()
-        }
+        if self.create is not None:
+            if self.create.schema is not None:
+                raise ValueError(
+                    "rows that are sent raw have their own columns: register the dataset for others"
+                )
+            members |= {"create": True, **_given(members.pop("create"))}
+        return {name: _text(value) for name, value in members.items()}
+
+
+def _given(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value}
+
+
+def _text(value: Any) -> str | list[str]:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case list() | tuple():
+            return [str(each) for each in value]
+    return str(value)
 
 
 DEFAULTS = WriteOptions()

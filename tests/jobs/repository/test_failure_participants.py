@@ -24,6 +24,7 @@ class Recorder:
     """What a participant gets, and in what state it finds the job."""
 
     failed: list[tuple[str, JobKind, str, str]] = field(default_factory=list)
+    cancelled: list[tuple[str, JobKind]] = field(default_factory=list)
     refuses: bool = False
 
     def job_failed(self, connection: Connection, job_id: str, kind: JobKind, fault: Fault) -> None:
@@ -31,6 +32,9 @@ class Recorder:
         self.failed.append((job_id, kind, fault.code, state))
         if self.refuses:
             raise RuntimeError("the participant refuses")
+
+    def job_cancelled(self, connection: Connection, job_id: str, kind: JobKind) -> None:
+        self.cancelled.append((job_id, kind))
 
 
 def test_a_failed_job_is_reported_once_after_it_has_ended(
@@ -56,8 +60,10 @@ def test_a_job_that_is_out_of_attempts_is_reported(
 def test_a_cancelled_job_has_not_failed(stores: Stores, dataset: Dataset, running: Callable[[], Job]) -> None:
     recorder = Recorder()
     store = JobStore(stores.database, [recorder])
-    store.cancel(dataset.tenant_id, running().id)
+    job = running()
+    store.cancel(dataset.tenant_id, job.id)
     assert recorder.failed == []
+    assert recorder.cancelled == [(job.id, JobKind.WRITE)]
     assert store.claim(dataset.tenant_id, dataset.id, "worker", RULES) == []
 
 

@@ -21,8 +21,17 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 FIELDS = [CreateField(name="id", type="int64"), CreateField(name="day", type="date")]
 
 
-def dataset(version: int, *, partitioned: bool = True, table: str | None = "visits") -> Dataset:
-    policy = None if table is None else MetastorePolicy(database="lake", table=table)
+def dataset(
+    version: int,
+    *,
+    partitioned: bool = True,
+    table: str | None = "visits",
+    idle_seconds: int | None = None,
+    committed_at: datetime = NOON,
+) -> Dataset:
+    policy = None
+    if table is not None:
+        policy = MetastorePolicy(database="lake", table=table, idle_seconds=idle_seconds)
     new = CreateDataset(
         name="visits",
         schema=CreateSchema(fields=FIELDS),
@@ -31,7 +40,7 @@ def dataset(version: int, *, partitioned: bool = True, table: str | None = "visi
     )
     return Dataset(
         id="d", tenant_id="t", definition=define_dataset(new), version=version, next_offset=0, earliest_offset=0,
-        earliest_version=0, created_at=NOON, committed_at=NOON,
+        earliest_version=0, created_at=NOON, committed_at=committed_at,
     )  # fmt: skip
 
 
@@ -113,6 +122,34 @@ def test_first_report_is_complete_and_later_ones_are_incremental() -> None:
     # Reported already, if by a worker that died before it could say so.
     table.reconcile(dataset(6), kept.memory)
     assert len(table.reports) == 2
+
+
+def test_report_waits_until_the_dataset_is_idle() -> None:
+    table, memory = Table(rows={"day=2026-11-21": 3}), {}
+    for version in (1, 2, 3):
+        committed_at = NOON + timedelta(seconds=40 * version)
+        seen = dataset(version, idle_seconds=60, committed_at=committed_at)
+        kept = table.reconcile(seen, memory, committed_at + timedelta(seconds=5))
+        assert (table.reports, kept.wake_after_seconds) == ([], 55)
+        memory = kept.memory
+    kept = table.reconcile(seen, memory, committed_at + timedelta(seconds=60))
+    assert ([report.version for report in table.reports], kept.wake_after_seconds) == ([3], None)
+    assert kept.memory["waits_since"] is None
+    # What is reported does not wait again.
+    assert table.reconcile(seen, kept.memory, committed_at).wake_after_seconds is None
+    assert len(table.reports) == 1
+
+
+def test_dataset_that_is_never_idle_is_reported() -> None:
+    table, memory, reported = Table(rows={"day=2026-11-21": 3}, touches=set()), {}, []
+    for version in range(1, 60):
+        now = NOON + timedelta(seconds=30 * version)
+        kept = table.reconcile(dataset(version, idle_seconds=60, committed_at=now), memory, now)
+        memory = kept.memory
+        if len(table.reports) > len(reported):
+            reported.append(version)
+    # Ten times the minute after the first commit that was not reported, with a commit every half minute.
+    assert reported == [21, 42]
 
 
 def test_unknown_changes_require_a_complete_report() -> None:
@@ -219,4 +256,5 @@ def test_reconciler_memory_is_json() -> None:
         "retry_at": None,
         "begun": None,
         "after": None,
+        "waits_since": None,
     }

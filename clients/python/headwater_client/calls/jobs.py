@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -66,7 +66,7 @@ class JobCalls(Connection):
         *,
         body: Body | None = None,
         headers: dict[str, str] | None = None,
-        params: dict[str, str] | None = None,
+        params: Mapping[str, Any] | None = None,
         idempotency_key: str | None,
         wait: float,
     ) -> Job:

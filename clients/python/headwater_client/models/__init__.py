@@ -28,6 +28,7 @@ from headwater_client.models.consumers import (
 from headwater_client.models.datasets import (
     AddField,
     Aggregate,
+    BatchTagPolicy,
     Bucket,
     BucketFunction,
     BucketMode,
@@ -43,6 +44,7 @@ from headwater_client.models.datasets import (
     CreateChangelog,
     CreateField,
     CreateRetention,
+    CreateSchema,
     CreateSequenceGroup,
     CreateVocabulary,
     Dataset,
@@ -183,6 +185,7 @@ from headwater_client.models.webhooks import (
 )
 from headwater_client.models.writes import (
     BucketRule,
+    CreateWithRows,
     ExplainedFile,
     ExplainedGroup,
     ExplainedKey,
@@ -206,6 +209,7 @@ __all__ = [
     "Aggregate",
     "AuditEntry",
     "AuditPage",
+    "BatchTagPolicy",
     "Bucket",
     "BucketFunction",
     "BucketMode",
@@ -243,6 +247,7 @@ __all__ = [
     "CreateRestore",
     "CreateRetention",
     "CreateRollback",
+    "CreateSchema",
     "CreateSequenceGroup",
     "CreateSource",
     "CreateTable",
@@ -250,6 +255,7 @@ __all__ = [
     "CreateView",
     "CreateVocabulary",
     "CreateWebhook",
+    "CreateWithRows",
     "CreatedKey",
     "CreatedTenant",
     "Dataset",

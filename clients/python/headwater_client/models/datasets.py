@@ -50,6 +50,15 @@ class AddField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     """The new field."""
 
 
+class BatchTagPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """A version that has a batch of a writer is tagged `batch-` and its number, in its commit. The latest `keep` such
+    tags are kept.
+    """
+
+    keep: int = 100
+    """The number of such tags that are kept, 1 to 10,000."""
+
+
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """The distribution of rows over file groups and, within a group, over buckets."""
 
@@ -207,6 +216,13 @@ class CreateRetention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The number of latest changes that are kept; null for no limit of number."""
 
 
+class CreateSchema(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The columns of a new dataset, in order."""
+
+    fields: tuple[CreateField, ...]
+    """The columns, in order."""
+
+
 class CreateSequenceGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Fields of a partial merge that have an ordering field of their own."""
 
@@ -361,12 +377,17 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetastorePolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The Hive table to which statistics of the partitions are reported. The operator configures the metastore."""
+    """The Hive table to which statistics of the partitions are reported. The operator configures the metastore. With
+    `idle_seconds` nothing is reported until nothing was committed for that time, or until ten times that time after the
+    first commit that was not reported.
+    """
 
     database: str
     """The database of the metastore."""
     table: str
     """The table."""
+    idle_seconds: int | None = None
+    """The time without a commit after which the dataset is reported; null for at once."""
 
 
 class PartitionDonePolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -459,7 +480,9 @@ class TableServices(msgspec.Struct, frozen=True, kw_only=True):
     timeline: TimelinePolicy | None = None
     """The part of the timeline that stays in the catalogue; null for all of it."""
     tags: TagPolicy | None = None
-    """Which versions are tagged."""
+    """Which versions are tagged at the end of a period."""
+    batch_tags: BatchTagPolicy | None = None
+    """Whether the versions of batches are tagged."""
     partition_done: PartitionDonePolicy | None = None
     """When a partition is done."""
     metastore: MetastorePolicy | None = None

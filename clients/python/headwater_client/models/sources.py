@@ -38,6 +38,10 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether a round adds columns that the dataset lacks, and widens types."""
     filter_duplicates: bool = False
     """Whether rows whose key is in the table already are left out. The operation is `insert` then."""
+    partition_done: bool = False
+    """Mode `once`: whether the partitions that have changed since the source was registered are marked as done once it
+    has read everything.
+    """
     max_rows: int = 1000000
     """The most rows of a round, where the kind can count them before it reads."""
     max_bytes: int = 268435456
@@ -47,7 +51,7 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class CreateTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The dataset that a source registers, with the columns of what it reads first."""
+    """The dataset that the first rows register."""
 
     record_key: tuple[str, ...] = ()
     """The fields that identify a row; empty for an append-only dataset."""
@@ -99,6 +103,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a round adds columns that the dataset lacks, and widens types."""
     filter_duplicates: bool
     """Whether rows whose key is in the table already are left out."""
+    partition_done: bool
+    """Whether partitions are marked as done once it has read everything."""
     max_rows: int
     """The most rows of a round."""
     max_bytes: int

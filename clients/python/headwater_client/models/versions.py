@@ -52,7 +52,7 @@ class NamedVersion(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     """The version."""
     automatic: bool
-    """Whether `services.tags` of the dataset made it."""
+    """Whether `services.tags` or `services.batch_tags` of the dataset made it."""
     created_at: datetime
     """When the version got the name."""
     expires_at: datetime | None

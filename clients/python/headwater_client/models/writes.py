@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from headwater_client.models.datasets import CreateSchema
+
 Format = Literal["json_rows", "ndjson", "csv", "arrow", "parquet"]
 """The format of an input's rows. `json_rows` is one JSON array of row objects."""
 
@@ -40,6 +42,19 @@ class BucketRule(msgspec.Struct, frozen=True, kw_only=True):
     """The fields that are hashed."""
     count: int | None
     """The file groups of a partition; null where buckets are halved as they grow."""
+
+
+class CreateWithRows(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The dataset that a write registers."""
+
+    record_key: tuple[str, ...] = ()
+    """The fields that identify a row; empty for an append-only dataset."""
+    ordering_field: str | None = None
+    """Of two rows with one key, the one with the larger value of this field wins."""
+    partition_by: tuple[str, ...] = ()
+    """The partition fields, as of a dataset."""
+    schema: CreateSchema | None = None
+    """The columns; by default those of the rows."""
 
 
 class ExplainedFile(msgspec.Struct, frozen=True, kw_only=True):

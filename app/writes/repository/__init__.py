@@ -1,0 +1,1 @@
+"""Datasets that writes register, in Postgres."""
