@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from app.commit.write_options import OnError, WriteOptions
-from app.format.dataset import DatasetDefinition
+from app.format.dataset import DatasetDefinition, Watermark
 from app.format.errors import (
     CommitConflict,
     Fault,
@@ -58,6 +58,8 @@ class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Of two rows with one key, the one with the larger value of this field wins."""
     partition_by: list[str] = []
     """The partition fields, as of a dataset."""
+    watermark: Watermark | None = None
+    """The watermark, as of a dataset."""
 
 
 class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from app.format.dataset import (
     IndexType,
     MergeMode,
     TableType,
+    Watermark,
 )
 from app.format.policies import TableServices
 
@@ -154,6 +155,8 @@ class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The size at which a data file ends and the next one starts."""
     services: TableServices = TableServices()
     """The table services that run automatically."""
+    watermark: Watermark | None = None
+    """The watermark of the feed; null for none."""
 
     @property
     def stored_as(self) -> TableType:

@@ -70,6 +70,7 @@ class RegisterDataset:
             record_key=create.record_key,
             ordering_field=create.ordering_field,
             partition_by=create.partition_by,
+            watermark=create.watermark,
         )
         try:
             dataset = self.catalog.create(source.tenant_id, new_id(), define_dataset(new))

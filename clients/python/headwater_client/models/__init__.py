@@ -53,6 +53,7 @@ from headwater_client.models.datasets import (
     HistoryPolicy,
     Index,
     IndexType,
+    Late,
     MergeMode,
     MetastorePolicy,
     PartitionDonePolicy,
@@ -69,6 +70,7 @@ from headwater_client.models.datasets import (
     TagPolicy,
     TimelinePolicy,
     Vocabulary,
+    Watermark,
     WidenField,
 )
 from headwater_client.models.exports import (
@@ -297,6 +299,7 @@ __all__ = [
     "Key",
     "KeyPage",
     "Lag",
+    "Late",
     "Lease",
     "LeaseHolder",
     "LiveRow",
@@ -384,6 +387,7 @@ __all__ = [
     "ViewLinks",
     "ViewPage",
     "Vocabulary",
+    "Watermark",
     "Webhook",
     "WebhookEvents",
     "WebhookLinks",
