@@ -48,7 +48,7 @@ def is_late(times: pa.ChunkedArray, before: datetime | None) -> np.ndarray:
 
 def watermark_of(times: pa.ChunkedArray, delay_seconds: int) -> datetime | None:
     """The watermark of the greatest event time; None without one. Times beyond year 9999 count as its end."""
-    greatest = pc.max(_numbers(times)).as_py()
+    greatest: int | None = pc.max(_numbers(times)).as_py()
     if greatest is None:
         return None
     behind = greatest * _unit(times.type) - delay_seconds * 1_000_000
