@@ -8,7 +8,16 @@ from typing import Annotated
 import msgspec
 
 from app.catalog.values import Dataset, SchemaVersion, Upload
-from app.format.dataset import Aggregate, Bucket, Changelog, IndexType, MergeMode, SequenceGroup, TableType
+from app.format.dataset import (
+    Aggregate,
+    Bucket,
+    Changelog,
+    IndexType,
+    MergeMode,
+    SequenceGroup,
+    TableType,
+    Watermark,
+)
 from app.format.policies import TableServices
 from app.format.schema.schema import Field
 from app.http.parameters.page_options import PageOptions
@@ -109,6 +118,10 @@ class DatasetResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The size at which a data file is closed and the next one begun."""
     services: TableServices
     """The maintenance policies of the dataset."""
+    watermark: Watermark | None
+    """What the watermark of the feed is made of; null for none."""
+    watermark_at: datetime | None
+    """The watermark: rows with earlier event times are late. Null before the first event time, and without one."""
     version: int
     """The version of its last commit; its ETag."""
     next_offset: int
@@ -198,6 +211,8 @@ def dataset_response(dataset: Dataset) -> DatasetResponse:
         changelog=definition.changelog,
         target_bytes=definition.target_bytes,
         services=definition.services,
+        watermark=definition.watermark,
+        watermark_at=dataset.watermark,
         version=dataset.version,
         next_offset=dataset.next_offset,
         earliest_offset=dataset.earliest_offset,

@@ -63,6 +63,8 @@ heads: Final = Table(
     timestamp_column("committed_at", nullable=True),
     # The files of earlier versions are kept no longer, unless a name or a reader holds them.
     integer_column("earliest_version", default=0),
+    # How far events are complete, where the dataset or the inputs of the view declare a watermark. It never goes back.
+    timestamp_column("watermark", nullable=True),
     # Until then no writes are claimed: a table service waits for those that run to end, to publish between two groups.
     timestamp_column("turn_until", nullable=True),
     # When the first version was made that was not checked yet for the dataset's table services. Set until one is, so

@@ -5,6 +5,7 @@ The tenant is the first argument of everything that touches a tenant's data.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Protocol
 
 from app.changes.positions import FeedBounds
@@ -20,6 +21,10 @@ class ChangelogIndex(Protocol):
         self, tenant_id: str, dataset_id: str, since: int, until: int, *, limit: int | None = None
     ) -> list[ChangelogSegment]:
         """The segments that hold offsets [since, until), in order; the first `limit` of them."""
+        ...
+
+    def watermark(self, tenant_id: str, dataset_id: str, position: int) -> datetime | None:
+        """The watermark of the changes before a position; None if there is none."""
         ...
 
     def correcting(

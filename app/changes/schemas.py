@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, TypeAlias
 
@@ -140,6 +141,8 @@ class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
     """The first offset that can still be read."""
     schema_id: Annotated[int, msgspec.Meta(examples=[1])]
     """The schema of the rows."""
+    watermark: datetime | msgspec.UnsetType = msgspec.UNSET
+    """The watermark of the changes before `next_since`; absent where the feed has none."""
 
 
 class CorrectionResponse(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 import numpy as np
@@ -35,7 +36,7 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
 
     `pending`: the number of changes after the page. `earliest`: the first offset that can still be read. `complete`:
     the page ends at the requested `until`, so later pages are empty. `schema_id`: the schema of the rows. `vocabulary`:
-    the dataset's names of the columns that the feed adds.
+    the dataset's names of the columns that the feed adds. `watermark`: that of the changes before `next_since`.
     """
 
     events: Events
@@ -48,6 +49,7 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
     vocabulary: Vocabulary
     snapshot: SnapshotPosition | None = None
     places: SnapshotPlaces | None = None
+    watermark: datetime | None = None
 
     @property
     def position(self) -> int | SnapshotPosition:

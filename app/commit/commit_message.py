@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from app.commit.watermarks import Lateness
 from app.format.file_group import ChangelogFile, DataFile, halved_slot
 from app.format.instant import RowCounts
 from app.format.quarantine import QuarantineFile
@@ -43,7 +44,7 @@ class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     `changelog`: in feed order. Files of `added` may be among them, with rows that are all new; then all are. Other
     messages of the commit may have the same file; then it is the only one. `first_change`: the row in it at which the
-    changes of this file group begin.
+    changes of this file group begin. `lateness`: of the rows, where the dataset has a watermark.
     """
 
     file_group: str
@@ -55,6 +56,7 @@ class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     counts: dict[int, RowCounts] = {}
     conflicts: tuple[KeyConflict, ...] = ()
     quarantined: dict[int, tuple[QuarantineFile, ...]] = {}
+    lateness: Lateness | None = None
 
 
 def changelog_of(messages: Iterable[CommitMessage]) -> list[ChangelogFile]:

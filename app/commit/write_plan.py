@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -85,7 +86,8 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     belongs to a table service, which changes no rows. Then `files` are only those that it rewrites, with logs,
     postponed writes and deletion vectors folded in, and may be of other groups; `cluster` is the order of their rows,
     if any. `attempt` is part of the names of the files that the task writes, so that no two attempts ever write the
-    same path.
+    same path. `watermark`: that of the version before, which decides which rows are late. `judged`: whether they are
+    compared with it.
     """
 
     dataset: DatasetDefinition
@@ -99,6 +101,8 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     scope: WriteScope | None = None
     compact: bool = False
     cluster: ClusterBy | None = None
+    judged: bool = False
+    watermark: datetime | None = None
 
     @property
     def divides(self) -> bool:
@@ -183,12 +187,14 @@ def plan_merge(
     beside: Iterable[str] = (),
     attempt: str,
     data_prefix: str,
+    judged: bool = False,
+    watermark: datetime | None = None,
 ) -> list[MergeTask]:
     """One task per file group that the rows go to or the scope covers, without the groups that are `done`.
 
     `writes`: numbered in order of acceptance. `live`: the live files of the touched groups, and of all groups of open
     partitions; with a scope, of all groups. `beside`: file groups whose files are not in `live`, although they have
-    some.
+    some. `judged`: whether the rows are compared with the `watermark`.
     """
     segments = _segments_by_slot(writes)
     files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
@@ -214,6 +220,8 @@ def plan_merge(
             attempt=attempt,
             data_prefix=data_prefix,
             scope=scope,
+            judged=judged,
+            watermark=watermark,
         )
         for each in work
         if each.file_group not in done

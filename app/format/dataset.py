@@ -7,7 +7,7 @@ definition need not check them again.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -25,6 +25,7 @@ FIRST_HALVED_BYTES: Final = 128 * 1024 * 1024
 HALVED_BYTES: Final = 512 * 1024 * 1024
 HALVED_MAX: Final = 1_024
 DEFAULT_TARGET_BYTES: Final = 256 * 1024 * 1024
+WATERMARK_DELAY_MAX: Final = 10 * 366 * 24 * 60 * 60
 
 
 class TableType(str, Enum):
@@ -199,6 +200,25 @@ class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The fields that the ordering field applies to."""
 
 
+class Late(str, Enum):
+    """What happens to the late rows of an insert or an upsert."""
+
+    ACCEPT = "accept"
+    QUARANTINE = "quarantine"
+    DROP = "drop"
+
+
+class Watermark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The watermark of a feed: how far events are complete, by the greatest event time that was written."""
+
+    field: str
+    """The field with the event time: a date or a timestamp."""
+    delay_seconds: Annotated[int, msgspec.Meta(ge=0, le=WATERMARK_DELAY_MAX)] = 0
+    """How far the watermark stays behind the greatest event time, in seconds."""
+    late: Late = Late.ACCEPT
+    """What happens to rows whose event time is before the watermark: they are written, quarantined or dropped."""
+
+
 class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A checked definition. A dataset without a record key is append-only.
 
@@ -223,6 +243,7 @@ class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
     delete_marker: str | None = None
     target_bytes: int = DEFAULT_TARGET_BYTES
     services: TableServices = TableServices()
+    watermark: Watermark | None = None
 
     @property
     def keyed(self) -> bool:

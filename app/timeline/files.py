@@ -48,6 +48,7 @@ _SCHEMA: Final = pa.schema(
         pa.field("bytes_removed", pa.int64(), nullable=False),
         pa.field("first_offset", pa.int64()),
         pa.field("last_offset", pa.int64()),
+        pa.field("watermark", _MOMENT),
         pa.field("error", pa.string()),
     ]
 )
@@ -121,7 +122,9 @@ def _row(record: InstantRecord) -> dict[str, Any]:
 
 
 def _record(row: dict[str, Any]) -> InstantRecord:
-    moments = {name: _utc(row[name]) for name in ("requested_at", "started_at", "completed_at")}
+    # Earlier releases stored no watermark.
+    names = ("requested_at", "started_at", "completed_at", "watermark")
+    moments = {name: _utc(row.get(name)) for name in names}
     return InstantRecord(
         **row
         | moments

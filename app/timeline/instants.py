@@ -60,6 +60,8 @@ class InstantEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The offset of the first change of its version; null for none."""
     last_offset: int | None
     """The offset of the last change of its version; null for none."""
+    watermark: datetime | None = None
+    """The watermark after its commit; null for none."""
 
 
 class InstantRecord(InstantEntry, frozen=True, kw_only=True):

@@ -52,6 +52,8 @@ commits: Final = Table(
     integer_column("bytes_added"),
     integer_column("bytes_removed", default=0),
     json_column("counts", RowCounts),
+    # The watermark after the commit.
+    timestamp_column("watermark", nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "version"),
     CheckConstraint("version > 0", name="version"),
     CheckConstraint("0 <= first_offset AND first_offset <= next_offset", name="offsets"),

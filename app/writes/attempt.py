@@ -12,7 +12,7 @@ not an error: the part goes back as far as the other commit requires, and everyt
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -285,8 +285,23 @@ class Merged(_Input, frozen=True, kw_only=True):
             instant_id=made.job.instant,
             counts=replace(counts, quarantined=sum(file.row_count for file in quarantined)),
             quarantined=quarantined,
-            result=made.result if made.restored is None else made.restored.result,
+            result=self._result(number, made),
         )
+
+    def _result(self, number: int, made: StagedInput) -> dict[str, Any] | None:
+        """The result of a write: that of its input, and its late rows where the dataset has a watermark."""
+        if made.restored is not None:
+            return made.restored.result
+        found = [message.lateness for message in self.messages.values() if message.lateness is not None]
+        if not found:
+            return made.result
+        # All are the same in a commit that is published.
+        before = found[0].before
+        late = {
+            "rows": sum(each.rows.get(number, 0) for each in found),
+            "watermark": None if before is None else before.isoformat(),
+        }
+        return {**(made.result or {}), "late": late}
 
 
 Part = Claimed | Decoded | Replan | Planned | Merged

@@ -38,6 +38,18 @@ GROUPS = {
             "quotas": "clients.cli.usage:quotas",
         },
     ),
+    "sources": (
+        "Register, list, pause, resume, reset and delete sources.",
+        {
+            "list": "clients.cli.sources:list_sources",
+            "create": "clients.cli.sources:create",
+            "show": "clients.cli.sources:show",
+            "pause": "clients.cli.sources:pause",
+            "resume": "clients.cli.sources:resume",
+            "reset": "clients.cli.sources:reset",
+            "delete": "clients.cli.sources:delete",
+        },
+    ),
     "keys": (
         "Make, list and revoke API keys.",
         {

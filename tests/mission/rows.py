@@ -281,6 +281,15 @@ PAIMON = (
 )
 
 OPEN_DATA_FABRIC = (
+    row(
+        "watermarks and late rows",
+        "commit/test_watermarks.py",
+        "engine/test_late_rows.py",
+        "timeline/repository/test_watermarks.py",
+        "changes/handlers/test_watermarks.py",
+        "views/repository/test_derived_views.py::test_watermark_of_a_view_is_the_least_of_its_inputs_and_never_goes_back",
+        missing="a refresh without changes does not move the watermark of a view",
+    ),
     row("op column", f"{_ODF}::test_op_is_uint8_and_a_dictionary_encoded_int32_in_parquet"),
     row(
         "immutable append-only stream",

@@ -78,6 +78,17 @@ COMMIT_GUARDS: Final = (
         tests=("tests.versions.repository.test_savepoints::test_restore_of_a_purged_file_conflicts",),
     ),
     Guard(
+        name="rows are compared with the watermark of the version before",
+        module="app.timeline.repository.publish",
+        text="""\
+            or other_watermark(connection, commit, head.version, head.watermark)
+""",
+        tests=(
+            "tests.timeline.repository.test_watermarks::"
+            "test_rows_that_were_compared_with_an_earlier_watermark_are_planned_again",
+        ),
+    ),
+    Guard(
         name="commits of a dataset are serial",
         module="app.timeline.repository.publish",
         text="""\

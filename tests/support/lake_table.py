@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import count
 from typing import Any
 
@@ -15,6 +16,7 @@ from app.commit.commit_message import CommitMessage, KeyConflict, failed_writes,
 from app.commit.compaction_plan import plan_compaction
 from app.commit.conflict import CommittedChange
 from app.commit.merge_bundle import bundled
+from app.commit.watermarks import latest
 from app.commit.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
 from app.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.commit.write_scope import scope_of
@@ -99,6 +101,7 @@ class LakeTable:
     files: dict[str, DataFile] = field(default_factory=dict)
     feed: list[tuple[int, int, ChangelogFile]] = field(default_factory=list)
     window: list[CommittedChange] = field(default_factory=list)
+    watermark: datetime | None = None
     reader: ParquetReader = field(init=False)
 
     def __post_init__(self) -> None:
@@ -139,6 +142,8 @@ class LakeTable:
             scope=scope,
             attempt=attempt,
             data_prefix=self.name,
+            judged=self.dataset.watermark is not None,
+            watermark=self.watermark,
         )
 
     def commit(self, writes: Sequence[Write], messages: Sequence[CommitMessage]) -> Outcome:
@@ -174,6 +179,8 @@ class LakeTable:
         if not any(message.added or message.removed or message.changelog for message in messages):
             return
         self.version += 1
+        judged = (message.lateness for message in messages if message.lateness is not None)
+        self.watermark = latest([self.watermark, *(each.watermark for each in judged)])
         for path in removed_of(messages):
             self._note(self.files.pop(path), removed=True)
         starts: dict[str, int] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,11 +61,16 @@ class TaskResources:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskFiles:
-    """The input and the output of one merge task. `shared`: the section of a shared changelog file for its changes."""
+    """The input and the output of one merge task.
+
+    `shared`: the section of a shared changelog file for its changes. `select`: what is merged of the staged rows, which
+    it gets in tables of one write each.
+    """
 
     task: MergeTask
     resources: TaskResources
     shared: ChangesSection | None = None
+    select: Callable[[Iterator[pa.Table]], Iterator[pa.Table]] = iter
 
     @property
     def live_rows(self) -> int:
@@ -107,7 +112,7 @@ class TaskFiles:
     def incoming(self) -> Incoming:
         """The rows of the grouped writes, and the scope of a write that runs alone."""
         return Incoming(
-            tables=self._staged(),
+            tables=self.select(self._staged()),
             intents=self.task.intents,
             rows=sum(segment.rows for segment in self.task.segments),
             in_scope=self._in_scope(),

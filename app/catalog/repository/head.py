@@ -18,15 +18,23 @@ MOVE_HEAD: Final = (
         version=bindparam("new_version"),
         next_offset=func.coalesce(bindparam("end", type_=heads.c.next_offset.type), heads.c.next_offset),
         committed_at=func.greatest(_NOW, heads.c.committed_at + timedelta(milliseconds=1)),
+        watermark=func.coalesce(bindparam("head_watermark", type_=heads.c.watermark.type), heads.c.watermark),
         unkept_since=func.coalesce(heads.c.unkept_since, func.clock_timestamp()),
     )
     .returning(heads.c.committed_at, heads.c.next_offset)
 )
 
 
-def moved_head(dataset_id: str, version: int, next_offset: int | None = None) -> dict[str, Any]:
-    """The parameters of `MOVE_HEAD`. The end of the feed stays unless `next_offset` is given."""
-    return {"dataset": dataset_id, "new_version": version, "end": next_offset}
+def moved_head(
+    dataset_id: str, version: int, next_offset: int | None = None, watermark: datetime | None = None
+) -> dict[str, Any]:
+    """The parameters of `MOVE_HEAD`. The end of the feed and the watermark stay unless they are given."""
+    return {
+        "dataset": dataset_id,
+        "new_version": version,
+        "end": next_offset,
+        "head_watermark": watermark,
+    }
 
 
 def move_head(connection: Connection, dataset_id: str, version: int) -> tuple[datetime, int]:

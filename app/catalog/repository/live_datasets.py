@@ -43,6 +43,7 @@ class LiveDatasets:
             heads.c.next_offset,
             heads.c.earliest_offset,
             heads.c.earliest_version,
+            heads.c.watermark,
             datasets.c.created_at,
             heads.c.committed_at,
             self.derivations.is_derived().label("derived"),

@@ -11,7 +11,7 @@ from litestar import get
 
 from app.catalog.values import Dataset
 from app.changelog.forms import flat
-from app.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query
+from app.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query, time_text
 from app.changes.handlers.head_polls import HeadPolls
 from app.changes.handlers.live_feed import LiveFeed
 from app.changes.handlers.shared_pages import Encode, EncodedPage, SharedPages
@@ -69,6 +69,7 @@ class ReadChangesOptions(FeedOptions, frozen=True, kw_only=True):
             "Headwater-Pending": "How many changes follow the page, of which a filter may select none.",
             "Headwater-Earliest": "The first offset that can still be read.",
             "Headwater-Schema-Id": "The schema of the rows.",
+            "Headwater-Watermark": "The watermark of the changes before the next position, if the feed has one.",
         },
         problems=[409, 410, 422],
     ),
@@ -108,6 +109,8 @@ async def read_changes(
         "Headwater-Earliest": str(page.earliest),
         "Headwater-Schema-Id": str(page.schema_id),
     }
+    if page.watermark is not None:
+        headers["Headwater-Watermark"] = time_text(page.watermark)
     content = _with_position(page) if media_type == JSON else page.content
     return ApiResponse(content, media_type=media_type, headers=headers)
 
@@ -150,6 +153,8 @@ def _with_position(page: EncodedPage) -> bytes:
         f'"next_since":{next_since},"pending":{page.pending},"earliest":{page.earliest},'
         f'"schema_id":{page.schema_id}'
     )
+    if page.watermark is not None:
+        position += f',"watermark":"{time_text(page.watermark)}"'
     # Joined at once: a sum would copy the page, which may have megabytes, with every term.
     return b"".join((b'{"changes":', page.content, b",", position.encode(), b"}\n"))
 

@@ -13,7 +13,7 @@ from litestar.params import HeaderParameter
 from litestar.response import Stream
 
 from app.catalog.values import Dataset
-from app.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query
+from app.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query, time_text
 from app.changes.handlers.head_polls import HeadPolls
 from app.changes.handlers.live_feed import LiveFeed
 from app.changes.handlers.shared_pages import EncodedPage, SharedPages
@@ -98,8 +98,9 @@ async def follow_changes(
     """Sends the changes from a position on, and then each change as it is committed; ends where `until` is reached.
 
     The `id` of a `-C` is its own position, so that a client that stops after it receives the pair again, not half of
-    it. An event `schema`, whose data is `{"schema_id": …}`, precedes rows of another schema. While `where` or
-    `partitions` leave all changes out, an `id` without data is sent every few seconds.
+    it. An event `schema`, whose data is `{"schema_id": …}`, precedes rows of another schema. An event `watermark`,
+    whose data is `{"watermark": …}`, follows the changes of a page if the feed has one. While `where` or `partitions`
+    leave all changes out, an `id` without data is sent every few seconds.
     """
     # A client that never received an id sends none, or an empty one.
     resumed = last_event_id or None
@@ -198,4 +199,6 @@ def _as_events(page: ChangePage) -> bytes:
     ]
     if positions and positions[-1] != position_text(page.position):
         events.append(_position(page.position))
+    if page.watermark is not None and positions:
+        events.append(b'event: watermark\ndata: {"watermark":"%b"}\n\n' % time_text(page.watermark).encode())
     return b"".join(events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Annotated
 
@@ -149,6 +150,11 @@ async def feed_start(
 def _two_starts() -> InvalidRequest:
     detail = "expected either `consumer` or a start (`since`, `since_version`, `since_time`)"
     return InvalidRequest(f"consumer: {detail}", [FieldError(pointer="/consumer", detail=detail)])
+
+
+def time_text(moment: datetime) -> str:
+    """A time as the feed writes it: RFC 3339, UTC, with microseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def encoded(page: ChangePage, *, as_ndjson: bool) -> bytes:

@@ -8,6 +8,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final, TypeAlias
 
 import msgspec
@@ -42,6 +43,7 @@ class EncodedPage:
     earliest: int
     schema_id: int
     complete: bool
+    watermark: datetime | None = None
 
     @property
     def settled(self) -> bool:
@@ -191,6 +193,7 @@ def _encoded(
         earliest=page.earliest,
         schema_id=page.schema_id,
         complete=page.complete,
+        watermark=page.watermark,
     )
 
 

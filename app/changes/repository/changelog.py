@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, Connection, Select, and_, bindparam, func, select
@@ -11,6 +12,7 @@ from app.changes.positions import FeedBounds, FeedStart, FromTime, FromVersion, 
 from app.db.session import Database
 from app.format.errors import NotFound, OffsetAhead
 from app.format.file_group import ChangelogFile, ChangelogSegment
+from app.timeline.repository.watermarks import watermark_at
 from app.timeline.tables import changelog_files, commits
 
 # In the order in which `_segment` takes them.
@@ -93,6 +95,11 @@ class ChangelogStore:
             if not found or found[0].first_offset > since:
                 _bounds(connection, dataset_id).checked(since)
         return found
+
+    def watermark(self, tenant_id: str, dataset_id: str, position: int) -> datetime | None:
+        """The watermark of the changes before a position; None if there is none, or it is kept no longer."""
+        with self._database.tenant(tenant_id) as connection:
+            return watermark_at(connection, dataset_id, position)
 
     def correcting(
         self, tenant_id: str, dataset_id: str, first: int, last: int, *, since: int, limit: int

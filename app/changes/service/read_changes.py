@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from typing import Final
 
@@ -114,7 +115,13 @@ class ReadChanges:
             earliest=bounds.earliest,
             complete=query.until is not None and found.position + found.splits_end >= query.until,
             vocabulary=query.vocabulary or dataset.definition.changelog.vocabulary,
+            watermark=self._watermark(dataset, found.position),
         )
+
+    def _watermark(self, dataset: Dataset, position: int) -> datetime | None:
+        if dataset.watermark is None:
+            return None
+        return self.index.watermark(dataset.tenant_id, dataset.id, position)
 
     def _segments(self, dataset: Dataset, since: int, until: int) -> list[ChangelogSegment]:
         if since >= until:

@@ -86,6 +86,8 @@ def _references(new: CreateDataset) -> Iterator[tuple[str, str]]:
     for part in ("ordering_field", "event_time_field"):
         if getattr(new, part) is not None:
             yield f"/{part}", getattr(new, part)
+    if new.watermark is not None:
+        yield "/watermark/field", new.watermark.field
 
 
 def _references_rule(new: CreateDataset) -> Iterator[Fault]:
@@ -105,7 +107,7 @@ def _references_rule(new: CreateDataset) -> Iterator[Fault]:
                 pointer,
                 f"{name!r} is {data_type}, which has no order; use a number, string, date or timestamp",
             )
-        if pointer == "/event_time_field" and not (
+        if pointer in ("/event_time_field", "/watermark/field") and not (
             str(data_type) == "date" or str(data_type).startswith("timestamp")
         ):
             yield pointer, f"{name!r} is {data_type}; event time is a date or a timestamp"

@@ -171,6 +171,9 @@ def _with_references(dataset: DatasetDefinition, names: dict[str, str]) -> Datas
         sequence_groups=groups,
         aggregates={now(name): aggregate for name, aggregate in dataset.aggregates.items()},
         services=_with_columns(dataset.services, now),
+        watermark=None
+        if dataset.watermark is None
+        else msgspec.structs.replace(dataset.watermark, field=now(dataset.watermark.field)),
     )
 
 
@@ -247,6 +250,8 @@ def _roles(dataset: DatasetDefinition, name: str) -> Iterator[str]:
     yield from _fixed_roles(dataset, name)
     if name == dataset.event_time_field:
         yield "the event time field"
+    if dataset.watermark is not None and name == dataset.watermark.field:
+        yield "the field of the watermark"
     if any(name in group.fields for group in dataset.sequence_groups):
         yield "part of a sequence group"
     if name in dataset.aggregates:

@@ -15,6 +15,7 @@ from app.format.dataset import (
     IndexType,
     MergeMode,
     TableType,
+    Watermark,
 )
 from app.format.policies import TableServices
 
@@ -156,6 +157,8 @@ class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The size at which a data file ends and the next one starts."""
     services: TableServices = TableServices()
     """The table services that run automatically."""
+    watermark: Watermark | None = None
+    """The watermark of the feed; null for none."""
 
     @property
     def stored_as(self) -> TableType:
@@ -188,6 +191,8 @@ class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Of two rows with one key, the one with the larger value of this field wins."""
     partition_by: list[str] = []
     """The partition fields, as of a dataset."""
+    watermark: Watermark | None = None
+    """The watermark, as of a dataset."""
 
     def named(self, name: str, schema: CreateSchema) -> CreateDataset:
         """The registration under this name, with these columns."""
@@ -197,6 +202,7 @@ class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             record_key=self.record_key,
             ordering_field=self.ordering_field,
             partition_by=self.partition_by,
+            watermark=self.watermark,
         )
 
 

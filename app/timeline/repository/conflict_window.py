@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, literal, or_, select, true, union_all
@@ -69,6 +70,16 @@ def expired_files(connection: Connection, commit: NewCommit, head_version: int) 
         return None
     known = select(files.c.path).where(files.c.dataset_id == commit.dataset_id, any_of(files.c.path, readded))
     if readded <= set(connection.execute(known).scalars()):
+        return None
+    return _all_conflicts(connection, commit, head_version)
+
+
+def other_watermark(
+    connection: Connection, commit: NewCommit, head_version: int, watermark: datetime | None
+) -> Conflicted | None:
+    """A conflict in all that the commit has read, if its rows were compared with another watermark than the head's."""
+    judged = (message.lateness for message in commit.messages if message.lateness is not None)
+    if all(each.before == watermark for each in judged):
         return None
     return _all_conflicts(connection, commit, head_version)
 

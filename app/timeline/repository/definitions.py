@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import Connection, func, insert, select
 
 from app.catalog.repository.participants import DefinitionCommit
-from app.catalog.tables import schema_versions
+from app.catalog.tables import heads, schema_versions
 from app.commit.conflict import Conflicted
 from app.format.instant import Action, InstantState, RowCounts
 from app.format.schema.schema import Schema
@@ -37,6 +37,9 @@ class DefinitionCommits:
                 files_removed=0,
                 bytes_added=0,
                 counts=RowCounts(),
+                watermark=select(heads.c.watermark)
+                .where(heads.c.dataset_id == commit.dataset_id)
+                .scalar_subquery(),
             )
         )
         connection.execute(

@@ -28,6 +28,7 @@ _OF_INSTANT: Final = (
 )  # fmt: skip
 _OF_COMMIT: Final = (
     "schema_id", "files_added", "files_removed", "bytes_added", "bytes_removed", "first_offset", "next_offset",
+    "watermark",
 )  # fmt: skip
 _OF_JOB: Final = ("transaction_id", "started_at", "error", "request", "task")
 

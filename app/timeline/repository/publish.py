@@ -42,16 +42,20 @@ from app.timeline.repository.conflict_window import (
     expired_files,
     expired_window,
     in_read_set,
+    other_watermark,
     window_of,
 )
 from app.timeline.repository.definitions import outdated_plan
 from app.timeline.repository.participants import CommitParticipant
+from app.timeline.repository.watermarks import watermark_after
 from app.timeline.tables import changelog_files, commits, files, quarantine_files
 from app.timeline.values import Fenced, NewCommit, Overtaken, Published, changed_range
 
 # The statements of each commit, made once.
 _LOCK_HEADS: Final = (
-    select(heads.c.dataset_id, heads.c.version, heads.c.earliest_version, heads.c.next_offset)
+    select(
+        heads.c.dataset_id, heads.c.version, heads.c.earliest_version, heads.c.next_offset, heads.c.watermark
+    )
     .where(heads.c.dataset_id == any_(bindparam("ids", type_=ARRAY(heads.c.dataset_id.type))))
     .order_by(heads.c.dataset_id)
     .with_for_update()
@@ -60,6 +64,7 @@ _MOVED: Final = MOVE_HEAD.cte("moved")
 _OF_COMMIT: Final = (
     "dataset_id", "version", "action", "instant_id", "first_offset", "next_offset", "schema_id",
     "files_added", "files_removed", "bytes_added", "bytes_removed", "counts",
+    "watermark",
 )  # fmt: skip
 _COMMIT: Final = (
     insert(commits)
@@ -144,6 +149,7 @@ def publish_commits(
             outdated_plan(connection, commit, head.version)
             or expired_window(connection, commit, head.version, head.earliest_version)
             or expired_files(connection, commit, head.version)
+            or other_watermark(connection, commit, head.version, head.watermark)
             or check_conflicts(
                 commit.messages,
                 window_of(connection, commit, head.version),
@@ -225,7 +231,8 @@ def _publish(
     if commit.definition is not None:
         store_evolved(connection, commit.dataset_id, commit.definition)
     bytes_removed = _remove(connection, commit, published.version)
-    committed_at = _move_head(connection, commit, published, bytes_removed)
+    watermark = watermark_after(connection, commit, head.watermark)
+    committed_at = _move_head(connection, commit, published, bytes_removed, watermark)
     _insert_files(connection, commit, published)
     _complete(connection, commit, published, instant_version=published.version, completed_at=committed_at)
     post(connection, "changes", commit.dataset_id)
@@ -246,7 +253,11 @@ def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:
 
 
 def _move_head(
-    connection: Connection, commit: NewCommit, published: Published, bytes_removed: int
+    connection: Connection,
+    commit: NewCommit,
+    published: Published,
+    bytes_removed: int,
+    watermark: datetime | None,
 ) -> datetime:
     """Moves the head and inserts the commit; returns its time, which is later than those of all earlier commits."""
     added = [file for message in commit.messages for file in message.added]
@@ -264,8 +275,9 @@ def _move_head(
         "bytes_added": sum(file.size_bytes for file in added if file.written_version is None),
         "bytes_removed": bytes_removed,
         "counts": sum((outcome.counts for outcome in commit.outcomes), RowCounts()),
+        "watermark": watermark,
     }
-    moved = moved_head(commit.dataset_id, published.version, published.next_offset)
+    moved = moved_head(commit.dataset_id, published.version, published.next_offset, watermark)
     committed_at: datetime = connection.execute(
         _COMMIT, {**moved, **{f"commit_{name}": value for name, value in values.items()}}
     ).scalar_one()

@@ -78,6 +78,9 @@ def _tasks(
         beside=groups,
         attempt=attempt,
         data_prefix=dataset_prefix(plan.dataset.tenant_id, plan.dataset.id),
+        # Restored rows were judged when they were written.
+        judged=plan.dataset.definition.watermark is not None and basis.decoded.restored is None,
+        watermark=plan.dataset.watermark,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,41 @@ def test_dataset_is_registered_with_the_columns_of_the_first_files(incoming: Inc
     types = {field["name"]: field["type"] for field in dataset["schema"]["fields"]}
     assert types == {"id": "int64", "at": "int64", "tags": "list<string>"}
     assert incoming.rows("fresh") == [{"id": 1, "at": 5, "tags": ["x"]}]
+
+
+def _events(*rows: tuple[int, int]) -> bytes:
+    """Parquet with an id and an hour of each event."""
+    times = [datetime(2026, 11, 22, hour, tzinfo=UTC) for _, hour in rows]
+    columns = {"id": [number for number, _ in rows], "at": pa.array(times, pa.timestamp("us", tz="UTC"))}
+    sink = BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def test_source_declares_the_watermark_of_the_dataset_that_it_registers(incoming: Incoming) -> None:
+    incoming.put_bytes("1.parquet", _events((1, 10)))
+    watermark = {"field": "at", "delay_seconds": 60, "late": "drop"}
+    create = {"record_key": ["id"], "watermark": watermark}
+    path = incoming.register(
+        dataset="watched", create=create, mode="continuous", config={"format": "parquet"}
+    )
+    incoming.run(path)
+    incoming.put_bytes("2.parquet", _events((2, 9), (3, 11)))
+    assert incoming.client.post(f"{path}/rounds").status_code == 202
+    source = incoming.run(path)
+    dataset = incoming.client.get("/datasets/watched").json()
+    assert (dataset["watermark"], dataset["watermark_at"]) == (watermark, "2026-11-22T10:59:00Z")
+    job = incoming.client.get(f"/jobs/{source['last_round']['job_id']}").json()
+    assert job["result"]["late"] == {"rows": 1, "watermark": "2026-11-22T09:59:00+00:00"}
+    assert [row["id"] for row in incoming.client.get("/datasets/watched/rows").json()["rows"]] == [1, 3]
+
+
+def test_watermark_of_a_field_that_is_read_as_text_fails_the_source(incoming: Incoming) -> None:
+    incoming.put("1.ndjson", {"id": 1, "at": "2026-11-22T10:00:00Z"})
+    path = incoming.register(dataset="texts", create={"watermark": {"field": "at"}}, mode="continuous")
+    source = incoming.run(path)
+    assert source["state"] == "failed"
+    assert "watermark" in str(source["last_error"])
 
 
 def test_columns_that_the_dataset_lacks_are_added(incoming: Incoming, orders: str) -> None:

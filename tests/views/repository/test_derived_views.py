@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from threading import Barrier, Event
 
@@ -11,13 +12,14 @@ import msgspec
 import pytest
 
 from app.catalog.values import Dataset
+from app.commit.watermarks import Lateness
 from app.consumers.repository.followers import FollowerStore
 from app.format.errors import DatasetExists, DatasetInUse, Fault, NotFound
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
 from app.jobs.values import Job, JobKind, JobState, NewJob, WorkerEnd, WriteProcess, WriteRequest
 from app.sql.queries import bind_view, parse_view
-from app.timeline.values import Advance, Overtaken
+from app.timeline.values import Advance, Overtaken, Published
 from app.views.repository.views import ViewStore
 from app.views.values import CheckedView, View, ViewDefinition, ViewFreshness, ViewMode, follower_name
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
@@ -182,6 +184,43 @@ def test_refresh_commit_advances_the_positions(
     consumer = followers.claim(tenant_id, dataset.id, "w", 30)
     assert consumer is not None
     assert consumer.name == follower_name(view.dataset.id)
+
+
+def test_watermark_of_a_view_is_the_least_of_its_inputs_and_never_goes_back(
+    stores: Stores, views: ViewStore, tenant_id: str, dataset: Dataset, running: Callable[[View], Job]
+) -> None:
+    other = stores.catalog.create(tenant_id, new_id(), definition("payments"))
+    view = views.create(tenant_id, a_view(dataset, other))
+
+    def write(to: Dataset, watermark: datetime | None) -> None:
+        stores.jobs.accept(tenant_id, new_job(to.id))
+        claimed = stores.jobs.claim(tenant_id, to.id, "w", RULES)
+        head = stores.catalog.get(tenant_id, to.id)
+        judged = msgspec.structs.replace(
+            message(), lateness=Lateness(before=head.watermark, watermark=watermark)
+        )
+        commit = commit_of(claimed, [judged], read_version=head.version)
+        assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+
+    def refresh() -> datetime | None:
+        found = views.get(tenant_id, view.dataset.id)
+        if found.refreshed_at is not None:
+            stores.jobs.accept(tenant_id, a_refresh(view.dataset.id))
+        commit = commit_of([running(view)], [message()], read_version=found.dataset.version)
+        commit = msgspec.structs.replace(commit, advances=advances_of(found))
+        assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+        return stores.catalog.get(tenant_id, view.dataset.id).watermark
+
+    noon = datetime(2026, 11, 23, 12, tzinfo=UTC)
+    write(dataset, noon)
+    write(other, None)
+    assert refresh() is None
+    write(other, noon + timedelta(hours=2))
+    assert refresh() == noon
+    write(dataset, noon + timedelta(hours=1))
+    # Not yet taken in: the view is as far as what it has read.
+    assert stores.catalog.get(tenant_id, view.dataset.id).watermark == noon
+    assert refresh() == noon + timedelta(hours=1)
 
 
 def test_refresh_without_changes_advances_the_positions(

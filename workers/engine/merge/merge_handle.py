@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_files
 from itertools import groupby
 
 from msgspec.structs import replace
@@ -17,9 +18,11 @@ from app.commit.storing import Storing, storing_of
 from app.commit.write_plan import MergeTask
 from app.files.data_sink import ChangesSection
 from app.format.file_group import FileKind, partition_of, shared_changes
+from app.format.paths import Folder
 from workers.engine.merge.append_write import append_rows
 from workers.engine.merge.delete_marking import mark_rows
 from workers.engine.merge.file_rewrite import rewrite_files
+from workers.engine.merge.late_rows import LateRows
 from workers.engine.merge.log_write import write_log
 from workers.engine.task_files import TaskFiles, TaskResources
 
@@ -60,7 +63,12 @@ class MergeHandle:
 
     def run(self, task: MergeTask, shared: ChangesSection | None = None) -> CommitMessage:
         """Writes the group's new files and its changelog. Raises CorruptFile, StorageFull, InvalidRequest."""
-        files = TaskFiles(task=task, resources=self.resources, shared=shared)
+        plain = TaskFiles(task=task, resources=self.resources, shared=shared)
+        late = LateRows(task, self.resources.storage, lambda: plain.path(Folder.QUARANTINE, task.slot))
+        return late.reported(self._stored(replace_files(plain, select=late.taken)))
+
+    def _stored(self, files: TaskFiles) -> CommitMessage:
+        task = files.task
         storing = storing_of(
             task.dataset,
             scoped=task.scope is not None,

@@ -55,6 +55,7 @@ from headwater_client.models.datasets import (
     HistoryPolicy,
     Index,
     IndexType,
+    Late,
     MergeMode,
     MetastorePolicy,
     PartitionDonePolicy,
@@ -71,6 +72,7 @@ from headwater_client.models.datasets import (
     TagPolicy,
     TimelinePolicy,
     Vocabulary,
+    Watermark,
     WidenField,
 )
 from headwater_client.models.exports import (
@@ -303,6 +305,7 @@ __all__ = [
     "Key",
     "KeyPage",
     "Lag",
+    "Late",
     "Lease",
     "LeaseHolder",
     "LiveRow",
@@ -390,6 +393,7 @@ __all__ = [
     "ViewLinks",
     "ViewPage",
     "Vocabulary",
+    "Watermark",
     "Webhook",
     "WebhookEvents",
     "WebhookLinks",

@@ -47,6 +47,8 @@ class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
     """The first offset that can still be read."""
     schema_id: int
     """The schema of the rows."""
+    watermark: datetime | None = None
+    """The watermark of the changes before `next_since`; absent where the feed has none."""
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True):

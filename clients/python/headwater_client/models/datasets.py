@@ -35,6 +35,10 @@ IndexType = Literal["bucket", "simple", "bloom", "record"]
 """How a key is found among the files of its file group."""
 
 
+Late = Literal["accept", "quarantine", "drop"]
+"""What happens to the late rows of an insert or an upsert."""
+
+
 MergeMode = Literal["event_time", "commit_time", "first", "partial", "aggregate"]
 """What happens when a row has the key of a live row."""
 
@@ -288,6 +292,10 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """The size at which a data file is closed and the next one begun."""
     services: TableServices
     """The maintenance policies of the dataset."""
+    watermark: Watermark | None
+    """What the watermark of the feed is made of; null for none."""
+    watermark_at: datetime | None
+    """The watermark: rows with earlier event times are late. Null before the first event time, and without one."""
     version: int
     """The version of its last commit; its ETag."""
     next_offset: int
@@ -520,6 +528,17 @@ class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the commit."""
     corrects_offset: str = "corrects_offset"
     """The offset of the change that this one retracts."""
+
+
+class Watermark(msgspec.Struct, frozen=True, kw_only=True):
+    """The watermark of a feed: how far events are complete, by the greatest event time that was written."""
+
+    field: str
+    """The field with the event time: a date or a timestamp."""
+    delay_seconds: int = 0
+    """How far the watermark stays behind the greatest event time, in seconds."""
+    late: str | None = None
+    """What happens to rows whose event time is before the watermark: they are written, quarantined or dropped."""
 
 
 class WidenField(

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from headwater_client.models.datasets import Watermark
 from headwater_client.models.writes import OnError, Operation, RowCounts
 
 SourceMode = Literal["once", "continuous"]
@@ -59,6 +60,8 @@ class CreateTable(msgspec.Struct, frozen=True, kw_only=True):
     """Of two rows with one key, the one with the larger value of this field wins."""
     partition_by: tuple[str, ...] = ()
     """The partition fields, as of a dataset."""
+    watermark: Watermark | None = None
+    """The watermark, as of a dataset."""
 
 
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from headwater_client.models.datasets import CreateSchema
+from headwater_client.models.datasets import CreateSchema, Watermark
 
 Format = Literal["json_rows", "ndjson", "csv", "arrow", "parquet"]
 """The format of an input's rows. `json_rows` is one JSON array of row objects."""
@@ -53,6 +53,8 @@ class CreateWithRows(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Of two rows with one key, the one with the larger value of this field wins."""
     partition_by: tuple[str, ...] = ()
     """The partition fields, as of a dataset."""
+    watermark: Watermark | None = None
+    """The watermark, as of a dataset."""
     schema: CreateSchema | None = None
     """The columns; by default those of the rows."""
 

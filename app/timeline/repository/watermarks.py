@@ -1,0 +1,38 @@
+"""The watermark of a feed, by position."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import BigInteger, Connection, bindparam, select
+
+from app.commit.watermarks import latest, least
+from app.timeline.tables import commits
+from app.timeline.values import NewCommit
+
+# The last commit that ends at the position or before it: its changes and all earlier ones were read.
+_AT: Final = (
+    select(commits.c.watermark)
+    .where(
+        commits.c.dataset_id == bindparam("dataset", type_=commits.c.dataset_id.type),
+        commits.c.next_offset <= bindparam("position", type_=BigInteger()),
+    )
+    .order_by(commits.c.next_offset.desc(), commits.c.version.desc())
+    .limit(1)
+)
+
+
+def watermark_at(connection: Connection, dataset_id: str, position: int) -> datetime | None:
+    """The watermark of the changes before a position; None if there is none, or it is kept no longer."""
+    found: datetime | None = connection.execute(
+        _AT, {"dataset": dataset_id, "position": position}
+    ).scalar_one_or_none()
+    return found
+
+
+def watermark_after(connection: Connection, commit: NewCommit, before: datetime | None) -> datetime | None:
+    """The watermark after a commit: of its rows, or, for a view, the least of the inputs that it has taken in."""
+    of_rows = [message.lateness.watermark for message in commit.messages if message.lateness is not None]
+    of_inputs = least(watermark_at(connection, each.dataset_id, each.next_since) for each in commit.advances)
+    return latest([before, of_inputs, *of_rows])

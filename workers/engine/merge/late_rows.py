@@ -1,0 +1,101 @@
+"""Late rows among those of a merge task: counted, and dropped or quarantined where the dataset says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
+
+from app.codecs.faults import below
+from app.commit.commit_message import CommitMessage
+from app.commit.watermarks import Lateness, is_late, latest, watermark_of
+from app.commit.write_plan import MergeTask
+from app.files.quarantine_file import QuarantineFileStore
+from app.files.storage import Storage
+from app.format.dataset import Late, Watermark
+from app.format.errors import FieldError
+from app.format.instant import RowCounts
+from app.format.operation import Operation
+from app.format.quarantine import QuarantineFile
+from app.format.rows.changelog import OP_COLUMN, Op
+from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+
+# Other operations state what the table becomes: without a row they would delete one.
+_LEAVES_OUT: Final = frozenset({Operation.INSERT, Operation.UPSERT, Operation.BULK_INSERT})
+
+
+class LateRows:
+    """Compares the rows of one task with the watermark before the commit. Deletions are neither late nor events."""
+
+    def __init__(self, task: MergeTask, storage: Storage, path: Callable[[], str]) -> None:
+        """`path`: a new path for a file of quarantined rows."""
+        self._task = task
+        self._storage = storage
+        self._path = path
+        self._watermark: datetime | None = None
+        self._rows: dict[int, int] = {}
+        self._dropped: dict[int, int] = {}
+        self._quarantined: dict[int, tuple[QuarantineFile, ...]] = {}
+
+    def taken(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The rows to merge. `tables`: incoming rows, each of one write. Raises StorageFull."""
+        rule = self._task.dataset.watermark
+        if rule is None or not self._task.judged:
+            yield from tables
+            return
+        for rows in tables:
+            left = self._judged(rows, rule)
+            if left.num_rows:
+                yield left
+
+    def _judged(self, rows: pa.Table, rule: Watermark) -> pa.Table:
+        job = int(rows.column(JOB_COLUMN)[0].as_py())
+        times = rows.column(rule.field)
+        puts = np.isin(rows.column(OP_COLUMN).to_numpy(), (Op.APPEND, Op.CORRECT_TO))
+        late = puts & is_late(times, self._task.watermark)
+        self._rows[job] = self._rows.get(job, 0) + int(late.sum())
+        kept = rows
+        if late.any() and rule.late is not Late.ACCEPT and self._may_leave_out(job):
+            kept = rows.filter(pa.array(~late))
+            self._leave_out(job, rows.filter(pa.array(late)), rule)
+            puts = puts[~late]
+        events = kept.column(rule.field).filter(pa.array(puts))
+        self._watermark = latest([self._watermark, watermark_of(events, rule.delay_seconds)])
+        return kept
+
+    def _may_leave_out(self, job: int) -> bool:
+        return self._task.scope is None and self._task.intents[job].operation in _LEAVES_OUT
+
+    def _leave_out(self, job: int, rows: pa.Table, rule: Watermark) -> None:
+        if rule.late is Late.DROP:
+            self._dropped[job] = self._dropped.get(job, 0) + rows.num_rows
+            return
+        before = self._task.watermark
+        error = FieldError(
+            pointer=below("", rule.field),
+            detail=f"late: expected a time from the watermark {before and before.isoformat()} on",
+        )
+        store = QuarantineFileStore(self._storage)
+        names = self._task.dataset.schema.names()
+        file = store.write_rows(
+            rows.select(names), rows.column(ROW_COLUMN).to_pylist(), [error] * rows.num_rows, self._path()
+        )
+        if file is not None:
+            self._quarantined[job] = (*self._quarantined.get(job, ()), file)
+
+    def reported(self, message: CommitMessage) -> CommitMessage:
+        """The message of the task with what was found of its late rows. Rows that were dropped count as unchanged."""
+        if not self._task.judged:
+            return message
+        counts = dict(message.counts)
+        for job, dropped in self._dropped.items():
+            counts[job] = counts.get(job, RowCounts()) + RowCounts(unchanged=dropped)
+        quarantined = dict(message.quarantined)
+        for job, files in self._quarantined.items():
+            quarantined[job] = (*quarantined.get(job, ()), *files)
+        lateness = Lateness(before=self._task.watermark, watermark=self._watermark, rows=self._rows)
+        return replace(message, counts=counts, quarantined=quarantined, lateness=lateness)
