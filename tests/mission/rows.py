@@ -101,7 +101,12 @@ HUDI = (
         f"{_PINS}::test_waiting_read_keeps_its_version_until_it_has_ended",
         f"{_PINS}::test_cancelled_read_keeps_nothing",
         f"{_PINS}::test_repeated_request_keeps_its_version_once",
-        missing="an incremental read that waits does not keep the changes of its range in the feed",
+        f"{_PINS}::test_waiting_incremental_read_keeps_the_changes_of_its_range",
+        f"{_PINS}::test_waiting_incremental_read_keeps_no_files_of_the_table",
+        f"{_PINS}::test_cancelled_incremental_read_keeps_no_changes",
+        f"{_PINS}::test_incremental_read_that_waits_too_long_loses_its_changes",
+        f"{_PINS}::test_refused_lease_of_a_feed_keeps_nothing",
+        f"{_PINS}::test_lease_of_a_feed_and_a_cut_exclude_each_other",
     ),
     row(
         "savepoint and restore",

@@ -83,9 +83,9 @@ class ReadJobs:
         if replayed is not None:
             return replayed
         task = self._task(dataset, new, access)
-        if task.query is ReadQuery.INCREMENTAL and reads_feed(dataset.definition) and not task.meta:
-            return self.requests.accept(dataset, task, identity)
         pinned = AcceptPinned(requests=self.requests, leases=self.versions.leases)
+        if task.begin is not None and reads_feed(dataset.definition) and not task.meta:
+            return pinned.accept_changes(dataset, task.begin, task, identity)
         return pinned.accept(dataset, task.version, task, identity)
 
     def _task(self, dataset: Dataset, new: CreateRead, access: RowAccess) -> ReadTask:

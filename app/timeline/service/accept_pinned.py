@@ -1,7 +1,10 @@
-"""Accepts jobs that read a version: the version is kept from the acceptance of the job to its end."""
+"""Accepts jobs that read a version, or the changes after one: these are kept from the acceptance of the job to its
+end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +21,7 @@ _SECONDS: Final = 24 * 3600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptPinned:
-    """Leases the version that a job reads before it accepts the job. The lease ends with the job."""
+    """Leases what a job reads before it accepts the job. The lease ends with the job."""
 
     requests: RequestJob
     leases: ReadLeases
@@ -26,10 +29,26 @@ class AcceptPinned:
     def accept(
         self, dataset: Dataset, version: int, request: JobRequest, identity: RequestIdentity
     ) -> Accepted:
-        """Raises VersionExpired, IdempotencyMismatch, NotFound (dataset gone)."""
+        """A job that reads the version. Raises VersionExpired, IdempotencyMismatch, NotFound (dataset gone)."""
+        return self._accept(self.leases.acquire, dataset, version, request, identity)
+
+    def accept_changes(
+        self, dataset: Dataset, begin: int, request: JobRequest, identity: RequestIdentity
+    ) -> Accepted:
+        """A job that reads the feed after version `begin`. Raises OffsetExpired, IdempotencyMismatch, NotFound."""
+        return self._accept(self.leases.acquire_feed, dataset, begin, request, identity)
+
+    def _accept(
+        self,
+        acquire: Callable[[str, str, int, str, float], None],
+        dataset: Dataset,
+        version: int,
+        request: JobRequest,
+        identity: RequestIdentity,
+    ) -> Accepted:
         job_id = new_id()
         reader = f"{OF_JOB}{job_id}"
-        self.leases.acquire(dataset.tenant_id, dataset.id, version, reader, _SECONDS)
+        acquire(dataset.tenant_id, dataset.id, version, reader, _SECONDS)
         used = False
         try:
             accepted = self.requests.accept(dataset, request, identity, job_id=job_id)
