@@ -33,6 +33,7 @@ from app.format.rows.meta_columns import (
     PARTITION_FIELD,
     VERSION_COLUMN,
 )
+from app.format.schema.schema import Field
 
 COMMIT_TIME_FIELD: Final = pa.field("_hw_commit_time", pa.timestamp("us", tz="UTC"))
 SEQUENCE_FIELD: Final = pa.field("_hw_commit_seqno", pa.string())
@@ -45,6 +46,11 @@ META_ON_READ: Final = (
     RECORD_KEY_FIELD,
     PARTITION_FIELD,
     FILE_NAME_FIELD,
+)
+# The same as fields of a result's schema.
+META_RESULT_FIELDS: Final = tuple(
+    Field(id=0, name=field.name, type="string" if field.type == pa.string() else "timestamp", nullable=True)
+    for field in META_ON_READ
 )
 # The columns to read, beside the key, to derive the meta columns.
 META_SOURCES: Final = (*META_FIELDS, PARTITION_FIELD, FILE_NAME_FIELD)

@@ -36,7 +36,8 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     `form`: the form of changes. `columns`: None for all. `where`: a filter on rows. `partitions`: globs, one of which a
     row's partition must match. Without a `schedule` it runs on request only. `max_lag`: how far behind the head it may
-    be and still keep the changes that it has not written. `access`: what the key that created it may see.
+    be and still keep the changes that it has not written. `access`: what the key that created it may see. `meta`:
+    whether rows have the meta columns.
     """
 
     name: str | None
@@ -52,6 +53,7 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
     target_bytes: int
     max_lag: MaxLag | None = None
     access: RowAccess = EVERYTHING
+    meta: bool = False
 
 
 class ExportState(str, Enum):

@@ -131,7 +131,9 @@ HUDI = (
         f"{_META}::test_read_job_has_the_meta_columns_of_pages",
         f"{_META}::test_meta_columns_follow_the_selected_columns_and_the_order",
         f"{_META}::test_incremental_read_has_the_meta_columns_of_the_rows_that_changed",
-        missing="exports return no meta columns",
+        f"{_META}::test_export_has_the_meta_columns_of_pages",
+        f"{_META}::test_export_of_a_range_has_the_meta_columns_of_the_rows_that_changed",
+        f"{_META}::test_export_of_changes_has_no_meta_columns",
     ),
     row(
         "a bad record does not fail the job",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from app.codecs.meta_on_read import META_ON_READ, META_SOURCES, versions_of, with_meta
+from app.codecs.meta_on_read import META_ON_READ
 from app.commit.table_rows import BaseRows, MergedRows
 from app.files.export_file import ExportSink
 from app.files.parquet_file import unique_columns
@@ -14,7 +14,8 @@ from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.files.slices.sorted_runs import RunWriter, range_rows
 from app.reads.tasks import ChangedRows, RangeRows, ReadPart, ReadPartResult, ReadSource, ReadSpec
 from app.sql.conditions.bound_access import BoundAccess
-from workers.engine.read.export_handle import changed_rows, rows_of_table, rows_schema
+from workers.engine.read.export_handle import changed_rows, rows_of_table
+from workers.engine.read.meta_rows import meta_rows, rows_schema, sources_schema
 from workers.engine.read.text_forms import rows_text
 from workers.engine.task_files import TaskResources
 
@@ -39,23 +40,14 @@ def _rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -> Itera
     if spec.commit_times is None or isinstance(source, RangeRows):
         yield from map(access.shown, _stored_rows(spec, source, resources))
         return
-    names = list(spec.read_columns)
     for rows in _stored_rows(spec, source, resources):
-        shown, plain = access.shown(rows.select(names)), rows.cast(_sources_schema(spec))
-        times = spec.commit_times.times(versions_of(plain))
-        yield with_meta(shown, plain, spec.dataset, spec.masked, times)
-
-
-def _sources_schema(spec: ReadSpec) -> pa.Schema:
-    """The columns to read where rows have the meta columns."""
-    names = dict.fromkeys([*spec.read_columns, *spec.dataset.record_key])
-    return pa.schema([*rows_schema(spec.dataset.schema.select(tuple(names))), *META_SOURCES])
+        yield meta_rows(rows, spec.dataset, spec.read_columns, access, spec.commit_times)
 
 
 def _stored_rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -> Iterator[pa.Table]:
     schema, choice = _read_schema(spec), RowChoice(where=spec.where)
     if spec.commit_times is not None:
-        schema = _sources_schema(spec)
+        schema = sources_schema(spec.dataset, spec.read_columns)
     match source:
         case BaseRows(file=file, first=first, end=end):
             yield from base_rows(resources.slices, spec.dataset, file, schema, choice, first, end)

@@ -33,6 +33,8 @@ class CreateExport(
     """The format of the files."""
     delivery_format: ChangeForm | None = None
     """The form of the changes; only with query `changes`."""
+    meta: bool = False
+    """Whether rows have the five meta columns, as rows of pages; only with query `incremental`."""
     columns: tuple[str, ...] | None = None
     """The columns of the rows; all by default."""
     where: str | None = None
@@ -72,6 +74,8 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format
     """The format of the files."""
     delivery_format: str | None
     """The form of the changes; null where rows are exported."""
+    meta: bool
+    """Whether rows have the five meta columns."""
     columns: tuple[str, ...] | None
     """The columns of the rows; null for all."""
     where: str | None
