@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from app.changelog.correction_marks import CorrectionsSince
 from app.changelog.forms import ChangeForm
 from app.changelog.shared_files import changes_by_unit, is_of_share, shares_of, sharing_partitions
 from app.codecs.commit_times import PackedCommitTimes
@@ -60,6 +61,7 @@ class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
     `columns`: None for all. `where`: a filter on rows. `partitions`: globs, one of which a row's partition must match.
     `target_bytes`: the size at which a file is closed. `access`: what the reader of the files may see. `commit_times`:
     of all versions, where rows have the meta columns, which are read from the table; None where they have not.
+    `corrections`: the same for the marks of rows that later changes have corrected.
     """
 
     dataset: DatasetDefinition
@@ -72,6 +74,7 @@ class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
     target_bytes: int
     access: RowAccess = EVERYTHING
     commit_times: PackedCommitTimes | None = None
+    corrections: CorrectionsSince | None = None
 
 
 class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from app.changelog.correction_marks import CorrectionsSince
 from app.codecs.commit_times import PackedCommitTimes
 from app.commit.read_plan import GroupScan
 from app.commit.table_rows import TableRows, table_rows
@@ -31,6 +32,7 @@ class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
     `columns`: the columns of the result, in order. `masked`: those that have no values in it. `where` selects no row
     that the reader may not see. `partitions`: globs; None for all. `target_bytes`: the size at which
     a file is closed. `commit_times`: of all versions, where rows have the meta columns; None where they have not.
+    `corrections`: where rows are marked that later changes have corrected, what these are; None where they are not.
     """
 
     dataset: DatasetDefinition
@@ -42,6 +44,12 @@ class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
     target_bytes: int
     masked: tuple[str, ...] = ()
     commit_times: PackedCommitTimes | None = None
+    corrections: CorrectionsSince | None = None
+
+    @property
+    def with_sources(self) -> bool:
+        """Whether the version and the change that gave a row its values are read along with it."""
+        return self.commit_times is not None or self.corrections is not None
 
     @property
     def read_columns(self) -> tuple[str, ...]:

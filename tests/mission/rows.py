@@ -283,7 +283,13 @@ OPEN_DATA_FABRIC = (
     row(
         "AS OF warnings",
         f"{_ODF}::test_read_as_of_an_earlier_time_marks_rows_corrected_since",
-        missing="read jobs and exports mark no corrected rows",
+        "mission/test_corrected_since.py::test_read_job_marks_the_rows_that_pages_mark",
+        "mission/test_corrected_since.py::test_marks_follow_the_selected_columns_and_the_order",
+        "mission/test_corrected_since.py::test_incremental_read_marks_the_rows_that_changed",
+        "mission/test_corrected_since.py::test_waiting_read_keeps_the_changes_that_correct_its_rows",
+        "mission/test_corrected_since.py::test_export_marks_the_rows_that_pages_mark",
+        "mission/test_corrected_since.py::test_feed_without_corrections_is_refused",
+        "mission/test_corrected_since.py::test_export_of_changes_has_no_marks",
     ),
     row(
         "custom vocabulary",

@@ -14,7 +14,8 @@ import xxhash
 from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changes.ports import ChangelogIndex
-from app.codecs.meta_on_read import META_RESULT_FIELDS
+from app.changes.service.read_corrections import corrections_since
+from app.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
 from app.consumers.followers import Consumer
 from app.exports.repository.exports import ExportStore
 from app.exports.selection import export_selection
@@ -80,7 +81,7 @@ class RunExports:
             dataset_prefix(job.tenant_id, job.dataset_id), run.export_id, run.number, job.id, job.epoch
         )
         spec, prefix = _spec(dataset, definition), f"{folder}/part"
-        if spec.query is ExportQuery.CHANGES or (reads_feed(spec.dataset) and not definition.meta):
+        if spec.query is ExportQuery.CHANGES or (reads_feed(spec.dataset) and not definition.with_sources):
             parts = export_parts(
                 spec, segments, since=run.since, until=run.until, earliest=bounds.earliest, prefix=prefix
             )
@@ -108,6 +109,9 @@ class RunExports:
         if definition.meta:
             times = commit_times_to(self.timeline, dataset.tenant_id, dataset.id, end)
             spec = msgspec.structs.replace(spec, commit_times=times)
+        if definition.corrected_since:
+            since = self.timeline.next_offset(dataset.tenant_id, dataset.id, end)
+            spec = msgspec.structs.replace(spec, corrections=corrections_since(self.index, dataset, since))
         with self.pins.pin(dataset.tenant_id, [(dataset.id, end)], tag):
             parts = changed_row_parts(
                 spec,
@@ -190,7 +194,12 @@ def _manifest(
         offsets=Offsets(since=run.since, next_since=next_since),
         versions=Versions(first=segments[0].version, last=segments[-1].version) if segments else None,
         schema=ManifestSchema(
-            id=schema.id, fields=(*schema.fields, *(META_RESULT_FIELDS if definition.meta else ()))
+            id=schema.id,
+            fields=(
+                *schema.fields,
+                *(META_RESULT_FIELDS if definition.meta else ()),
+                *(CORRECTED_RESULT_FIELDS if definition.corrected_since else ()),
+            ),
         ),
         files=tuple(_listed(files, run.since, next_since, changes=changes)),
         rows=sum(file.row_count for file in files),

@@ -12,7 +12,8 @@ from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changelog.forms import ChangeForm
 from app.changes.ports import ChangelogIndex
-from app.codecs.meta_on_read import META_RESULT_FIELDS
+from app.changes.service.read_corrections import corrections_since
+from app.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
 from app.commit.read_plan import plan_read
 from app.exports.tasks import (
     ExportFormat,
@@ -86,7 +87,10 @@ class RunReads:
         if task.meta:
             times = commit_times_to(self.timeline, job.tenant_id, job.dataset_id, task.version)
             spec = msgspec.structs.replace(spec, commit_times=times)
-        if incremental and reads_feed(definition) and not task.meta:
+        if task.corrected_since:
+            since = self.timeline.next_offset(job.tenant_id, job.dataset_id, task.version)
+            spec = msgspec.structs.replace(spec, corrections=corrections_since(self.index, dataset, since))
+        if incremental and reads_feed(definition) and not task.with_sources:
             files = self._read(spec, self._changed_in_feed(dataset, task, spec), task, folder, tag)
         else:
             with self.pins.pin(job.tenant_id, [(job.dataset_id, task.version)], tag):
@@ -201,6 +205,7 @@ class RunReads:
                 fields=(
                     *(msgspec.structs.replace(each, nullable=True) for each in shown.fields),
                     *(META_RESULT_FIELDS if task.meta else ()),
+                    *(CORRECTED_RESULT_FIELDS if task.corrected_since else ()),
                 ),
             ),
         )

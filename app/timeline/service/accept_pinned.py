@@ -4,7 +4,7 @@ end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,20 +27,30 @@ class AcceptPinned:
     leases: ReadLeases
 
     def accept(
-        self, dataset: Dataset, version: int, request: JobRequest, identity: RequestIdentity
+        self,
+        dataset: Dataset,
+        version: int,
+        request: JobRequest,
+        identity: RequestIdentity,
+        *,
+        feed: bool = False,
     ) -> Accepted:
-        """A job that reads the version. Raises VersionExpired, IdempotencyMismatch, NotFound (dataset gone)."""
-        return self._accept(self.leases.acquire, dataset, version, request, identity)
+        """A job that reads the version; with `feed`, also the changes after it.
+
+        Raises VersionExpired, OffsetExpired, IdempotencyMismatch, NotFound (dataset gone).
+        """
+        leases = (self.leases.acquire, self.leases.acquire_feed) if feed else (self.leases.acquire,)
+        return self._accept(leases, dataset, version, request, identity)
 
     def accept_changes(
         self, dataset: Dataset, begin: int, request: JobRequest, identity: RequestIdentity
     ) -> Accepted:
         """A job that reads the feed after version `begin`. Raises OffsetExpired, IdempotencyMismatch, NotFound."""
-        return self._accept(self.leases.acquire_feed, dataset, begin, request, identity)
+        return self._accept((self.leases.acquire_feed,), dataset, begin, request, identity)
 
     def _accept(
         self,
-        acquire: Callable[[str, str, int, str, float], None],
+        leases: Sequence[Callable[[str, str, int, str, float], None]],
         dataset: Dataset,
         version: int,
         request: JobRequest,
@@ -48,9 +58,10 @@ class AcceptPinned:
     ) -> Accepted:
         job_id = new_id()
         reader = f"{OF_JOB}{job_id}"
-        acquire(dataset.tenant_id, dataset.id, version, reader, _SECONDS)
         used = False
         try:
+            for acquire in leases:
+                acquire(dataset.tenant_id, dataset.id, version, reader, _SECONDS)
             accepted = self.requests.accept(dataset, request, identity, job_id=job_id)
             used = not accepted.replayed
         finally:

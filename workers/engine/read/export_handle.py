@@ -16,7 +16,6 @@ from app.changelog.changelog_scan import ChangelogScan
 from app.changelog.corrections import CORRECTION_SOURCES, resolved_corrects
 from app.changelog.forms import flat, in_form, json_names, symbols_of
 from app.changelog.shared_files import changes_by_unit, own_rows
-from app.codecs.meta_on_read import META_ON_READ
 from app.commit.table_rows import BaseRows, MergedRows
 from app.exports.selection import export_selection
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
@@ -31,7 +30,7 @@ from app.format.index.key_hash import hash_keys
 from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.meta_columns import CORRECTS_COLUMN
 from app.format.rows.record_key import encode_keys
-from workers.engine.read.meta_rows import meta_rows, rows_schema, sources_schema
+from workers.engine.read.meta_rows import MetaRows, rows_schema, with_meta_fields
 from workers.engine.read.text_forms import changes_text, rows_text
 
 _STEP_CHANGES: Final = 64 * 1024
@@ -136,13 +135,12 @@ def _changed_rows(
     part: ExportPart, scan: ChangelogScan, slices: SliceReader, memory: MemoryBudget
 ) -> Iterator[pa.Table]:
     """The matching rows with the requested columns."""
-    access, times, schema = scan.selection.access, part.spec.commit_times, rows_schema(scan.selection.shown)
-    if times is not None:
-        sources = sources_schema(part.spec.dataset, schema.names)
-        for rows in _rows_of_table(part, scan, slices, memory, sources):
-            yield meta_rows(rows, part.spec.dataset, schema.names, access, times).cast(
-                _rows_schema(part, scan)
-            )
+    access, schema = scan.selection.access, rows_schema(scan.selection.shown)
+    spec = part.spec
+    meta = MetaRows.of(spec.dataset, schema.names, access, spec.commit_times, spec.corrections, slices.reader)
+    if meta is not None:
+        for rows in _rows_of_table(part, scan, slices, memory, meta.sources):
+            yield meta.shown(rows).cast(_rows_schema(part, scan))
         return
     if part.changed_after is not None:
         for rows in _rows_of_table(part, scan, slices, memory, schema):
@@ -157,7 +155,7 @@ def _changed_rows(
 def _rows_schema(part: ExportPart, scan: ChangelogScan) -> pa.Schema:
     """The columns of exported rows, and the meta columns where rows have them."""
     schema = rows_schema(scan.selection.shown)
-    return schema if part.spec.commit_times is None else pa.schema([*schema, *META_ON_READ])
+    return with_meta_fields(schema, part.spec.commit_times, part.spec.corrections)
 
 
 def _rows_of_table(
