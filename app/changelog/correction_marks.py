@@ -1,25 +1,17 @@
-"""What the feed has corrected since a version: the files that say so, and the marks of rows of that version."""
+"""The marks of rows of a version that the feed has corrected since."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from app.changelog.changelog_scan import ChangelogReader
 from app.changelog.corrections import CORRECTION_SOURCES, resolved_corrects
-from app.format.file_group import ChangelogSegment
+from app.changelog.corrections_since import CorrectionsSince
 from app.format.rows.meta_columns import CORRECTS_COLUMN
-
-
-class CorrectionsSince(msgspec.Struct, frozen=True, kw_only=True):
-    """The segments in which changes from offset `since` on may retract changes before it, in order."""
-
-    since: int
-    segments: tuple[ChangelogSegment, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from app.changelog.correction_marks import CorrectionsSince
+from app.changelog.corrections_since import CorrectionsSince
 from app.changelog.forms import ChangeForm
 from app.changelog.shared_files import changes_by_unit, is_of_share, shares_of, sharing_partitions
 from app.codecs.commit_times import PackedCommitTimes

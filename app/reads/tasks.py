@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from app.changelog.correction_marks import CorrectionsSince
+from app.changelog.corrections_since import CorrectionsSince
 from app.codecs.commit_times import PackedCommitTimes
 from app.commit.read_plan import GroupScan
 from app.commit.table_rows import TableRows, table_rows

@@ -11,8 +11,8 @@ import msgspec
 
 from app.catalog.values import Dataset
 from app.changelog.changelog_scan import ChangelogReader
-from app.changelog.correction_marks import CorrectionsSince
 from app.changelog.corrections import CORRECTION_SOURCES, corrections_in, resolved_corrects
+from app.changelog.corrections_since import CorrectionsSince
 from app.changes.ports import ChangelogIndex
 from app.changes.positions import StartingPosition, resolve_position
 from app.format.dataset import ChangelogProducer

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from app.changelog.changelog_scan import ChangelogReader
-from app.changelog.correction_marks import CorrectionMarks, CorrectionsSince
+from app.changelog.correction_marks import CorrectionMarks
+from app.changelog.corrections_since import CorrectionsSince
 from app.codecs.commit_times import PackedCommitTimes
 from app.codecs.meta_on_read import (
     CORRECTED_ON_READ,
