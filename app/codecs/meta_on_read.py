@@ -16,7 +16,7 @@ more, which are not null if a later change has retracted the row's values:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -33,12 +33,14 @@ from app.format.rows.meta_columns import (
     PARTITION_FIELD,
     VERSION_COLUMN,
 )
+from app.format.schema.schema import Field
 
 COMMIT_TIME_FIELD: Final = pa.field("_hw_commit_time", pa.timestamp("us", tz="UTC"))
 SEQUENCE_FIELD: Final = pa.field("_hw_commit_seqno", pa.string())
 RECORD_KEY_FIELD: Final = pa.field("_hw_record_key", pa.string())
 CORRECTED_BY_FIELD: Final = pa.field("_hw_corrected_by", pa.int64())
 CORRECTED_VERSION_FIELD: Final = pa.field("_hw_corrected_version", pa.int64())
+CORRECTED_ON_READ: Final = (CORRECTED_BY_FIELD, CORRECTED_VERSION_FIELD)
 META_ON_READ: Final = (
     COMMIT_TIME_FIELD,
     SEQUENCE_FIELD,
@@ -46,6 +48,19 @@ META_ON_READ: Final = (
     PARTITION_FIELD,
     FILE_NAME_FIELD,
 )
+_TYPES: Final = {pa.string(): "string", pa.int64(): "int64"}
+
+
+def result_fields(columns: Iterable[pa.Field]) -> tuple[Field, ...]:
+    """Meta columns as fields of a result's schema."""
+    return tuple(
+        Field(id=0, name=each.name, type=_TYPES.get(each.type, "timestamp"), nullable=True)
+        for each in columns
+    )
+
+
+META_RESULT_FIELDS: Final = result_fields(META_ON_READ)
+CORRECTED_RESULT_FIELDS: Final = result_fields(CORRECTED_ON_READ)
 # The columns to read, beside the key, to derive the meta columns.
 META_SOURCES: Final = (*META_FIELDS, PARTITION_FIELD, FILE_NAME_FIELD)
 
@@ -86,6 +101,13 @@ def with_meta(
         hidden = not set(masked).isdisjoint(_sources_of(definition, field.name))
         column = pa.chunked_array([pa.nulls(rows.num_rows, field.type)]) if hidden else columns[field.name]
         shown = shown.append_column(field, column)
+    return shown
+
+
+def with_corrections(shown: pa.Table, by: pa.Array, versions: pa.Array) -> pa.Table:
+    """The columns of `shown`, then the change that has retracted each row's values, and its version: int64."""
+    for field, values in zip(CORRECTED_ON_READ, (by, versions), strict=True):
+        shown = shown.append_column(field, values)
     return shown
 
 

@@ -70,6 +70,12 @@ class CreateExport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The format of the files."""
     form: ChangeForm | msgspec.UnsetType = msgspec.UNSET
     """The form of the changes; only with query `changes`."""
+    meta: bool = False
+    """Whether rows have the five meta columns, as rows of pages; only with query `incremental`."""
+    corrected_since: bool = False
+    """Whether rows have two columns that show what has corrected each since the end of the range, as rows of pages;
+    only with query `incremental`.
+    """
     columns: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
     """The columns of the rows; all by default."""
     where: str | None = None
@@ -180,6 +186,10 @@ class ExportResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The format of the files."""
     form: ChangeForm | None
     """The form of the changes; null where rows are exported."""
+    meta: bool
+    """Whether rows have the five meta columns."""
+    corrected_since: bool
+    """Whether rows have two columns that show what has corrected each since."""
     columns: list[str] | None
     """The columns of the rows; null for all."""
     where: str | None
@@ -294,6 +304,11 @@ def export_definition(data: CreateExport, access: RowAccess) -> ExportDefinition
     if data.query is ExportQuery.INCREMENTAL and data.form is not msgspec.UNSET:
         detail = "only query `changes` has a form; remove it"
         raise InvalidRequest(f"form: {detail}", [FieldError(pointer="/form", detail=detail)])
+    of_rows = {"meta": data.meta, "corrected_since": data.corrected_since}
+    for member in [name for name, requested in of_rows.items() if requested]:
+        if data.query is ExportQuery.CHANGES:
+            detail = "only for rows (query `incremental`); remove it"
+            raise InvalidRequest(f"{member}: {detail}", [FieldError(pointer=f"/{member}", detail=detail)])
     return ExportDefinition(
         name=data.name,
         query=data.query,
@@ -308,6 +323,8 @@ def export_definition(data: CreateExport, access: RowAccess) -> ExportDefinition
         target_bytes=data.target_bytes,
         max_lag=data.max_lag,
         access=access,
+        meta=data.meta,
+        corrected_since=data.corrected_since,
     )
 
 
@@ -347,6 +364,8 @@ def export_response(export: Export) -> ExportResponse:
         query=definition.query,
         format=definition.format,
         form=_form(export),
+        meta=definition.meta,
+        corrected_since=definition.corrected_since,
         columns=None if definition.columns is None else list(definition.columns),
         where=definition.where,
         partitions=None if definition.partitions is None else list(definition.partitions),

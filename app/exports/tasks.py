@@ -14,8 +14,10 @@ from typing import Final
 
 import msgspec
 
+from app.changelog.corrections_since import CorrectionsSince
 from app.changelog.forms import ChangeForm
 from app.changelog.shared_files import changes_by_unit, is_of_share, shares_of, sharing_partitions
+from app.codecs.commit_times import PackedCommitTimes
 from app.commit.read_plan import plan_read
 from app.commit.table_rows import TableRows, table_rows
 from app.format.dataset import ChangelogProducer, DatasetDefinition
@@ -57,7 +59,9 @@ class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What is exported of a dataset, under the schema of `dataset`. `form`: the form of changes.
 
     `columns`: None for all. `where`: a filter on rows. `partitions`: globs, one of which a row's partition must match.
-    `target_bytes`: the size at which a file is closed. `access`: what the reader of the files may see.
+    `target_bytes`: the size at which a file is closed. `access`: what the reader of the files may see. `commit_times`:
+    of all versions, where rows have the meta columns, which are read from the table; None where they have not.
+    `corrections`: the same for the marks of rows that later changes have corrected.
     """
 
     dataset: DatasetDefinition
@@ -69,6 +73,8 @@ class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[str, ...] | None
     target_bytes: int
     access: RowAccess = EVERYTHING
+    commit_times: PackedCommitTimes | None = None
+    corrections: CorrectionsSince | None = None
 
 
 class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):

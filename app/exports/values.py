@@ -36,7 +36,8 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     `form`: the form of changes. `columns`: None for all. `where`: a filter on rows. `partitions`: globs, one of which a
     row's partition must match. Without a `schedule` it runs on request only. `max_lag`: how far behind the head it may
-    be and still keep the changes that it has not written. `access`: what the key that created it may see.
+    be and still keep the changes that it has not written. `access`: what the key that created it may see. `meta`:
+    whether rows have the meta columns. `corrected_since`: whether rows are marked that later changes have corrected.
     """
 
     name: str | None
@@ -52,6 +53,15 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
     target_bytes: int
     max_lag: MaxLag | None = None
     access: RowAccess = EVERYTHING
+    meta: bool = False
+    corrected_since: bool = False
+
+    @property
+    def with_sources(self) -> bool:
+        """Whether rows need what only files of the table have: the version and the change that gave them their
+        values.
+        """
+        return self.meta or self.corrected_since
 
 
 class ExportState(str, Enum):

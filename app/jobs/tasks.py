@@ -105,7 +105,8 @@ class ReadTask(_Task, frozen=True, kw_only=True, tag="read"):
     """Reads rows of a version, or those that changed in (`begin`, `end`], to files.
 
     `version`: determined when the job was accepted; of an incremental read, `end`. `format`: a name of `ExportFormat`,
-    or `json`. `meta`: whether rows have the meta columns. `access`: what its requester may see.
+    or `json`. `meta`: whether rows have the meta columns. `corrected_since`: whether rows are marked that later changes
+    have corrected. `access`: what its requester may see.
     """
 
     query: ReadQuery
@@ -119,7 +120,15 @@ class ReadTask(_Task, frozen=True, kw_only=True, tag="read"):
     order_by: tuple[ReadOrder, ...] = ()
     limit: int | None = None
     meta: bool = False
+    corrected_since: bool = False
     access: RowAccess = EVERYTHING
+
+    @property
+    def with_sources(self) -> bool:
+        """Whether rows need what only files of the table have: the version and the change that gave them their
+        values.
+        """
+        return self.meta or self.corrected_since
 
 
 class ComparisonTask(_Task, frozen=True, kw_only=True, tag="comparison"):

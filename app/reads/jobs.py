@@ -56,6 +56,10 @@ class CreateRead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Globs of partition paths: the rows of partitions that match one; by default all."""
     meta: bool = False
     """Adds the five meta columns behind the others. An incremental read then needs the files of its last version."""
+    corrected_since: bool = False
+    """Adds two columns behind the others, which show for each row of the version what has corrected it since:
+    `_hw_corrected_by` and `_hw_corrected_version`. An incremental read then needs the files of its last version.
+    """
     order_by: Annotated[tuple[ReadOrder, ...], msgspec.Meta(max_length=_ORDERS_MAX)] = ()
     """The columns to order rows by, the first one first; by default rows are in no particular order."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=INT64_MAX)] | None = None

@@ -6,14 +6,13 @@ Without an order, tasks write result files straight away. With one they write so
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
-import numpy as np
 
+from app.changelog.corrections_since import CorrectionsSince
+from app.codecs.commit_times import PackedCommitTimes
 from app.commit.read_plan import GroupScan
 from app.commit.table_rows import TableRows, table_rows
 from app.exports.tasks import ExportPart
@@ -24,31 +23,7 @@ from app.format.rows.read_order import ReadOrder, RunRange, SortedRun
 from app.sql.conditions.tree import Filter
 
 # The approximate number of bytes that one task reads.
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 PART_BYTES: Final = 32 * 1024 * 1024
-
-
-class PackedCommitTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """When versions were committed, small enough for every task. `packed`: the compressed differences between the times
-    of versions 1, 2, …, int64 of microseconds since 1970, 0 for an unknown one.
-    """
-
-    packed: bytes
-
-    @classmethod
-    def of(cls, times: Mapping[int, datetime], version: int) -> PackedCommitTimes:
-        """The times of the versions up to this one."""
-        found = np.zeros(version, dtype=np.int64)
-        for number, time in times.items():
-            found[number - 1] = (time - _EPOCH) // _MICROSECOND
-        return cls(packed=zlib.compress(np.diff(found, prepend=0).tobytes()))
-
-    def times(self, versions: Iterable[int]) -> dict[int, datetime]:
-        """The times of these versions, as far as known."""
-        found = np.cumsum(np.frombuffer(zlib.decompress(self.packed), dtype=np.int64))
-        known = {version: int(found[version - 1]) for version in versions if 0 < version <= len(found)}
-        return {version: _EPOCH + time * _MICROSECOND for version, time in known.items() if time}
 
 
 class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +32,7 @@ class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
     `columns`: the columns of the result, in order. `masked`: those that have no values in it. `where` selects no row
     that the reader may not see. `partitions`: globs; None for all. `target_bytes`: the size at which
     a file is closed. `commit_times`: of all versions, where rows have the meta columns; None where they have not.
+    `corrections`: where rows are marked that later changes have corrected, what these are; None where they are not.
     """
 
     dataset: DatasetDefinition
@@ -68,6 +44,12 @@ class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
     target_bytes: int
     masked: tuple[str, ...] = ()
     commit_times: PackedCommitTimes | None = None
+    corrections: CorrectionsSince | None = None
+
+    @property
+    def with_sources(self) -> bool:
+        """Whether the version and the change that gave a row its values are read along with it."""
+        return self.commit_times is not None or self.corrections is not None
 
     @property
     def read_columns(self) -> tuple[str, ...]:

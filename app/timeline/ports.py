@@ -134,8 +134,18 @@ class ReadLeases(Protocol):
         """
         ...
 
+    def acquire_feed(
+        self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float
+    ) -> None:
+        """Leases the changes after a version to `reader` for `seconds`, or extends its lease.
+
+        The files of the version need not be kept, and are not kept. Raises OffsetExpired if the feed begins after
+        these changes, NotFound (dataset gone).
+        """
+        ...
+
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
-        """Ends all leases of a reader on versions of the dataset; does nothing if there are none."""
+        """Ends all leases of a reader on versions of the dataset and its feed; does nothing if there are none."""
         ...
 
     def check(self, tenant_id: str, dataset_id: str, version: int) -> None:

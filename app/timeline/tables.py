@@ -262,7 +262,8 @@ named_versions: Final = Table(
     Index("named_versions_version", "tenant_id", "dataset_id", "version"),
 )
 
-# Read leases: the files of a version stay until its leases have ended, even if the version expires.
+# Read leases: the files of a version stay until its leases have ended, even if the version expires. Those with a reader
+# that ends with ` feed` keep the changes after the version instead.
 read_leases: Final = Table(
     "read_leases",
     metadata,

@@ -1,4 +1,6 @@
-"""Read jobs return the five meta columns of rows, as pages of rows do, in every format and for every kind of table."""
+"""Read jobs and exports return the five meta columns of rows, as pages of rows do, in every format and for every kind
+of table.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,9 @@ from itertools import count
 
 import pyarrow.parquet as pq
 import pytest
+
+from tests.support.exports import contents, exported, tables
+from tests.support.http import problem
 
 _numbers = count(1)
 META = ["_hw_commit_time", "_hw_commit_seqno", "_hw_record_key", "_hw_partition_path", "_hw_file_name"]
@@ -108,3 +113,49 @@ def test_incremental_read_has_the_meta_columns_of_the_rows_that_changed(client, 
     assert ordered(result["rows"]) == since
     plain = read(query="incremental", begin=1).json()["rows"]
     assert ordered(plain) == ordered({name: row[name] for name in ("day", "id", "note")} for row in since)
+
+
+@pytest.fixture
+def export(client, service, table):
+    """Exports rows; returns its only run and the contents of the files."""
+
+    def run(**definition):
+        found = exported(client, service, table, query="incremental", meta=True, **definition)
+        assert client.get(found["links"]["export"]).json()["meta"] is True
+        return found, contents(client, found)
+
+    return run
+
+
+def test_export_has_the_meta_columns_of_pages(client, table, export):
+    expected = pages(client, table)
+    run, files = export(format="ndjson")
+    assert ordered(json.loads(line) for file in files for line in file.splitlines()) == expected
+    assert [field["name"] for field in run["schema"]["fields"]][3:] == META
+    sequence = sorted(row["_hw_commit_seqno"] for row in expected)
+    for format_ in ("parquet", "arrow"):
+        for written in tables(format_, export(format=format_)[1]):
+            assert written.column_names == ["day", "id", "note", *META]
+            assert written.column("_hw_commit_time").null_count == 0
+        rows = [row for part in tables(format_, export(format=format_)[1]) for row in part.to_pylist()]
+        assert sorted(row["_hw_commit_seqno"] for row in rows) == sequence
+    lines = [line for file in export(format="csv")[1] for line in file.decode().splitlines()]
+    headers = [line for line in lines if "_hw_commit_time" in line]
+    assert headers[0].replace('"', "").split(",")[3:] == META
+    assert len(lines) - len(headers) == len(expected)
+
+
+def test_export_of_a_range_has_the_meta_columns_of_the_rows_that_changed(client, table, export):
+    changed = [row for row in pages(client, table) if int(row["_hw_commit_seqno"].partition("-")[0]) > 1]
+    _, files = export(format="ndjson", since_version=2, columns=["note"], where="id > 1")
+    rows = [json.loads(line) for file in files for line in file.splitlines()]
+    assert all(list(row) == ["note", *META] for row in rows)
+    assert sorted(row["_hw_commit_seqno"] for row in rows) == sorted(
+        row["_hw_commit_seqno"] for row in changed if row["id"] > 1
+    )
+
+
+def test_export_of_changes_has_no_meta_columns(client, orders):
+    body = {"query": "changes", "format": "ndjson", "meta": True}
+    refused = problem(client.post(f"{orders}/exports", json=body), 400, "invalid-request")
+    assert [each["pointer"] for each in refused["errors"]] == ["/meta"]

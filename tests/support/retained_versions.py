@@ -39,6 +39,11 @@ class RetainedVersions:
     def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
         self.readers[reader] = version
 
+    def acquire_feed(
+        self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float
+    ) -> None:
+        self.readers[reader] = version
+
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
         self.readers.pop(reader, None)
 

@@ -12,6 +12,7 @@ import msgspec
 from app.catalog.values import Dataset
 from app.changelog.changelog_scan import ChangelogReader
 from app.changelog.corrections import CORRECTION_SOURCES, corrections_in, resolved_corrects
+from app.changelog.corrections_since import CorrectionsSince
 from app.changes.ports import ChangelogIndex
 from app.changes.positions import StartingPosition, resolve_position
 from app.format.dataset import ChangelogProducer
@@ -73,7 +74,7 @@ class ReadCorrections:
         A page ends after SCANNED_ROWS_MAX scanned changes, whatever it has found. Raises InvalidRequest, OffsetAhead,
         OffsetExpired, CorruptFile.
         """
-        _check_producer(dataset)
+        check_records_corrections(dataset)
         if query.last is not None and query.last < query.first:
             detail = f"expected at least `first_offset`, {query.first}"
             raise InvalidRequest(
@@ -102,7 +103,7 @@ class ReadCorrections:
         InvalidRequest if the feed does not record corrections, or too many changes would have to be scanned,
         OffsetExpired if the feed no longer goes back to `since`.
         """
-        _check_producer(dataset)
+        check_records_corrections(dataset)
         if not offsets:
             return {}
         span = range(min(offsets), max(offsets) + 1)
@@ -131,7 +132,7 @@ class ReadCorrections:
         """
         found: list[CorrectedChange] = []
         scanned = 0
-        for segment in self._segments(dataset, span, among.start):
+        for segment in _correcting(self.index, dataset, span, among.start):
             if segment.first_offset >= among.stop:
                 break
             if scanned and scanned + segment.row_count > SCANNED_ROWS_MAX:
@@ -144,17 +145,6 @@ class ReadCorrections:
                     return found, correction.by
                 found.append(correction)
         return found, None
-
-    def _segments(self, dataset: Dataset, span: range, since: int) -> Iterator[ChangelogSegment]:
-        """The files that may hold corrections of the span, in order."""
-        while span:
-            segments = self.index.correcting(
-                dataset.tenant_id, dataset.id, span[0], span[-1], since=since, limit=_FILES_MAX
-            )
-            yield from segments
-            if len(segments) < _FILES_MAX:
-                return
-            since = segments[-1].end_offset
 
     def _corrections(
         self, segment: ChangelogSegment, since: int, wanted: range | Sequence[int]
@@ -174,7 +164,44 @@ class ReadCorrections:
             )
 
 
-def _check_producer(dataset: Dataset) -> None:
+def _correcting(
+    index: ChangelogIndex, dataset: Dataset, span: range, since: int
+) -> Iterator[ChangelogSegment]:
+    """The files that may hold corrections of the span, in order."""
+    while span:
+        segments = index.correcting(
+            dataset.tenant_id, dataset.id, span[0], span[-1], since=since, limit=_FILES_MAX
+        )
+        yield from segments
+        if len(segments) < _FILES_MAX:
+            return
+        since = segments[-1].end_offset
+
+
+def corrections_since(index: ChangelogIndex, dataset: Dataset, since: int) -> CorrectionsSince:
+    """Where the feed has corrections of the changes before `since` by later ones.
+
+    Raises InvalidRequest if too many changes would have to be scanned, OffsetExpired if the feed no longer goes back to
+    `since`.
+    """
+    index.bounds(dataset.tenant_id, dataset.id).checked(since)
+    segments: list[ChangelogSegment] = []
+    scanned = 0
+    for segment in _correcting(index, dataset, range(since), since):
+        scanned += segment.row_count
+        if scanned > SCANNED_ROWS_MAX:
+            detail = (
+                f"more than {SCANNED_ROWS_MAX} changes were committed since; omit it, or read a later version"
+            )
+            raise InvalidRequest(
+                f"corrected_since: {detail}", [FieldError(pointer="/corrected_since", detail=detail)]
+            )
+        segments.append(segment)
+    return CorrectionsSince(since=since, segments=tuple(segments))
+
+
+def check_records_corrections(dataset: Dataset) -> None:
+    """Raises InvalidRequest if the feed does not record which changes it takes back."""
     producer = dataset.definition.changelog.producer
     if producer is not ChangelogProducer.FULL:
         raise InvalidRequest(

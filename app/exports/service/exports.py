@@ -11,6 +11,7 @@ import pyarrow as pa
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
 from app.changes.positions import FeedStart
+from app.changes.service.read_corrections import check_records_corrections
 from app.exports.repository.exports import ExportStore
 from app.exports.values import (
     Export,
@@ -125,6 +126,8 @@ def _check(dataset: Dataset, definition: ExportDefinition) -> None:
     """Raises InvalidRequest, InvalidFilter, NoFeed."""
     if dataset.definition.changelog.producer is ChangelogProducer.NONE:
         raise NoFeed("an export needs a feed, and changelog.producer of the dataset is 'none'")
+    if definition.corrected_since:
+        check_records_corrections(dataset)
     ChangeSelection.of(
         dataset.definition,
         dataset.definition.schema,

@@ -14,6 +14,8 @@ import xxhash
 from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changes.ports import ChangelogIndex
+from app.changes.service.read_corrections import corrections_since
+from app.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
 from app.consumers.followers import Consumer
 from app.exports.repository.exports import ExportStore
 from app.exports.selection import export_selection
@@ -46,6 +48,7 @@ from app.format.result_file import ExportedFile, RunFile
 from app.jobs.tasks import ExportTask
 from app.jobs.values import Job
 from app.timeline.ports import VersionReader
+from app.timeline.service.read_commit_times import commit_times_to
 from app.timeline.service.version_pins import VersionPins
 
 
@@ -78,13 +81,13 @@ class RunExports:
             dataset_prefix(job.tenant_id, job.dataset_id), run.export_id, run.number, job.id, job.epoch
         )
         spec, prefix = _spec(dataset, definition), f"{folder}/part"
-        if spec.query is ExportQuery.CHANGES or reads_feed(spec.dataset):
+        if spec.query is ExportQuery.CHANGES or (reads_feed(spec.dataset) and not definition.with_sources):
             parts = export_parts(
                 spec, segments, since=run.since, until=run.until, earliest=bounds.earliest, prefix=prefix
             )
             answers = self.engine.export(parts, tag)
         else:
-            answers = self._export_table(dataset, spec, run, prefix, tag)
+            answers = self._export_table(dataset, definition, run, prefix, tag)
         manifest = _manifest(dataset, definition, run, segments, answers)
         files = [_of_part(file) for answer in answers for file in answer.files]
         files.append(self._write_manifest(f"{folder}/{MANIFEST_NAME}", manifest))
@@ -93,7 +96,7 @@ class RunExports:
         )
 
     def _export_table(
-        self, dataset: Dataset, spec: ExportSpec, run: ExportRun, prefix: str, tag: str
+        self, dataset: Dataset, definition: ExportDefinition, run: ExportRun, prefix: str, tag: str
     ) -> list[ExportedPart]:
         """Exports the rows that changed in the range of a run from the table, as they are at the end of the range.
 
@@ -102,6 +105,13 @@ class RunExports:
         """
         begin, end = self._versions(dataset, run)
         end = self.pins.leases.first_kept(dataset.tenant_id, dataset.id, end)
+        spec = _spec(dataset, definition)
+        if definition.meta:
+            times = commit_times_to(self.timeline, dataset.tenant_id, dataset.id, end)
+            spec = msgspec.structs.replace(spec, commit_times=times)
+        if definition.corrected_since:
+            since = self.timeline.next_offset(dataset.tenant_id, dataset.id, end)
+            spec = msgspec.structs.replace(spec, corrections=corrections_since(self.index, dataset, since))
         with self.pins.pin(dataset.tenant_id, [(dataset.id, end)], tag):
             parts = changed_row_parts(
                 spec,
@@ -183,7 +193,14 @@ def _manifest(
         format=definition.format,
         offsets=Offsets(since=run.since, next_since=next_since),
         versions=Versions(first=segments[0].version, last=segments[-1].version) if segments else None,
-        schema=ManifestSchema(id=schema.id, fields=schema.fields),
+        schema=ManifestSchema(
+            id=schema.id,
+            fields=(
+                *schema.fields,
+                *(META_RESULT_FIELDS if definition.meta else ()),
+                *(CORRECTED_RESULT_FIELDS if definition.corrected_since else ()),
+            ),
+        ),
         files=tuple(_listed(files, run.since, next_since, changes=changes)),
         rows=sum(file.row_count for file in files),
         created_at=datetime.now(UTC),

@@ -13,6 +13,7 @@ import pyarrow as pa
 from app.catalog.values import Dataset
 from app.changelog.change_selection import check_feed_access
 from app.changes.ports import ChangelogIndex
+from app.changes.service.read_corrections import check_records_corrections
 from app.exports.tasks import reads_feed
 from app.files.ports import ObjectStorage
 from app.format.dataset import ChangelogProducer
@@ -83,14 +84,16 @@ class ReadJobs:
         if replayed is not None:
             return replayed
         task = self._task(dataset, new, access)
-        if task.query is ReadQuery.INCREMENTAL and reads_feed(dataset.definition) and not task.meta:
-            return self.requests.accept(dataset, task, identity)
         pinned = AcceptPinned(requests=self.requests, leases=self.versions.leases)
-        return pinned.accept(dataset, task.version, task, identity)
+        if task.begin is not None and reads_feed(dataset.definition) and not task.with_sources:
+            return pinned.accept_changes(dataset, task.begin, task, identity)
+        return pinned.accept(dataset, task.version, task, identity, feed=task.corrected_since)
 
     def _task(self, dataset: Dataset, new: CreateRead, access: RowAccess) -> ReadTask:
         incremental = new.query is ReadQuery.INCREMENTAL
         _refuse(new, _OF_VERSIONS if incremental else _OF_RANGES)
+        if new.corrected_since:
+            check_records_corrections(dataset)
         if incremental:
             begin, version = self._range(dataset, new)
         else:
@@ -109,6 +112,7 @@ class ReadJobs:
             order_by=new.order_by,
             limit=new.limit,
             meta=new.meta,
+            corrected_since=new.corrected_since,
             access=access,
         )
 
@@ -188,7 +192,7 @@ class ReadJobs:
                 f"the range begins after its end: begin is version {begin}, end is version {end}",
                 [FieldError(pointer="/begin", detail=detail)],
             )
-        if reads_feed(dataset.definition) and not new.meta:
+        if reads_feed(dataset.definition) and not (new.meta or new.corrected_since):
             position = self.timeline.next_offset(dataset.tenant_id, dataset.id, begin)
             self.index.bounds(dataset.tenant_id, dataset.id).checked(position)
         else:

@@ -17,10 +17,9 @@ from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changes.service.read_corrections import ReadCorrections
 from app.codecs.meta_on_read import (
-    CORRECTED_BY_FIELD,
-    CORRECTED_VERSION_FIELD,
     META_SOURCES,
     versions_of,
+    with_corrections,
     with_meta,
 )
 from app.commit.read_plan import in_globs, plan_read
@@ -202,12 +201,11 @@ class ReadTable:
         since = self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
         found = self.corrections.of_rows(dataset, known, since)
         by = [found.get(offset) if offset is not None else None for offset in offsets]
-        for field, values in (
-            (CORRECTED_BY_FIELD, [each and each.by for each in by]),
-            (CORRECTED_VERSION_FIELD, [each and each.version for each in by]),
-        ):
-            shown = shown.append_column(field, pa.chunked_array([pa.array(values, field.type)]))
-        return shown
+        return with_corrections(
+            shown,
+            pa.array([each and each.by for each in by], pa.int64()),
+            pa.array([each and each.version for each in by], pa.int64()),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

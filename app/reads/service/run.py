@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 import msgspec
-import pyarrow as pa
 
 from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changelog.forms import ChangeForm
 from app.changes.ports import ChangelogIndex
-from app.codecs.meta_on_read import META_ON_READ
+from app.changes.service.read_corrections import corrections_since
+from app.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
 from app.commit.read_plan import plan_read
 from app.exports.tasks import (
     ExportFormat,
@@ -33,13 +32,12 @@ from app.format.paths import dataset_prefix, read_folder
 from app.format.result_file import ExportedFile, RunFile
 from app.format.rows.projection import projection
 from app.format.rows.read_order import cut_ranges
-from app.format.schema.schema import Field, Schema
+from app.format.schema.schema import Schema
 from app.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.jobs.values import Job
 from app.reads.jobs import FinishedRead, ReadEngine, ReadResult, ReadResults, ReadSchema, described
 from app.reads.tasks import (
     ChangedRows,
-    PackedCommitTimes,
     ReadPart,
     ReadPartResult,
     ReadSource,
@@ -52,13 +50,13 @@ from app.reads.tasks import (
 from app.sql.conditions.bound_access import bind_access
 from app.sql.conditions.parse import parse_filter
 from app.timeline.ports import VersionReader
+from app.timeline.service.read_commit_times import commit_times_to
 from app.timeline.service.version_pins import VersionPins
 
 # How much one task sorts of rows that do not fit into the memory of one; about the size of such a result file.
 _RANGE_BYTES: Final = 64 * 1024 * 1024
 # With a limit, tasks are started in waves, each this many times as large as the one before.
 _WAVE: Final = 4
-_VERSIONS_READ: Final = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,8 +85,12 @@ class RunReads:
         definition = dataset.definition if incremental else self._definition(dataset, task.version)
         spec = _spec(definition, task, dataset.definition.schema)
         if task.meta:
-            spec = msgspec.structs.replace(spec, commit_times=self._commit_times(dataset, task.version))
-        if incremental and reads_feed(definition) and not task.meta:
+            times = commit_times_to(self.timeline, job.tenant_id, job.dataset_id, task.version)
+            spec = msgspec.structs.replace(spec, commit_times=times)
+        if task.corrected_since:
+            since = self.timeline.next_offset(job.tenant_id, job.dataset_id, task.version)
+            spec = msgspec.structs.replace(spec, corrections=corrections_since(self.index, dataset, since))
+        if incremental and reads_feed(definition) and not task.with_sources:
             files = self._read(spec, self._changed_in_feed(dataset, task, spec), task, folder, tag)
         else:
             with self.pins.pin(job.tenant_id, [(job.dataset_id, task.version)], tag):
@@ -108,13 +110,6 @@ class RunReads:
         return under_schema(
             dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
         )
-
-    def _commit_times(self, dataset: Dataset, version: int) -> PackedCommitTimes:
-        times: dict[int, datetime] = {}
-        for first in range(1, version + 1, _VERSIONS_READ):
-            some = range(first, min(first + _VERSIONS_READ, version + 1))
-            times |= self.timeline.commit_times(dataset.tenant_id, dataset.id, some)
-        return PackedCommitTimes.of(times, version)
 
     def _table(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> Sequence[ReadSource]:
         live = self._live(dataset, task)
@@ -209,16 +204,11 @@ class RunReads:
                 id=shown.id,
                 fields=(
                     *(msgspec.structs.replace(each, nullable=True) for each in shown.fields),
-                    *(_META_FIELDS if task.meta else ()),
+                    *(META_RESULT_FIELDS if task.meta else ()),
+                    *(CORRECTED_RESULT_FIELDS if task.corrected_since else ()),
                 ),
             ),
         )
-
-
-_META_FIELDS: Final = tuple(
-    Field(id=0, name=field.name, type="string" if field.type == pa.string() else "timestamp", nullable=True)
-    for field in META_ON_READ
-)
 
 
 def _spec(definition: DatasetDefinition, task: ReadTask, latest: Schema) -> ReadSpec:

@@ -20,7 +20,7 @@ from app.db.times import seconds_ago
 from app.format.dataset import Retention
 from app.jobs.tasks import VersionKind
 from app.tenants.tables import tenants
-from app.timeline.repository.kept_versions import LEASE_LIVES, NAME_LIVES
+from app.timeline.repository.kept_versions import KEEPS_FEED, LEASE_LIVES, NAME_LIVES
 from app.timeline.tables import changelog_files, commits, named_versions, read_leases
 
 # Compared as text, since Postgres cannot parse JSON with a NUL, such as in the description of a field. Within a
@@ -117,7 +117,7 @@ def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: flo
             _fences(feed.next_offset, follower_lag_seconds),
         )
     ).scalar_one()
-    kept = fence, _savepoints_fence(connection, dataset_id), _snapshots_fence(connection, dataset_id)
+    kept = fence, _savepoints_fence(connection, dataset_id), _leases_fence(connection, dataset_id)
     fences = [each for each in kept if each is not None]
     end = min([end, *fences])
     boundary = connection.execute(
@@ -128,15 +128,19 @@ def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: flo
     return max(0, (boundary or 0) - feed.earliest_offset)
 
 
-def _snapshots_fence(connection: Connection, dataset_id: str) -> int | None:
-    """The offset after the changes of the earliest version that a reader of the feed starts with."""
+def _leases_fence(connection: Connection, dataset_id: str) -> int | None:
+    """The offset after the changes of the earliest version after which a reader reads the feed."""
     of_version = and_(
         commits.c.dataset_id == read_leases.c.dataset_id, commits.c.version == read_leases.c.version
     )
     fence: int | None = connection.execute(
         select(func.min(func.coalesce(commits.c.next_offset, 0)))
         .join_from(read_leases, commits, of_version, isouter=True)
-        .where(read_leases.c.dataset_id == dataset_id, read_leases.c.reader == SNAPSHOT_READER, LEASE_LIVES)
+        .where(
+            read_leases.c.dataset_id == dataset_id,
+            or_(read_leases.c.reader == SNAPSHOT_READER, KEEPS_FEED),
+            LEASE_LIVES,
+        )
     ).scalar_one()
     return fence
 

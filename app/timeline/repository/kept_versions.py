@@ -39,11 +39,14 @@ NAME_LIVES: Final = or_(
 )
 # The prefix of the reader of a lease that a job has from its acceptance to its end; the id of the job follows.
 OF_JOB: Final = "job "
+# The suffix of the reader of a lease that keeps the feed after the version, and not the files of the version.
+OF_FEED: Final = " feed"
+_ID_LENGTH: Final = 36
 # Other readers are no ids: the case is evaluated before the cast.
 _JOB: Final = case(
     (
         read_leases.c.reader.startswith(OF_JOB, autoescape=True),
-        cast(func.substr(read_leases.c.reader, len(OF_JOB) + 1), jobs.c.id.type),
+        cast(func.substr(read_leases.c.reader, len(OF_JOB) + 1, _ID_LENGTH), jobs.c.id.type),
     ),
     else_=null(),
 )
@@ -54,6 +57,8 @@ _ENDED: Final = (
     .exists()
 )
 LEASE_LIVES: Final = and_(read_leases.c.lease_until > func.clock_timestamp(), ~_ENDED)
+KEEPS_FEED: Final = read_leases.c.reader.endswith(OF_FEED, autoescape=True)
+"""Whether a lease is one of the feed after its version."""
 
 
 def share_history(connection: Connection, dataset_id: str) -> None:
@@ -123,7 +128,9 @@ def first_kept(connection: Connection, dataset_id: str, since: int) -> int:
 def pinned_versions(dataset_id: str | BindParameter[Any]) -> Select[int]:
     """The versions that names and read leases keep, some more than once."""
     named = select(named_versions.c.version).where(named_versions.c.dataset_id == dataset_id, NAME_LIVES)
-    held = select(read_leases.c.version).where(read_leases.c.dataset_id == dataset_id, LEASE_LIVES)
+    held = select(read_leases.c.version).where(
+        read_leases.c.dataset_id == dataset_id, ~KEEPS_FEED, LEASE_LIVES
+    )
     every = union_all(named, held).subquery()
     return select(every.c.version)
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func
+from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.catalog.tables import heads
 from app.db.session import Database
 from app.db.times import lease_end
-from app.timeline.repository.kept_versions import check_kept, first_kept, share_history
-from app.timeline.tables import read_leases
+from app.format.errors import OffsetExpired
+from app.timeline.repository.kept_versions import (
+    OF_FEED,
+    check_kept,
+    first_kept,
+    share_history,
+    share_history_at_head,
+)
+from app.timeline.tables import commits, read_leases
 
 
 class ReadLeaseStore:
@@ -25,25 +33,46 @@ class ReadLeaseStore:
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
-        new = insert_unless(read_leases).values(
-            dataset_id=dataset_id, reader=reader, version=version, lease_until=lease_end(seconds)
-        )
         with self._database.tenant(tenant_id) as connection:
             share_history(connection, dataset_id)
             check_kept(connection, dataset_id, version)
-            connection.execute(
-                new.on_conflict_do_update(
-                    index_elements=["tenant_id", "dataset_id", "reader", "version"],
-                    set_={"lease_until": func.greatest(new.excluded.lease_until, read_leases.c.lease_until)},
+            _lease(connection, dataset_id, version, reader, seconds)
+
+    def acquire_feed(
+        self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float
+    ) -> None:
+        """Leases the changes after a version to `reader` for `seconds`, or extends its lease.
+
+        The files of the version need not be kept, and are not kept. Raises OffsetExpired if the feed begins after
+        these changes, NotFound (dataset gone).
+        """
+        with self._database.tenant(tenant_id) as connection:
+            # The feed is not cut until the transaction ends.
+            share_history_at_head(connection, dataset_id)
+            earliest = connection.execute(
+                select(heads.c.earliest_offset).where(heads.c.dataset_id == dataset_id)
+            ).scalar_one()
+            since = connection.execute(
+                select(commits.c.next_offset).where(
+                    commits.c.dataset_id == dataset_id, commits.c.version == version
                 )
-            )
+            ).scalar_one_or_none()
+            if (since or 0) < earliest:
+                raise OffsetExpired(
+                    f"changes before {earliest} are kept no longer, and those after version {version} begin at "
+                    f"{since or 0}: begin at a later version",
+                    since=since or 0,
+                    earliest=earliest,
+                )
+            _lease(connection, dataset_id, version, f"{reader}{OF_FEED}", seconds)
 
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
-        """Ends all leases of a reader on versions of the dataset; does nothing if there are none."""
+        """Ends all leases of a reader on versions of the dataset and its feed; does nothing if there are none."""
         with self._database.tenant(tenant_id) as connection:
             connection.execute(
                 delete(read_leases).where(
-                    read_leases.c.dataset_id == dataset_id, read_leases.c.reader == reader
+                    read_leases.c.dataset_id == dataset_id,
+                    read_leases.c.reader.in_([reader, f"{reader}{OF_FEED}"]),
                 )
             )
 
@@ -56,3 +85,15 @@ class ReadLeaseStore:
         """The first version from `since` on that is kept; it may be in the future. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             return first_kept(connection, dataset_id, since)
+
+
+def _lease(connection: Connection, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    new = insert_unless(read_leases).values(
+        dataset_id=dataset_id, reader=reader, version=version, lease_until=lease_end(seconds)
+    )
+    connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["tenant_id", "dataset_id", "reader", "version"],
+            set_={"lease_until": func.greatest(new.excluded.lease_until, read_leases.c.lease_until)},
+        )
+    )

@@ -30,7 +30,7 @@ from app.format.index.key_hash import hash_keys
 from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.meta_columns import CORRECTS_COLUMN
 from app.format.rows.record_key import encode_keys
-from app.format.schema.schema import Schema
+from workers.engine.read.meta_rows import MetaRows, rows_schema, with_meta_fields
 from workers.engine.read.text_forms import changes_text, rows_text
 
 _STEP_CHANGES: Final = 64 * 1024
@@ -41,7 +41,7 @@ def export(part: ExportPart, storage: Storage, slices: SliceReader, memory: Memo
     scan = _scan(part, slices)
     if part.spec.query is ExportQuery.CHANGES:
         return _export_changes(part, scan, storage)
-    with _sink(part, storage, rows_schema(scan.selection.shown)) as sink:
+    with _sink(part, storage, _rows_schema(part, scan)) as sink:
         for rows in _changed_rows(part, scan, slices, memory):
             for start in range(0, rows.num_rows, _STEP_CHANGES):
                 sink.write(rows.slice(start, _STEP_CHANGES), part.until)
@@ -64,11 +64,6 @@ def rows_of_table(
     Raises InvalidRequest, InvalidFilter, CorruptFile.
     """
     return _rows_of_table(part, _scan(part, slices), slices, memory, schema)
-
-
-def rows_schema(shown: Schema) -> pa.Schema:
-    """The columns of exported rows. All are nullable, whatever the dataset requires now."""
-    return pa.schema([field.with_nullable(True) for field in shown.to_arrow()])
 
 
 def _scan(part: ExportPart, slices: SliceReader) -> ChangelogScan:
@@ -140,15 +135,27 @@ def _changed_rows(
     part: ExportPart, scan: ChangelogScan, slices: SliceReader, memory: MemoryBudget
 ) -> Iterator[pa.Table]:
     """The matching rows with the requested columns."""
-    schema = rows_schema(scan.selection.shown)
+    access, schema = scan.selection.access, rows_schema(scan.selection.shown)
+    spec = part.spec
+    meta = MetaRows.of(spec.dataset, schema.names, access, spec.commit_times, spec.corrections, slices.reader)
+    if meta is not None:
+        for rows in _rows_of_table(part, scan, slices, memory, meta.sources):
+            yield meta.shown(rows).cast(_rows_schema(part, scan))
+        return
     if part.changed_after is not None:
         for rows in _rows_of_table(part, scan, slices, memory, schema):
-            yield scan.selection.access.shown(rows).cast(schema)
+            yield access.shown(rows).cast(schema)
         return
     keyed = part.spec.dataset.keyed
     for stored in _latest_rows(part, scan, memory) if keyed else _standing_rows(part, scan):
         rows = stored.filter(pa.array(scan.selection.chosen(stored))).select(schema.names)
-        yield scan.selection.access.shown(rows).cast(schema)
+        yield access.shown(rows).cast(schema)
+
+
+def _rows_schema(part: ExportPart, scan: ChangelogScan) -> pa.Schema:
+    """The columns of exported rows, and the meta columns where rows have them."""
+    schema = rows_schema(scan.selection.shown)
+    return with_meta_fields(schema, part.spec.commit_times, part.spec.corrections)
 
 
 def _rows_of_table(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from app.codecs.meta_on_read import META_ON_READ, META_SOURCES, versions_of, with_meta
 from app.commit.table_rows import BaseRows, MergedRows
 from app.files.export_file import ExportSink
 from app.files.parquet_file import unique_columns
@@ -14,7 +13,8 @@ from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.files.slices.sorted_runs import RunWriter, range_rows
 from app.reads.tasks import ChangedRows, RangeRows, ReadPart, ReadPartResult, ReadSource, ReadSpec
 from app.sql.conditions.bound_access import BoundAccess
-from workers.engine.read.export_handle import changed_rows, rows_of_table, rows_schema
+from workers.engine.read.export_handle import changed_rows, rows_of_table
+from workers.engine.read.meta_rows import MetaRows, rows_schema, with_meta_fields
 from workers.engine.read.text_forms import rows_text
 from workers.engine.task_files import TaskResources
 
@@ -23,39 +23,46 @@ _STEP_ROWS = 64 * 1024
 
 def read(part: ReadPart, resources: TaskResources) -> ReadPartResult:
     """Runs one part of a read. Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull."""
-    tables = (rows for source in part.sources for rows in _rows(part.spec, source, resources))
+    meta = _meta_rows(part.spec, resources)
+    tables = (rows for source in part.sources for rows in _rows(part.spec, source, meta, resources))
     ordered = all(isinstance(source, RangeRows) for source in part.sources)
     if part.spec.order_by and not ordered:
         return _sorted(part, tables, resources)
     return _written(part, tables, resources)
 
 
-def _rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -> Iterator[pa.Table]:
+def _meta_rows(spec: ReadSpec, resources: TaskResources) -> MetaRows | None:
+    return MetaRows.of(
+        spec.dataset,
+        spec.read_columns,
+        _access(spec),
+        spec.commit_times,
+        spec.corrections,
+        resources.slices.reader,
+    )
+
+
+def _access(spec: ReadSpec) -> BoundAccess:
+    return BoundAccess(masked=frozenset(spec.masked))
+
+
+def _rows(
+    spec: ReadSpec, source: ReadSource, meta: MetaRows | None, resources: TaskResources
+) -> Iterator[pa.Table]:
     """The rows of a source with the returned columns, and those of the order, as the reader may see them.
 
     Texts may be dictionaries.
     """
-    access = BoundAccess(masked=frozenset(spec.masked))
-    if spec.commit_times is None or isinstance(source, RangeRows):
-        yield from map(access.shown, _stored_rows(spec, source, resources))
-        return
-    names = list(spec.read_columns)
-    for rows in _stored_rows(spec, source, resources):
-        shown, plain = access.shown(rows.select(names)), rows.cast(_sources_schema(spec))
-        times = spec.commit_times.times(versions_of(plain))
-        yield with_meta(shown, plain, spec.dataset, spec.masked, times)
+    if meta is None or isinstance(source, RangeRows):
+        yield from map(_access(spec).shown, _stored_rows(spec, source, _read_schema(spec), resources))
+    else:
+        yield from map(meta.shown, _stored_rows(spec, source, meta.sources, resources))
 
 
-def _sources_schema(spec: ReadSpec) -> pa.Schema:
-    """The columns to read where rows have the meta columns."""
-    names = dict.fromkeys([*spec.read_columns, *spec.dataset.record_key])
-    return pa.schema([*rows_schema(spec.dataset.schema.select(tuple(names))), *META_SOURCES])
-
-
-def _stored_rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -> Iterator[pa.Table]:
-    schema, choice = _read_schema(spec), RowChoice(where=spec.where)
-    if spec.commit_times is not None:
-        schema = _sources_schema(spec)
+def _stored_rows(
+    spec: ReadSpec, source: ReadSource, schema: pa.Schema, resources: TaskResources
+) -> Iterator[pa.Table]:
+    choice = RowChoice(where=spec.where)
     match source:
         case BaseRows(file=file, first=first, end=end):
             yield from base_rows(resources.slices, spec.dataset, file, schema, choice, first, end)
@@ -63,7 +70,7 @@ def _stored_rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -
             yield from merged_rows(
                 resources.slices, spec.dataset, files, schema, choice, spec.partitions, resources.memory
             )
-        case ChangedRows(part=part) if spec.commit_times is not None:
+        case ChangedRows(part=part) if spec.with_sources:
             yield from rows_of_table(part, resources.slices, resources.memory, schema)
         case ChangedRows(part=part):
             yield from changed_rows(part, resources.slices, resources.memory)
@@ -78,7 +85,7 @@ def _read_schema(spec: ReadSpec) -> pa.Schema:
 def _with_meta(spec: ReadSpec, columns: tuple[str, ...]) -> pa.Schema:
     """These columns, and the meta columns where rows have them."""
     fields = rows_schema(spec.dataset.schema.select(columns))
-    return pa.schema([*fields, *(META_ON_READ if spec.commit_times is not None else ())])
+    return with_meta_fields(fields, spec.commit_times, spec.corrections)
 
 
 def _sorted(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResources) -> ReadPartResult:

@@ -43,6 +43,8 @@ class ExportCalls(DownloadCalls):
         query: ExportQuery,
         format: ExportFormat,  # noqa: A002 - the name in the API
         delivery_format: ChangeForm | None = None,
+        meta: bool = False,
+        corrected_since: bool = False,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         partitions: Sequence[str] | None = None,
@@ -59,12 +61,17 @@ class ExportCalls(DownloadCalls):
         """Exports the changes from a position on, or the rows that changed since. Starts the first run.
 
         The position is `since`, by default `earliest`, or the first change of `since_version` or `since_time` or later.
+        With `meta` the rows of query `incremental` have the five meta columns, with `corrected_since` what has
+        corrected each row since the end of the range.
+
         With `every_seconds` further runs continue at the end of the last one; otherwise the export ends after one run.
         """
         new = CreateExport(
             query=query,
             format=format,
             delivery_format=delivery_format,
+            meta=meta,
+            corrected_since=corrected_since,
             columns=None if columns is None else tuple(columns),
             where=where,
             partitions=None if partitions is None else tuple(partitions),

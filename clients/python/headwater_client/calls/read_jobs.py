@@ -23,7 +23,7 @@ class ReadOptions(TypedDict, total=False):
     For a table: `version`, `as_of` or `tag`, by default the latest version. For changed rows: after `begin` or
     `begin_time`, up to `end` or `end_time`. `columns`, `where` (a filter) and `partitions` (globs) select columns and
     rows; `order_by` has names of columns, or `OrderBy` values for other orders; `limit` is the greatest number of rows.
-    `meta` adds the five meta columns.
+    `meta` adds the five meta columns, `corrected_since` what has corrected each row since the version that is read.
     """
 
     query: ReadQuery
@@ -40,6 +40,7 @@ class ReadOptions(TypedDict, total=False):
     order_by: Sequence[str | ReadOrder]
     limit: int
     meta: bool
+    corrected_since: bool
 
 
 class ReadJobCalls(DownloadCalls):

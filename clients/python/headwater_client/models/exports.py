@@ -33,6 +33,12 @@ class CreateExport(
     """The format of the files."""
     delivery_format: ChangeForm | None = None
     """The form of the changes; only with query `changes`."""
+    meta: bool = False
+    """Whether rows have the five meta columns, as rows of pages; only with query `incremental`."""
+    corrected_since: bool = False
+    """Whether rows have two columns that show what has corrected each since the end of the range, as rows of pages;
+    only with query `incremental`.
+    """
     columns: tuple[str, ...] | None = None
     """The columns of the rows; all by default."""
     where: str | None = None
@@ -72,6 +78,10 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format
     """The format of the files."""
     delivery_format: str | None
     """The form of the changes; null where rows are exported."""
+    meta: bool
+    """Whether rows have the five meta columns."""
+    corrected_since: bool
+    """Whether rows have two columns that show what has corrected each since."""
     columns: tuple[str, ...] | None
     """The columns of the rows; null for all."""
     where: str | None
