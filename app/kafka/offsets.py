@@ -32,6 +32,10 @@ _RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0)
 _Answer = TypeVar("_Answer")
 
 
+class NoTopic(SourceUnavailable):
+    """There is no topic of this name, as far as the brokers know."""
+
+
 class TopicOffsets:
     """The offsets of a topic, as readers of committed transactions see it."""
 
@@ -46,14 +50,14 @@ class TopicOffsets:
     def partitions(self) -> list[int]:
         """The numbers of the partitions. Checks the addresses of all brokers.
 
-        Raises SourceUnavailable, also if there is no such topic, SourceFailed.
+        Raises NoTopic, SourceUnavailable, SourceFailed.
         """
         found = self._metadata()
         self._brokers.check((str(broker.host), broker.port) for broker in found.brokers.values())
         topic = found.topics[self._topic]
         if topic.error is not None:
             if topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise SourceUnavailable(f"there is no topic {self._topic!r}", topic=self._topic)
+                raise NoTopic(f"there is no topic {self._topic!r}", topic=self._topic)
             raise self._brokers.fault(f"topic {self._topic!r} cannot be read", topic.error)
         if len(topic.partitions) > PARTITIONS_MAX:
             raise SourceFailed(f"topic {self._topic!r} has more than {PARTITIONS_MAX} partitions")
@@ -117,17 +121,21 @@ class TopicOffsets:
 
     def committed(self, group: str) -> dict[int, int]:
         """The offsets that a consumer group has committed, by partition. Raises as `earliest`."""
+        return {place.partition: place.offset for place in self._of_group(group)}
 
-        def request() -> dict[int, int]:
+    def note(self, group: str) -> str | None:
+        """The metadata that a group has committed with the offset of partition 0. Raises as `earliest`."""
+        return next((place.metadata for place in self._of_group(group) if place.partition == 0), None)
+
+    def _of_group(self, group: str) -> list[TopicPartition]:
+        """What a group has committed, without transactions that are open. Raises as `earliest`."""
+
+        def request() -> list[TopicPartition]:
             [future] = self._admin.list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group)], request_timeout=REQUEST_SECONDS
+                [ConsumerGroupTopicPartitions(group)], require_stable=True, request_timeout=REQUEST_SECONDS
             ).values()
             places = _result(future).topic_partitions or ()
-            return {
-                place.partition: place.offset
-                for place in places
-                if place.topic == self._topic and place.offset >= 0
-            }
+            return [place for place in places if place.topic == self._topic and place.offset >= 0]
 
         return self._repeated(request, f"the offsets of group {group!r} cannot be read")
 

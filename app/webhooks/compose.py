@@ -16,6 +16,7 @@ from app.webhooks.sender import HttpSender
 from app.webhooks.service.deliver import DeliverWebhooks, RetryRules
 from app.webhooks.service.message import Messages
 from app.webhooks.service.webhooks import Webhooks
+from app.webhooks.topic_sender import TopicSender
 
 
 def webhooks(platform: Platform) -> Webhooks:
@@ -24,6 +25,7 @@ def webhooks(platform: Platform) -> Webhooks:
         catalog=platform.stores.catalog,
         index=WebhookStore(platform.database),
         sender=_sender(platform.settings),
+        topics=TopicSender(rules=_rules(platform.settings)),
         wake=platform.wake,
     )
 
@@ -46,10 +48,15 @@ def followers(platform: Platform, partitions: Partitions) -> dict[ConsumerKind, 
         deliveries=DeliveryStore(platform.database, keep_seconds=settings.webhook_keep_seconds),
         messages=Messages(read_changes=read_changes(platform), read_events=partitions.events),
         sender=_sender(settings),
+        topics=TopicSender(rules=_rules(settings)),
         rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=settings.webhook_dead_max),
     )
     return {ConsumerKind.WEBHOOK: deliver, ConsumerKind.PARTITION_WEBHOOK: deliver}
 
 
 def _sender(settings: Settings) -> HttpSender:
-    return HttpSender(rules=Rules.of(settings.webhook_allow, http=settings.webhook_http))
+    return HttpSender(rules=_rules(settings))
+
+
+def _rules(settings: Settings) -> Rules:
+    return Rules.of(settings.webhook_allow, http=settings.webhook_http)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -12,10 +13,13 @@ from app.changes.positions import FeedStart, StartingPosition
 from app.changes.values import DeliveryFormat
 from app.consumers.values import MaxLag
 from app.format.errors import Fault, HeadwaterError, InvalidRequest
+from app.kafka.connection import Mechanism, Protocol, servers_of
 from app.sql.conditions.row_access import RowAccess
 
 # The status by which a receiver refuses all further messages.
 GONE: Final = 410
+TOPIC_SCHEME: Final = "kafka://"
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 class InvalidWebhook(InvalidRequest):
@@ -51,11 +55,50 @@ class DeliveryState(str, Enum):
     DEAD = "dead"
 
 
+class TopicValue(str, Enum):
+    """What a message of a topic holds: the change as the feed has it, or the row alone, and nothing for a deletion."""
+
+    CHANGE = "change"
+    ROW = "row"
+
+
+class TopicOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to write to a topic."""
+
+    value: TopicValue = TopicValue.CHANGE
+    """`change`: the change as the feed has it. `row`: the row alone, and a tombstone for a deletion."""
+    security_protocol: Protocol = Protocol.PLAINTEXT
+    """How connections are encrypted, and whether the service identifies itself."""
+    sasl_mechanism: Mechanism = Mechanism.PLAIN
+    """How the password, which is the `secret`, is sent."""
+    username: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
+    """The name by which the service identifies itself."""
+    certificate_authority: Annotated[str, msgspec.Meta(max_length=100_000)] | None = None
+    """The PEM text of the authorities to trust; null for the public ones."""
+
+
+class TopicAddress(NamedTuple):
+    """Some brokers as `host:port`, and a topic."""
+
+    servers: tuple[str, ...]
+    topic: str
+
+    @classmethod
+    def of(cls, url: str) -> TopicAddress:
+        """The address in a URL. Raises ValueError with the reason."""
+        servers, _, topic = url.removeprefix(TOPIC_SCHEME).partition("/")
+        if _TOPIC.fullmatch(topic) is None:
+            raise ValueError(
+                f"it names the topic {topic[:300]!r}; expected {TOPIC_SCHEME}host:port,host:port/topic"
+            )
+        return cls(servers_of(servers), topic)
+
+
 class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """What a user has specified. `delivery_format` has no schema: each message has the latest one.
 
     `events`: what positions count, and messages hold up to `batch_changes_max` of. Only changes have a
-    `delivery_format`.
+    `delivery_format`. `kafka`: for the URL of a topic only.
     """
 
     url: str
@@ -63,6 +106,12 @@ class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
     delivery_format: DeliveryFormat = msgspec.field(name="telling", default=DeliveryFormat())
     batch_changes_max: int = 100
     description: str | None = None
+    kafka: TopicOptions | None = None
+
+    @property
+    def of_topic(self) -> bool:
+        """Whether messages are written to a topic of Kafka instead of posted."""
+        return self.url.startswith(TOPIC_SCHEME)
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,18 +191,20 @@ class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one attempt. Without a `status` there was no response, and `error` is the reason.
 
-    `retry_after_seconds`: the Retry-After of the receiver in seconds.
+    `retry_after_seconds`: the Retry-After of the receiver in seconds. `refused`: a topic does not accept messages, and
+    no outage is the reason.
     """
 
     status: int | None
     error: str | None
     seconds: float
     retry_after_seconds: float | None = None
+    refused: bool = False
 
     @property
     def delivered(self) -> bool:
         """Whether the receiver took the message."""
-        return self.status is not None and 200 <= self.status < 300
+        return self.error is None
 
 
 class WebhookGivenUp(HeadwaterError):
@@ -165,6 +216,8 @@ class WebhookGivenUp(HeadwaterError):
     def __init__(self, failures: int, reply: Reply) -> None:
         reason = f"it answered {reply.status}" if reply.status else reply.error
         detail = f"{failures} messages in a row were given up; of the last one, {reason}"
+        if reply.refused:
+            detail = f"the topic does not accept messages: {reply.error}"
         if reply.status == GONE:
             detail = "the receiver answered 410 Gone, which asks for no more messages"
         super().__init__(detail, status=reply.status, failures=failures)

@@ -10,6 +10,7 @@ from litestar.params import PathParameter
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
 from app.tenants.values import KeyScope, Principal
 from app.webhooks.schemas import (
     DeliveryPage,
@@ -75,7 +76,7 @@ async def get_webhook_delivery(
     summary="Send a message again",
     tags=_TAGS,
     status_code=202,
-    opt=needs(KeyScope.MANAGE, in_part=True),
+    opt=needs(KeyScope.MANAGE, in_part=True) | documented(problems=[422]),
 )
 async def redeliver_webhook_delivery(
     webhook: WebhookId,
@@ -94,7 +95,7 @@ async def redeliver_webhook_delivery(
     summary="Send all dead messages again",
     tags=_TAGS,
     status_code=202,
-    opt=needs(KeyScope.MANAGE, in_part=True),
+    opt=needs(KeyScope.MANAGE, in_part=True) | documented(problems=[422]),
 )
 async def redeliver_dead_webhook_deliveries(
     webhook: WebhookId,

@@ -169,7 +169,7 @@ async def delete_webhook(
     summary="Rotate the secret of a webhook",
     tags=_TAGS,
     status_code=200,
-    opt=needs(KeyScope.MANAGE, in_part=True),
+    opt=needs(KeyScope.MANAGE, in_part=True) | documented(problems=[422]),
 )
 async def rotate_webhook_secret(
     webhook: WebhookId,

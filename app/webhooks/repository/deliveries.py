@@ -109,7 +109,7 @@ class DeliveryStore:
                 connection, consumer.dataset_id, consumer.name, consumer.position, next_since
             )
 
-    def delivered(self, tenant_id: str, delivery: FormattedDelivery, status: int) -> None:
+    def delivered(self, tenant_id: str, delivery: FormattedDelivery, status: int | None) -> None:
         """Ends a message that arrived, and moves the position past it."""
         with self._database.tenant(tenant_id) as connection:
             counted = _attempted(connection, delivery, DeliveryState.DELIVERED, status=status, error=None)

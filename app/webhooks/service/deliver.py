@@ -20,7 +20,17 @@ from app.webhooks.repository.deliveries import DeliveryStore
 from app.webhooks.sender import HttpSender
 from app.webhooks.service.message import Messages, changes_body
 from app.webhooks.service.signing import key_of, message_headers
-from app.webhooks.values import GONE, DeliveryWork, FormattedDelivery, Reply, WebhookGivenUp, WebhookState
+from app.webhooks.service.topic_messages import topic_messages
+from app.webhooks.topic_sender import TopicSender
+from app.webhooks.values import (
+    GONE,
+    DeliveryWork,
+    FormattedDelivery,
+    Reply,
+    TopicOptions,
+    WebhookGivenUp,
+    WebhookState,
+)
 
 _log = logging.getLogger(__name__)
 _JITTER: Final = 0.1
@@ -31,6 +41,8 @@ _RETRY_AFTER_SECONDS_MAX: Final = 86_400.0
 _NEW_CHANGES_POLL_SECONDS: Final = 5.0
 # How long one webhook is served at a time. With the last attempts that is well within the time that it is held.
 _SERVE_SECONDS: Final = 5.0
+# A topic is written to again soon: it is given up for no outage, and a check costs the brokers little.
+_TOPIC_RETRY_SECONDS_MAX: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +67,7 @@ class DeliverWebhooks:
     deliveries: DeliveryStore
     messages: Messages
     sender: HttpSender
+    topics: TopicSender
     rules: RetryRules
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
@@ -123,18 +136,38 @@ class DeliverWebhooks:
     ) -> bool:
         """Whether the message arrived."""
         webhook = work.webhook
-        body = changes_body(webhook, delivery, changes)
-        keys = [key_of(secret) for secret in work.secrets]
-        headers = message_headers(keys, delivery.id, body)
-        reply = self.sender.send(webhook.definition.url, headers, body)
-        if reply.delivered and reply.status is not None:
+        of_topic = webhook.definition.of_topic
+        reply = (self._write if of_topic else self._post)(dataset, work, delivery, changes)
+        if reply.delivered:
             self.deliveries.delivered(dataset.tenant_id, delivery, reply.status)
-        elif reply.status == GONE:
+        elif reply.status == GONE or (reply.refused and delivery.attempts + 1 >= self.rules.dead_max):
             self._failed(dataset.tenant_id, delivery, reply, 0.0)
             self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(WebhookGivenUp(0, reply)))
         else:
-            self._failed(dataset.tenant_id, delivery, reply, self._retry_seconds(delivery.attempts, reply))
+            seconds = (self._topic_retry_seconds if of_topic else self._retry_seconds)(
+                delivery.attempts, reply
+            )
+            self._failed(dataset.tenant_id, delivery, reply, seconds)
         return reply.delivered
+
+    def _post(self, _: Dataset, work: DeliveryWork, delivery: FormattedDelivery, changes: bytes) -> Reply:
+        body = changes_body(work.webhook, delivery, changes)
+        keys = [key_of(secret) for secret in work.secrets]
+        headers = message_headers(keys, delivery.id, body)
+        return self.sender.send(work.webhook.definition.url, headers, body)
+
+    def _write(
+        self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, changes: bytes
+    ) -> Reply:
+        options = work.webhook.definition.kafka or TopicOptions()
+        messages = topic_messages(
+            delivery.id,
+            delivery.delivery_format,
+            changes,
+            record_key=dataset.definition.record_key,
+            value=options.value,
+        )
+        return self.topics.send(work.webhook, work.secrets[0], delivery.id, messages)
 
     def _failed(
         self, tenant_id: str, delivery: FormattedDelivery, reply: Reply, retry_seconds: float | None
@@ -160,6 +193,12 @@ class DeliverWebhooks:
         if reply.status in _RETRY_AFTER_STATUSES and reply.retry_after_seconds is not None:
             seconds = max(seconds, min(reply.retry_after_seconds, _RETRY_AFTER_SECONDS_MAX))
         return seconds
+
+    def _topic_retry_seconds(self, attempts: int, reply: Reply) -> float:
+        """As `_retry_seconds`, but a message to a topic is never given up: later changes of its keys would be wrong."""
+        last = len(self.rules.after_seconds) - 1
+        seconds = self._retry_seconds(min(attempts, last), reply) if last >= 0 else None
+        return _TOPIC_RETRY_SECONDS_MAX if seconds is None else min(seconds, _TOPIC_RETRY_SECONDS_MAX)
 
 
 def _shown(work: DeliveryWork, error: HeadwaterError) -> HeadwaterError:

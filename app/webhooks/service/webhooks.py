@@ -14,6 +14,7 @@ from app.catalog.ports import DatasetLookup
 from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
+from app.changelog.forms import ChangeForm
 from app.changes.positions import FeedStart, FromTime, FromVersion
 from app.changes.values import DeliveryFormat
 from app.consumers.values import MaxLag
@@ -27,13 +28,17 @@ from app.webhooks.repository.webhooks import WebhookStore
 from app.webhooks.sender import HttpSender
 from app.webhooks.service.message import test_body
 from app.webhooks.service.signing import key_of, message_headers, new_secret
+from app.webhooks.topic_sender import TopicSender
 from app.webhooks.values import (
+    TOPIC_SCHEME,
     Delivery,
     DeliveryState,
     InvalidWebhook,
     RefusedUrl,
     Registration,
     Reply,
+    TopicOptions,
+    TopicValue,
     Webhook,
     WebhookChange,
     WebhookDefinition,
@@ -41,6 +46,7 @@ from app.webhooks.values import (
     WebhookState,
 )
 
+_IN_ORDER: Final = "a topic gets its messages in order; PATCH `since` to write changes again"
 OVERLAP_SECONDS: Final = 86_400.0
 """How long the secret before signs along after a rotation."""
 
@@ -52,6 +58,7 @@ class Webhooks:
     catalog: DatasetLookup
     index: WebhookStore
     sender: HttpSender
+    topics: TopicSender
     wake: Callable[[], None]
 
     def create(
@@ -61,11 +68,7 @@ class Webhooks:
 
         Raises InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
         """
-        secret = new.secret or new_secret()
-        try:
-            key_of(secret)
-        except ValueError as error:
-            raise _invalid("/secret", str(error)) from None
+        secret = _secret_of(new)
         _check_start(new.definition, new.since)
         shown = msgspec.structs.replace(new.definition.delivery_format, access=access)
         definition = msgspec.structs.replace(new.definition, delivery_format=shown)
@@ -123,6 +126,8 @@ class Webhooks:
                 f"The webhook is at revision {webhook.revision}, not {revision}", revision=webhook.revision
             )
         wanted = apply(webhook)
+        if wanted.definition.of_topic != webhook.definition.of_topic:
+            raise _invalid("/url", "a webhook of a topic and one of a receiver cannot replace each other")
         _check_start(wanted.definition, wanted.since)
         if wanted.state is WebhookState.ACTIVE or wanted.definition != webhook.definition:
             dataset = self.catalog.get(tenant_id, webhook.dataset_id)
@@ -140,7 +145,10 @@ class Webhooks:
         return changed
 
     def rotate(self, tenant_id: str, webhook_id: str) -> str:
-        """Another secret; the one before signs along for OVERLAP_SECONDS. Raises NotFound."""
+        """Another secret; the one before signs along for OVERLAP_SECONDS. Raises NotFound, InvalidWebhook."""
+        self._refuse_topic(
+            tenant_id, webhook_id, "the secret of a topic is a password, which its brokers set"
+        )
         secret = new_secret()
         self.index.rotate(tenant_id, webhook_id, secret, overlap_seconds=OVERLAP_SECONDS)
         return secret
@@ -155,6 +163,10 @@ class Webhooks:
         Raises NotFound, and Unavailable if the request cannot be recorded; then nothing is sent.
         """
         webhook = self.index.get(tenant_id, webhook_id)
+        if webhook.definition.of_topic:
+            [password, *_] = self.index.secrets(tenant_id, webhook_id)
+            self.index.sending()
+            return self.topics.test(webhook, password)
         keys = [key_of(secret) for secret in self.index.secrets(tenant_id, webhook_id)]
         body = test_body(webhook, datetime.now(UTC))
         self.index.sending()
@@ -177,13 +189,15 @@ class Webhooks:
         return self.index.delivery(tenant_id, webhook_id, delivery_id)
 
     def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
-        """Has a message that has ended sent again, beside those that come. Raises NotFound."""
+        """Has a message that has ended sent again, beside those that come. Raises NotFound, InvalidWebhook."""
+        self._refuse_topic(tenant_id, webhook_id, _IN_ORDER)
         self.index.redeliver(tenant_id, webhook_id, delivery_id)
         self.wake()
         return self.index.delivery(tenant_id, webhook_id, delivery_id)
 
     def redeliver_dead(self, tenant_id: str, webhook_id: str) -> int:
-        """Has all dead messages sent again; returns how many. Raises NotFound."""
+        """Has all dead messages sent again; returns how many. Raises NotFound, InvalidWebhook."""
+        self._refuse_topic(tenant_id, webhook_id, _IN_ORDER)
         count = self.index.redeliver(tenant_id, webhook_id, None)
         self.wake()
         return count
@@ -193,10 +207,51 @@ class Webhooks:
             _check_partitions(dataset, definition.delivery_format, max_lag)
         else:
             _check_delivery_format(dataset, definition.delivery_format)
+        if definition.of_topic:
+            _check_topic(dataset, definition)
+        elif definition.kafka is not None:
+            raise _invalid("/kafka", f"this is of topics; leave it out, or send a url with {TOPIC_SCHEME}")
         try:
-            self.sender.check(definition.url)
+            if definition.of_topic:
+                self.topics.check(definition)
+            else:
+                self.sender.check(definition.url)
         except RefusedUrl as error:
             raise _invalid("/url", str(error)) from None
+
+    def _refuse_topic(self, tenant_id: str, webhook_id: str, reason: str) -> None:
+        if self.index.get(tenant_id, webhook_id).definition.of_topic:
+            raise _invalid("/url", reason)
+
+
+def _secret_of(new: Registration) -> str:
+    """What signs messages, or the password for a topic. Raises InvalidWebhook."""
+    if new.definition.of_topic:
+        return new.secret or ""
+    secret = new.secret or new_secret()
+    try:
+        key_of(secret)
+    except ValueError as error:
+        raise _invalid("/secret", str(error)) from None
+    return secret
+
+
+def _check_topic(dataset: Dataset, definition: WebhookDefinition) -> None:
+    """Raises InvalidWebhook for what messages of a topic cannot have."""
+    if definition.events is not WebhookEvents.CHANGES:
+        raise _invalid("/events", "a topic gets changes; events of partitions need a URL with https")
+    shown, options = definition.delivery_format, definition.kafka or TopicOptions()
+    key = dataset.definition.record_key
+    if shown.columns is not None and not set(key) <= set(shown.columns):
+        raise _invalid(
+            "/columns", f"messages of a topic have the record key as key; include {', '.join(key)}"
+        )
+    if set(key) & set(shown.access.masked):
+        raise seen_in_part(dataset.definition.name)
+    if options.value is TopicValue.ROW and (shown.form is not ChangeForm.UPSERT or not key):
+        raise _invalid("/kafka/value", "rows alone need the form upsert, and a dataset with a record key")
+    if options.security_protocol.identifies != (options.username is not None):
+        raise _invalid("/kafka/username", "a user name and sasl_plaintext or sasl_ssl need each other")
 
 
 def _check_start(definition: WebhookDefinition, since: FeedStart | None) -> None:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 _SECONDS = 60
@@ -66,6 +66,34 @@ class Topic:
             producer.commit_transaction(_SECONDS)
         else:
             producer.abort_transaction(_SECONDS)
+
+    def committed(self) -> list[Any]:
+        """All messages of committed transactions, those of each partition in order."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": uuid.uuid4().hex,
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "log_level": 0,
+            }
+        )
+        try:
+            open_ = set(consumer.list_topics(self.name, timeout=_SECONDS).topics[self.name].partitions)
+            consumer.assign([TopicPartition(self.name, number, 0) for number in open_])
+            found = []
+            while open_:
+                message = consumer.poll(_SECONDS)
+                assert message is not None, "the broker does not respond"
+                error = message.error()
+                if error is None:
+                    found.append(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    open_.discard(message.partition())
+            return found
+        finally:
+            consumer.close()
 
     def add_partitions(self, count: int) -> None:
         """More partitions, up to this number."""

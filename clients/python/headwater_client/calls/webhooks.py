@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from headwater_client.models import (
     ChangeForm,
+    CreateTopicOptions,
     CreateWebhook,
     Dataset,
     Delivery,
@@ -49,11 +50,14 @@ class WebhookCalls(Connection):
         since_time: datetime | None = None,
         batch_changes_max: int = 100,
         secret: str | None = None,
+        kafka: CreateTopicOptions | None = None,
         description: str | None = None,
         max_lag: MaxLag | None = None,
         idempotency_key: str | None = None,
     ) -> WebhookWithSecret:
         """Registers a webhook that sends the changes of a dataset to a URL, from now on, or from a position on.
+
+        With a URL `kafka://host:port/topic` it writes them to a topic, as `kafka` specifies; `secret` is the password.
 
         The position is `since`, or the first change of `since_version` or `since_time` or later. With `events` of
         `partitions` it sends events of partitions, and positions count these events. Only this reply has the `secret`
@@ -72,6 +76,7 @@ class WebhookCalls(Connection):
             since_time=since_time,
             batch_changes_max=batch_changes_max,
             secret=secret,
+            kafka=kafka,
             description=description,
             max_lag=max_lag,
         )
@@ -91,9 +96,9 @@ class WebhookCalls(Connection):
     ) -> Webhook:
         """Changes the specified members.
 
-        These are `url`, `delivery_format`, `columns`, `where`, `partitions`, `batch_changes_max`, `description`,
-        `max_lag`, `state` (`active` or `paused`), and the position to continue from: `since`, `since_version` or
-        `since_time`. `revision` is the
+        These are `url`, `kafka`, `delivery_format`, `columns`, `where`, `partitions`, `batch_changes_max`,
+        `description`, `max_lag`, `state` (`active` or `paused`), and the position to continue from: `since`,
+        `since_version` or `since_time`. `revision` is the
         revision for which the change was made; by default that of the value `webhook`, or the current one. Raises
         Problem `precondition-failed` if the webhook is at another revision.
         """
