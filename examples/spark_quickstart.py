@@ -5,6 +5,7 @@ HEADWATER_URL=http://127.0.0.1:8080 HEADWATER_API_KEY=$(cat .headwater/operator.
 """
 
 import os
+import sys
 import tempfile
 import time
 
@@ -12,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headwater_client.spark import register
 
+# Spark's own Python processes need the package, too.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 spark = session.config("spark.sql.shuffle.partitions", 2).getOrCreate()
 spark.sparkContext.setLogLevel("ERROR")

@@ -14,9 +14,10 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import NoReturn
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.composition import stores_on
@@ -116,10 +117,9 @@ def _serve(
     )
     loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
     loops.start()
-    # A daemon: a read cannot be interrupted.
-    threading.Thread(
-        target=_listen, args=(sys.stdin.buffer, runner, stopping), name="listen", daemon=True
-    ).start()
+    # A daemon: a read cannot be interrupted. Without a buffer, whose lock it would hold when the interpreter ends.
+    lines = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+    threading.Thread(target=_listen, args=(lines, runner, stopping), name="listen", daemon=True).start()
     try:
         while not stopping.wait(_WATCH_SECONDS) and runner.idle_seconds() < settings.derived_idle_seconds:
             if not engine.alive():
@@ -136,7 +136,7 @@ def _serve(
         loops.stop(_LOOPS_SECONDS)
 
 
-def _listen(lines: IO[bytes], runner: Runner, stopping: threading.Event) -> None:
+def _listen(lines: Iterable[bytes], runner: Runner, stopping: threading.Event) -> None:
     """Wakes the runner for each dataset, until the worker ends."""
     for line in lines:
         tenant_id, dataset_id = line.decode("ascii").split()

@@ -15,6 +15,7 @@ from typing import Any, Final, LiteralString
 import msgspec
 import psycopg
 from psycopg import sql
+from psycopg.errors import InsufficientPrivilege
 
 from app.db.deletion_hold import HOLD_LOCK
 from app.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE
@@ -294,4 +295,7 @@ def _names(columns: Sequence[str]) -> sql.Composed:
 
 def _reason(error: psycopg.Error) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    reason = lines[0] if lines else type(error).__name__
+    if isinstance(error, InsufficientPrivilege):
+        return f"{reason}: connect as the owner of the schema, with HEADWATER_MIGRATION_DATABASE_URL"
+    return reason

@@ -1,12 +1,12 @@
 """Watermarks of heads and commits.
 
-Revision ID: 0025
+Revision ID: 0022
 Revises: 0021
 """
 
 from alembic import op
 
-revision = "0025"
+revision = "0022"
 down_revision = "0021"
 branch_labels = None
 depends_on = None
