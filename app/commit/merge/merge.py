@@ -33,6 +33,8 @@ from app.commit.write_plan import WriteIntent
 from app.format.dataset import DatasetDefinition, MergeMode
 from app.format.instant import RowCounts
 from app.format.operation import matches_equal_rows
+from app.format.partition.codes import values_at
+from app.format.partition.ordering import ordering_path
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import CORRECTS_FIELD, META_FIELDS
 from app.format.rows.staging import JOB_COLUMN
@@ -244,7 +246,7 @@ def _order_ranks(rows: pa.Table, dataset: DatasetDefinition) -> np.ndarray:
     """The dense rank of every row's ordering value: int64, from 1, 0 for null. Without an ordering field, all are 0."""
     if dataset.ordering_field is None or dataset.merge_mode not in _ORDERED:
         return np.zeros(rows.num_rows, dtype=np.int64)
-    values = rows.column(dataset.ordering_field)
+    values = values_at(rows, ordering_path(dataset.ordering_field, dataset.schema.names()))
     ranks: np.ndarray = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
-    ranks[values.is_null().to_numpy()] = 0
+    ranks[values.is_null().to_numpy(zero_copy_only=False)] = 0
     return ranks
