@@ -18,6 +18,7 @@ from app.commit.merge.outcome import KEYS_NAMED_MAX, ChangeArrays, MergeResult, 
 from app.commit.merge.values import row_codes
 from app.commit.write_plan import WriteIntent
 from app.format.dataset import DatasetDefinition
+from app.format.instant import RowCounts
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import CORRECTS_FIELD, META_FIELDS
 from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
@@ -59,23 +60,7 @@ def merge_row_changes(
     counts = row_counts({name: [np.full(count, job)] for name, count in outcomes.items()}, intents)
     schema = dataset.schema.to_arrow()
     if len(effect.absent) and not intent.quarantine:
-        positions = incoming.column(ROW_COLUMN).to_numpy()[effect.absent]
-        conflict = KeyConflict(
-            job=job,
-            blamed=(-1,),
-            keys=(),
-            count=len(positions),
-            absent=tuple(np.sort(positions)[:KEYS_NAMED_MAX].tolist()),
-        )
-        return MergeResult(
-            kept=np.ones(base, dtype=bool),
-            rows=pa.schema([*schema, *META_FIELDS]).empty_table(),
-            replaced=np.zeros(0, dtype=np.int64),
-            changes=pa.schema([OP_FIELD, CORRECTS_FIELD, *schema]).empty_table(),
-            counts=counts,
-            conflicts=(conflict,),
-            quarantined_rows=incoming.slice(0, 0),
-        )
+        return _refused(dataset, current, incoming, job, effect.absent, counts)
     jobs = incoming.column(JOB_COLUMN).to_numpy().astype(np.int64)
     feed = ChangeArrays.of(
         [
@@ -97,6 +82,35 @@ def merge_row_changes(
         quarantined_rows=incoming.take(pa.array(effect.absent)),
         overflowed=(None,) * len(effect.absent),
         appends_only=not len(effect.retracting),
+    )
+
+
+def _refused(
+    dataset: DatasetDefinition,
+    current: pa.Table,
+    incoming: pa.Table,
+    job: int,
+    absent: np.ndarray,
+    counts: dict[int, RowCounts],
+) -> MergeResult:
+    """The result of a write that retracts rows that are not there: nothing changes."""
+    positions = np.sort(incoming.column(ROW_COLUMN).to_numpy()[absent])
+    conflict = KeyConflict(
+        job=job,
+        blamed=(-1,),
+        keys=(),
+        count=len(positions),
+        absent=tuple(positions[:KEYS_NAMED_MAX].tolist()),
+    )
+    schema = dataset.schema.to_arrow()
+    return MergeResult(
+        kept=np.ones(current.num_rows, dtype=bool),
+        rows=pa.schema([*schema, *META_FIELDS]).empty_table(),
+        replaced=np.zeros(0, dtype=np.int64),
+        changes=pa.schema([OP_FIELD, CORRECTS_FIELD, *schema]).empty_table(),
+        counts=counts,
+        conflicts=(conflict,),
+        quarantined_rows=incoming.slice(0, 0),
     )
 
 
