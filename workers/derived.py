@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import NoReturn
 
@@ -118,7 +119,7 @@ def _serve(
     loops.add(Loop("quotas", quotas.refresh, every_seconds=QUOTA_SECONDS))
     loops.start()
     # A daemon: a read cannot be interrupted. Without a buffer, whose lock it would hold when the interpreter ends.
-    lines = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+    lines = FileIO(sys.stdin.fileno(), closefd=False)
     threading.Thread(target=_listen, args=(lines, runner, stopping), name="listen", daemon=True).start()
     try:
         while not stopping.wait(_WATCH_SECONDS) and runner.idle_seconds() < settings.derived_idle_seconds:

@@ -15,10 +15,12 @@ from app.format.quarantine import QuarantineFile
 
 
 class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
-    """An insert of grouped write `job` has keys that are live, or its rows move sums out of the range of a field.
+    """An insert of grouped write `job` has keys that are live, its rows move sums out of the range of a field, or it
+    retracts rows without a key that are not there.
 
     `blamed`: the grouped writes whose rows cause the conflict; -1 stands for the table itself. `keys`: some of the
-    keys. `count`: the number of keys. `overflowed`: the field whose sum does not fit, None for live keys.
+    keys. `count`: the number of keys or rows. `overflowed`: the field whose sum does not fit. `absent`: the positions
+    in the write of some of the rows that are not there.
     """
 
     job: int
@@ -26,6 +28,7 @@ class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[dict[str, Any], ...]
     count: int
     overflowed: str | None = None
+    absent: tuple[int, ...] = ()
 
 
 class Reads(str, Enum):

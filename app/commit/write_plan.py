@@ -21,7 +21,7 @@ from app.format.file_group import (
     halved_slot,
 )
 from app.format.halving import around
-from app.format.operation import Operation
+from app.format.operation import Operation, matches_equal_rows
 from app.format.partition.globs import matches_partition_glob
 from app.format.partition.statistics import partition_statistics
 from app.format.rows.staged import StagedBatch, StagedFile
@@ -103,6 +103,11 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cluster: ClusterBy | None = None
     judged: bool = False
     watermark: datetime | None = None
+
+    @property
+    def by_value(self) -> bool:
+        """Whether rows are retracted by changes that equal them in every value."""
+        return any(matches_equal_rows(intent.operation, self.dataset) for intent in self.intents.values())
 
     @property
     def divides(self) -> bool:
@@ -204,7 +209,7 @@ def plan_merge(
         work = _by_bucket(dataset, segments, files, scope)
     elif scope is None:
         work = _appends(dataset, segments, attempt)
-    elif any(intent.operation.replaces for intent in intents.values()):
+    elif any(_brings_rows(intent, dataset) for intent in intents.values()):
         work = _by_partition(dataset, segments, files, scope, attempt)
     else:
         work = _by_group(dataset, files, scope)
@@ -226,6 +231,11 @@ def plan_merge(
         for each in work
         if each.file_group not in done
     ]
+
+
+def _brings_rows(intent: WriteIntent, dataset: DatasetDefinition) -> bool:
+    """Whether a write with a scope has rows as well."""
+    return intent.operation.replaces or matches_equal_rows(intent.operation, dataset)
 
 
 class _PlannedGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -346,7 +356,7 @@ def _appends(dataset: DatasetDefinition, segments: _Segments, attempt: str) -> l
 def _by_partition(
     dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: WriteScope, attempt: str
 ) -> list[_PlannedGroup]:
-    """Replaced rows without a key: a new group per partition, with the old files in scope."""
+    """Replaced or changed rows without a key: a new group per partition, with the old files in scope."""
     files: dict[Slot, list[DataFile]] = {}
     for file in live:
         if reaches(scope, dataset, file):

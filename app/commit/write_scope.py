@@ -9,18 +9,19 @@ from app.commit.write_plan import WriteScope
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.errors import DataExists
 from app.format.file_group import DataFile
-from app.format.operation import Operation
+from app.format.operation import Operation, matches_equal_rows
 from app.format.partition.globs import matches_partition_glob
 from app.format.rows.staged import StagedFile
 from app.sql.conditions.parse import parse_filter
 
 
-def has_scope(operation: Operation, options: WriteOptions) -> bool:
+def has_scope(operation: Operation, options: WriteOptions, dataset: DatasetDefinition) -> bool:
     """Whether the plan of the write needs every live file of the table."""
     return (
         operation.replaces
         or operation is Operation.DELETE_PARTITION
         or options.where is not None
+        or matches_equal_rows(operation, dataset)
         or _saves(options)
     )
 
@@ -49,6 +50,8 @@ def scope_of(
             return WriteScope(partitions=tuple(sorted(matching)), globs=options.partitions if moves else ())
         case Operation.DELETE if options.where is not None:
             return WriteScope(where=parse_filter(options.where, dataset.schema))
+        case _ if matches_equal_rows(operation, dataset):
+            return _staged_partitions(staged)
         case _:
             return None
 
@@ -76,13 +79,18 @@ def _overwritten(
 ) -> WriteScope:
     match overwrite.scope:
         case OverwriteScope.PARTITIONS:
-            staged_paths = {path for file in staged for path in file.partitions}
-            paths = staged_paths or {batch.slot.partition_path for file in staged for batch in file.batches}
-            return WriteScope(partitions=tuple(sorted(paths)))
+            return _staged_partitions(staged)
         case OverwriteScope.FILTER:
             return WriteScope(where=parse_filter(overwrite.where or "", dataset.schema))
         case OverwriteScope.TABLE:
             return WriteScope()
+
+
+def _staged_partitions(staged: Sequence[StagedFile]) -> WriteScope:
+    """The partitions that staged rows are in."""
+    paths = {path for file in staged for path in file.partitions}
+    paths = paths or {batch.slot.partition_path for file in staged for batch in file.batches}
+    return WriteScope(partitions=tuple(sorted(paths)))
 
 
 def _saves(options: WriteOptions) -> bool:

@@ -136,6 +136,16 @@ class AggregateOverflow(HeadwaterError):
     title = "A sum does not fit its field"
 
 
+class RetractedRowMissing(HeadwaterError):
+    """Changes to rows without a key retract rows that the table does not have. The write does not quarantine them.
+
+    Facts: `rows` (the positions of some of them in the write), `count`.
+    """
+
+    code = "retracted-row-missing"
+    title = "A retracted row is not in the table"
+
+
 class NotFound(HeadwaterError):
     """This tenant has no such resource. A resource of another tenant gets the same error."""
 

@@ -53,11 +53,19 @@ def check_operation(operation: Operation, dataset: DatasetDefinition, *, by_filt
     )
 
 
+def matches_equal_rows(operation: Operation, dataset: DatasetDefinition) -> bool:
+    """Whether its retractions remove rows that equal them in every value, since rows have no key.
+
+    Such a write reads the partitions of its rows.
+    """
+    return operation is Operation.CHANGELOG and not dataset.keyed
+
+
 def _refused(detail: str, reason: str) -> InvalidRequest:
     return InvalidRequest(detail, [FieldError(pointer="/operation", detail=reason)])
 
 
-_NEED_KEYS: Final = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
+_NEED_KEYS: Final = (Operation.UPSERT, Operation.DELETE)
 _NO_CHANGES: Final = {
     MergeMode.FIRST: "the first row of a key stays, so corrections of it would be lost; use upsert and delete",
     MergeMode.AGGREGATE: "an aggregate cannot retract a value; use upsert, and delete for whole keys",

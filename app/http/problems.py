@@ -87,6 +87,7 @@ STATUS: Final[Mapping[str, int]] = {
     "rate-limited": 429,
     "request-timeout": 408,
     "restricted-grant": 403,
+    "retracted-row-missing": 422,
     "result-expired": 410,
     "row-not-found": 404,
     "row-too-large": 422,

@@ -183,8 +183,8 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     The content of staged rows has a column of its own beside the request, which only the claim of the job reads.
     `schema_id`: the schema by which the staged rows were validated. `quarantined`: the bad records that were found
     then. `derived`: a view computes the rows from its inputs when the write runs. `restores`: the rows are those of an
-    earlier version. `round`: the rows are read from a source when the write runs. `creates`: the write has registered
-    its dataset.
+    earlier version. `by_value`: the rows are changes to rows without a key. `round`: the rows are read from a source
+    when the write runs. `creates`: the write has registered its dataset.
     """
 
     operation: Operation
@@ -195,6 +195,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     raw: RawInput | None = None
     derived: bool = False
     restores: RestoreTarget | None = None
+    by_value: bool = False
     round: SourceRound | None = None
     creates: bool = False
 
@@ -225,6 +226,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         return (
             self.derived
             or self.round is not None
+            or self.by_value
             or self.operation in _TABLE_WIDE
             or options.mode in (SaveMode.IGNORE, SaveMode.ERROR_IF_EXISTS)
             or options.where is not None

@@ -19,7 +19,7 @@ from app.files.quarantine_file import QuarantineFileStore
 from app.format.dataset import DatasetDefinition
 from app.format.errors import AlreadyRedriven, FieldError, InvalidRequest, NotFound
 from app.format.identifiers import new_id, new_instant_id
-from app.format.operation import Operation
+from app.format.operation import Operation, matches_equal_rows
 from app.format.paths import body_path, dataset_prefix
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
@@ -114,6 +114,7 @@ class Quarantine:
                 operation=operation,
                 options=options,
                 schema_id=dataset.definition.schema.id,
+                by_value=matches_equal_rows(operation, dataset.definition),
                 raw=raw,
             ),
             idempotency_key=redrive.idempotency_key,

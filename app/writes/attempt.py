@@ -22,8 +22,15 @@ from app.commit.commit_message import CommitMessage, KeyConflict, changelog_of, 
 from app.commit.conflict import Conflicted
 from app.commit.write_plan import MergeTask, WriteScope
 from app.format.dataset import DatasetDefinition
-from app.format.errors import AggregateOverflow, CorruptFile, DuplicateKey, HeadwaterError
+from app.format.errors import (
+    AggregateOverflow,
+    CorruptFile,
+    DuplicateKey,
+    HeadwaterError,
+    RetractedRowMissing,
+)
 from app.format.instant import Action, RowCounts
+from app.format.operation import matches_equal_rows
 from app.format.paths import attempt_name
 from app.format.quarantine import QuarantineFile
 from app.jobs.engine import engine_tag
@@ -272,12 +279,13 @@ class Merged(_Input, frozen=True, kw_only=True):
         for message in self.messages.values():
             counts += message.counts.get(number, RowCounts())
             refused += message.quarantined.get(number, ())
+        by_value = matches_equal_rows(made.job.write.operation, self.plan.dataset.definition)
         _check_sum(
             made.job,
             sent,
             counts,
             sum(file.row_count for file in refused),
-            scoped=self.plan.scope is not None,
+            scoped=self.plan.scope is not None and not by_value,
         )
         quarantined = (*made.quarantined, *refused)
         return JobOutcome(
@@ -453,7 +461,7 @@ def _check_sum(job: Job, sent: int, counts: RowCounts, refused: int, *, scoped: 
 
 
 def _refusal(job: Job, conflicts: Sequence[KeyConflict]) -> HeadwaterError:
-    """The error of a write with keys that exist, or with sums that overflow."""
+    """The error of a write with keys that exist, with sums that overflow, or that retracts rows that are not there."""
     count = sum(conflict.count for conflict in conflicts)
     keys = [key for conflict in conflicts for key in conflict.keys][:_KEYS_NAMED_MAX]
     field = next((conflict.overflowed for conflict in conflicts if conflict.overflowed is not None), None)
@@ -462,6 +470,14 @@ def _refusal(job: Job, conflicts: Sequence[KeyConflict]) -> HeadwaterError:
             f"{count} key(s) would have a sum that {field!r} cannot hold; nothing was written",
             field=field,
             keys=keys,
+            count=count,
+        )
+    absent = sorted(row for conflict in conflicts for row in conflict.absent)[:_KEYS_NAMED_MAX]
+    if absent:
+        return RetractedRowMissing(
+            f"{count} row(s) of the write retract a row that is not in the table, the first of them row {absent[0]}; "
+            "nothing was written. A retraction has all values of the row that it removes",
+            rows=absent,
             count=count,
         )
     return DuplicateKey(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, OFFSET_COLUMN
+from app.format.rows.staging import ROW_COLUMN
 from tests.commit.merging import ROWS, current_rows, dataset, feed, incoming_rows, intents, row
 from tests.commit.reference import Heap, Row, Write, exact
 
@@ -68,3 +71,62 @@ def test_keyless_rows_merge_only_by_overwrite_or_delete() -> None:
     writes = [Write(operation=Operation.INSERT, rows=[(Op.APPEND, row("a"))])]
     with pytest.raises(ValueError, match="without a key"):
         merge(HEAP, current_rows(HEAP, []), incoming_rows(HEAP, writes), intents(writes))
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(list(Op)),
+        st.sampled_from([row("a"), row("a", ratio=0.0), row("a", ratio=-0.0), row("b", items=[{"a": None}])]),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(before=FEW, rows=CHANGES, quarantine=st.booleans())
+def test_changes_without_a_key_are_counted_row_by_row(
+    before: list[Row], rows: list[tuple[int, Row]], quarantine: bool
+) -> None:
+    """The model applies one change after another; equal rows that are added and removed cancel each other."""
+    before = [*before, row("a"), row("a")]
+    table = [exact(values) for values in before]
+    absent = []
+    for at, (op, values) in enumerate(rows):
+        if op in (Op.APPEND, Op.CORRECT_TO):
+            table.append(exact(values))
+        elif exact(values) in table:
+            table.remove(exact(values))
+        else:
+            absent.append(at)
+    writes = [Write(operation=Operation.CHANGELOG, rows=rows, quarantine=quarantine)]
+    result = merge(HEAP, current_rows(HEAP, before), incoming_rows(HEAP, writes), intents(writes))
+
+    if absent and not quarantine:
+        [conflict] = result.conflicts
+        assert (conflict.absent, conflict.count, conflict.job) == (tuple(absent), len(absent), 0)
+        return
+    assert result.conflicts == ()
+    assert result.quarantined_rows.column(ROW_COLUMN).to_pylist() == absent
+    kept = [exact(values) for values, stays in zip(before, result.kept, strict=True) if stays]
+    stored = [exact(values) for values in result.rows.drop_columns(list(META_NAMES)).to_pylist()]
+    assert sorted(kept + stored) == sorted(table)
+    added = list((Counter(table) - Counter(map(exact, before))).elements())
+    removed = list((Counter(map(exact, before)) - Counter(table)).elements())
+    emitted = [(op, exact(values)) for op, values in feed(result)]
+    assert sorted(emitted) == sorted(
+        [(Op.APPEND, each) for each in added] + [(Op.RETRACT, each) for each in removed]
+    )
+    counts = RowCounts(
+        inserted=len(added),
+        deleted=len(removed),
+        unchanged=len(rows) - len(absent) - len(added) - len(removed),
+        quarantined=len(absent),
+    )
+    assert result.counts == {0: counts}
+    offsets = {100 + at: exact(values) for at, values in enumerate(before)}
+    for change in result.changes.to_pylist():
+        if change[OP_COLUMN] == Op.RETRACT:
+            corrected = offsets.pop(change[CORRECTS_COLUMN])
+            assert corrected == exact({name: change[name] for name in row("a")})
+    for values in result.rows.to_pylist():
+        assert result.changes.to_pylist()[-1 - values[OFFSET_COLUMN]]["k"] == values["k"]

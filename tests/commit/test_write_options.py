@@ -61,7 +61,6 @@ REFUSED = [
     (KEYED, "upsert", {"writer_id": "w" * 256, "batch_id": 1}, "/writer_id"),
     (KEYED, "upsert", {"writer_id": "w", "batch_id": -1}, "/batch_id"),
     (APPENDS, "upsert", {}, "/operation"),
-    (APPENDS, "changelog", {}, "/operation"),
     (APPENDS, "delete", {}, "/operation"),
 ]
 TAKEN = [

@@ -278,6 +278,6 @@ def test_write_scope_and_its_read_scope_are_derived_from_options(
     found = scope_of(operation, write_options, APPENDS, [staged("x", ("x", 0))], LIVE)
     assert found == scope
     assert read_scope(operation, write_options, found) == read
-    assert has_scope(operation, write_options) is (read is not None)
+    assert has_scope(operation, write_options, APPENDS) is (read is not None)
     # Equal scopes are the same filter.
     assert msgspec.msgpack.encode(found) == msgspec.msgpack.encode(scope)

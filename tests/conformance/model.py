@@ -238,6 +238,9 @@ class HeapModel:
         if writes[0].operation is None:
             return expected
         expected.counts = []
+        if writes[0].operation is Operation.CHANGELOG:
+            [write] = writes
+            return self._changed(expected, write)
         for write in writes:
             full = [{name: each.get(name) for name in self.dataset.schema.names()} for each in write.rows]
             rest = [values for values in self.rows if removes is not None and removes(values)]
@@ -261,6 +264,32 @@ class HeapModel:
             expected.counts.append(counts)
         if self.dataset.changelog.producer is ChangelogProducer.NONE:
             expected.emitted.clear()
+        return expected
+
+    def _changed(self, expected: Expected, write: Write) -> Expected:
+        """Plays changes one after another. What is added and taken out by the same write is not delivered."""
+        rows, absent = list(self.rows), 0
+        for change in write.rows:
+            values = {name: change.get(name) for name in self.dataset.schema.names()}
+            if change[OP_COLUMN] not in _TAKES_BACK:
+                rows.append(values)
+            elif (place := _place(rows, values)) is not None:
+                del rows[place]
+            else:
+                absent += 1
+        if absent and write.options.on_error is not OnError.QUARANTINE:
+            return Expected(fails=True)
+        before, after = (Counter(map(exact, each)) for each in (self.rows, rows))
+        by_text = {exact(values): values for values in [*self.rows, *rows]}
+        gone = [by_text[text] for text in (before - after).elements()]
+        added = [by_text[text] for text in (after - before).elements()]
+        unchanged = len(write.rows) - absent - len(gone) - len(added)
+        expected.counts = [
+            RowCounts(inserted=len(added), deleted=len(gone), unchanged=unchanged, quarantined=absent)
+        ]
+        if self.dataset.changelog.producer is not ChangelogProducer.NONE:
+            expected.emitted = [(Op.RETRACT, each) for each in gone] + [(Op.APPEND, each) for each in added]
+        self.rows = rows
         return expected
 
     def observe(self, table: LakeTable, before: int, expected: Expected) -> None:
@@ -319,6 +348,12 @@ def check_step(model: Model, table: LakeTable, before: int, expected: Expected, 
     assert not (expected.emitted or expected.passed_on) or table.version == before + 1
     model.observe(table, before, expected)
     model.check_rows(table)
+
+
+def _place(rows: Sequence[Row], values: Row) -> int | None:
+    """The place of the last row that equals these values."""
+    places = [place for place, each in enumerate(rows) if exact(each) == exact(values)]
+    return places[-1] if places else None
 
 
 def _as_log(write: PlainWrite) -> RowCounts:

@@ -103,6 +103,24 @@ _CHANGES: Final = [
     _change(Op.APPEND, row("b", 15, 2, name="anew")),
 ]
 
+# Without a key: of two equal rows one goes, a row that is added goes again, and another one comes back.
+_ROW_CHANGES: Final = [
+    _change(Op.APPEND, FRESH[0]),
+    _change(Op.RETRACT, BASE[0]),
+    _change(Op.CORRECT_FROM, BASE[3]),
+    _change(Op.CORRECT_TO, row("b", 11, 8, name="corrected")),
+    _change(Op.APPEND, row("c", 21, 5)),
+    _change(Op.RETRACT, row("c", 21, 5)),
+    _change(Op.RETRACT, BASE[5]),
+    _change(Op.APPEND, BASE[5]),
+    _change(Op.RETRACT, MORE[3]),
+]
+_ROWS_NOT_THERE: Final = [
+    _change(Op.RETRACT, row("a", 1, 5, tags=["other"])),
+    _change(Op.RETRACT, row("d", 1)),
+    _change(Op.RETRACT, BASE[3]),
+]
+
 WAYS: Final = (
     Way(name="insert", operation=Operation.INSERT, keyed=FRESH, unkeyed=MIXED),
     Way(
@@ -183,7 +201,14 @@ WAYS: Final = (
         unkeyed=_WHOLE,
         removes=lambda values: True,
     ),
-    Way(name="changelog", operation=Operation.CHANGELOG, keyed=_CHANGES),
+    Way(name="changelog", operation=Operation.CHANGELOG, keyed=_CHANGES, unkeyed=_ROW_CHANGES),
+    Way(
+        name="changelog, quarantine",
+        operation=Operation.CHANGELOG,
+        options=_QUARANTINE,
+        keyed=_CHANGES,
+        unkeyed=[*_ROW_CHANGES, *_ROWS_NOT_THERE],
+    ),
 )
 
 LIVE_KEYS: Final = Way(name="insert of live keys", operation=Operation.INSERT, keyed=[*FRESH, BASE[5]])

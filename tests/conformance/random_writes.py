@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from app.commit.write_options import Overwrite, OverwriteScope, WriteOptions
+from app.commit.write_options import OnError, Overwrite, OverwriteScope, WriteOptions
 from app.commit.write_rules import check_options
 from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.errors import InvalidRequest
@@ -40,6 +40,7 @@ class Dice:
         self.random = random.Random(seed)
         self._kind = kind
         self._dataset = dataset
+        self._seen: list[Row] = []
 
     def _key(self) -> dict[str, Any]:
         number = self.random.randint(0, 25)
@@ -65,6 +66,7 @@ class Dice:
             return [{**self._bare(each), "ts": each["ts"]} for each in rows]
         if operation is Operation.CHANGELOG:
             return [change for each in rows for change in self._change(each)]
+        self._seen += rows
         return rows
 
     def _bare(self, row: Row) -> Row:
@@ -80,10 +82,15 @@ class Dice:
         return [{OP_COLUMN: int(op), **row}]
 
     def group(self) -> list[Write]:
-        """Writes that are committed together; those that the dataset refuses are left out."""
+        """Writes that are committed together; those that the dataset refuses are left out.
+
+        Changes to rows without a key are a group of their own.
+        """
         chosen: list[Write] = []
         for _ in range(self.random.randint(1, 3)):
             operation = self.random.choice(_GROUPED)
+            if operation is Operation.CHANGELOG and not self._dataset.keyed:
+                return chosen or [self._row_changes()]
             if chosen and not self._mixes and _inserts(chosen[0].operation) != _inserts(operation):
                 continue
             options = WriteOptions()
@@ -92,6 +99,16 @@ class Dice:
             if self._takes(operation, options):
                 chosen.append(Write(operation=operation, rows=self._rows(operation), options=options))
         return chosen
+
+    def _row_changes(self) -> Write:
+        """Changes to rows of few values, so that many retractions find a row."""
+        quarantine = self.random.random() < 0.7
+        rows = [self.random.choice([*self._seen, self._row()]) for _ in range(self.random.randint(1, 12))]
+        return Write(
+            operation=Operation.CHANGELOG,
+            rows=[{OP_COLUMN: int(self.random.choice(list(Op))), **each} for each in rows],
+            options=WriteOptions(on_error=OnError.QUARANTINE if quarantine else OnError.FAIL),
+        )
 
     @property
     def _mixes(self) -> bool:

@@ -12,7 +12,7 @@ from app.format.errors import InvalidDataset, InvalidRequest
 from app.format.operation import Operation, check_operation
 from tests.commit.merging import dataset
 
-NEED_A_KEY = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
+NEED_A_KEY = (Operation.UPSERT, Operation.DELETE)
 
 
 @pytest.mark.parametrize("mode", MergeMode)

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from app.commit.write_plan import MergeTask
@@ -21,6 +22,7 @@ from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import Block, SliceReader
 from app.files.slices.incoming import Incoming, InScope, incoming_schema
 from app.files.slices.memory_budget import MemoryBudget
+from app.files.slices.slice_merge import row_hashes
 from app.files.staged_file import StagedFileStore, only_parts
 from app.files.storage import Storage
 from app.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
@@ -99,15 +101,28 @@ class TaskFiles:
                 yield own
 
     def touched(self, hashes: np.ndarray) -> list[int]:
-        """Numbers of the base files that may have a touched row. `hashes`: of the incoming keys (uint64, unique)."""
+        """Numbers of the base files that may have a touched row.
+
+        `hashes`: of the incoming keys, or of the rows that are retracted by value (uint64, unique).
+        """
         task = self.task
         if task.divides:
             return self.base
-        if task.scope is None and not len(hashes):
+        if (task.scope is None or task.by_value) and not len(hashes):
             return []
+        if task.by_value:
+            return [number for number in self.base if self._may_equal(number, hashes)]
         finder = FileFinder(self.resources.storage, self.resources.slices)
         answers = finder.answers(task.dataset, task.files, hashes, scope=task.scope)
         return [number for number, answer in answers.items() if answer.read]
+
+    def _may_equal(self, number: int, hashes: np.ndarray) -> bool:
+        """Whether a row of the file has one of the hashes of whole rows: only files that lose rows are rewritten."""
+        hashes_of, wanted = row_hashes(self.task.dataset), pa.array(hashes)
+        return any(
+            pc.any(pc.is_in(pa.array(hashes_of(block.rows)), value_set=wanted)).as_py()
+            for block in self.blocks([number])
+        )
 
     def incoming(self) -> Incoming:
         """The rows of the grouped writes, and the scope of a write that runs alone."""
@@ -115,7 +130,8 @@ class TaskFiles:
             tables=self.select(self._staged()),
             intents=self.task.intents,
             rows=sum(segment.rows for segment in self.task.segments),
-            in_scope=self._in_scope(),
+            in_scope=None if self.task.by_value else self._in_scope(),
+            by_value=self.task.by_value,
         )
 
     def _staged(self) -> Iterator[pa.Table]:

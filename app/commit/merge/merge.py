@@ -28,9 +28,13 @@ from app.commit.merge.outcome import (
     overflow_conflicts,
     row_counts,
 )
+from app.commit.merge.row_changes import merge_row_changes
 from app.commit.write_plan import WriteIntent
 from app.format.dataset import DatasetDefinition, MergeMode
 from app.format.instant import RowCounts
+from app.format.operation import matches_equal_rows
+from app.format.partition.codes import values_at
+from app.format.partition.ordering import ordering_path
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import CORRECTS_FIELD, META_FIELDS
 from app.format.rows.staging import JOB_COLUMN
@@ -53,10 +57,12 @@ def merge(
     the resulting rows have those of the rows that caused them. `intents`: by `_hw_job`.
 
     `retract_rest`: retracts current rows whose key no incoming row has; only for a single write. Rows without a key are
-    matched by all their values, and only in this way.
+    matched by all their values, in this way or by changes (`app.commit.merge.row_changes`).
     """
     if not dataset.keyed and not retract_rest:
-        raise ValueError("rows without a key can only be merged with retract_rest")
+        if not all(matches_equal_rows(intent.operation, dataset) for intent in intents.values()):
+            raise ValueError("rows without a key can only be merged with retract_rest, or as changes")
+        return merge_row_changes(dataset, current, incoming, intents)
     added = add_new_rows(dataset, current, incoming, intents)
     if added is not None:
         return added
@@ -240,7 +246,7 @@ def _order_ranks(rows: pa.Table, dataset: DatasetDefinition) -> np.ndarray:
     """The dense rank of every row's ordering value: int64, from 1, 0 for null. Without an ordering field, all are 0."""
     if dataset.ordering_field is None or dataset.merge_mode not in _ORDERED:
         return np.zeros(rows.num_rows, dtype=np.int64)
-    values = rows.column(dataset.ordering_field)
+    values = values_at(rows, ordering_path(dataset.ordering_field, dataset.schema.names()))
     ranks: np.ndarray = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
-    ranks[values.is_null().to_numpy()] = 0
+    ranks[values.is_null().to_numpy(zero_copy_only=False)] = 0
     return ranks

@@ -79,13 +79,13 @@ def occurrence_numbers(rows: pa.Table, current_rows: int) -> np.ndarray:
     The n-th of equal current rows and the n-th of equal incoming rows get the same number.
     """
     codes = row_codes(rows)
-    occurrences = np.concatenate([_occurrences(codes[:current_rows]), _occurrences(codes[current_rows:])])
+    occurrences = np.concatenate([occurrences_of(codes[:current_rows]), occurrences_of(codes[current_rows:])])
     _, numbers = np.unique(codes * (len(codes) + 1) + occurrences, return_inverse=True)
     return numbers.astype(np.int64)
 
 
-def _occurrences(codes: np.ndarray) -> np.ndarray:
-    """The number of equal codes before each one."""
+def occurrences_of(codes: np.ndarray) -> np.ndarray:
+    """By code, the number of equal codes before it (int64). Codes are not negative."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     lengths = np.diff(np.append(starts, len(order)))

@@ -21,6 +21,7 @@ InScope = Callable[[Block], np.ndarray]
 class Incoming:
     """Incoming rows: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`; by job and row.
 
+    `by_value`: the rows are changes, and each retraction removes a live row that equals it in every value.
     `in_scope`: whether live rows are retracted unless one of these rows has their key. `committed`: an earlier commit
     wrote the rows, so none of them may be rejected any more.
     """
@@ -30,6 +31,7 @@ class Incoming:
     rows: int
     in_scope: InScope | None = None
     committed: bool = False
+    by_value: bool = False
 
 
 def incoming_schema(dataset: DatasetDefinition) -> pa.Schema:

@@ -21,15 +21,18 @@ from app.files.slices.spill import SpillBuffer
 from app.format.dataset import DatasetDefinition
 from app.format.errors import HeadwaterError
 from app.format.index.key_hash import hash_keys
+from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.meta_columns import stored_schema
 from app.format.rows.placement import numbers_in
 from app.format.rows.record_key import encode_keys
 
+_RETRACTING = pa.array([Op.RETRACT, Op.CORRECT_FROM], pa.uint8())
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IncomingKeys:
-    """The keys of all incoming rows. `hashes`: uint64, unique, ascending. `encoded_keys`: canonical keys; None if they
-    take too much memory.
+    """The keys of all incoming rows. `hashes`: uint64, unique, ascending; without keys, of the rows that are retracted
+    by value. `encoded_keys`: canonical keys; None if they take too much memory.
     """
 
     hashes: np.ndarray
@@ -86,9 +89,9 @@ def merge_incoming(
 ) -> Iterator[Block | MatchedRows]:
     """First the untouched rows, block by block in their order, then the result for the others.
 
-    A row is touched if an incoming row has its key, or if it is in scope. `blocks` receives the keys of all incoming
-    rows; it may omit blocks without touched rows. `live_rows`: the greatest possible number of live rows, from which
-    the need to spill is estimated.
+    A row is touched if an incoming row has its key, if it is in scope, or if it may be retracted by value. `blocks`
+    receives the keys of all incoming rows; it may omit blocks without touched rows. `live_rows`: the greatest possible
+    number of live rows, from which the need to spill is estimated.
     """
     scope = incoming.in_scope
     expected = incoming.rows + (min(incoming.rows, live_rows) if scope is None else live_rows)
@@ -106,12 +109,13 @@ def merge_incoming(
                 found.append(hash_keys(encoded_keys))
                 if not rows_by_key.spilled:
                     keys.append(encoded_keys)
+            elif live_rows and incoming.by_value:
+                found.append(hashes(table.filter(pc.is_in(table.column(OP_COLUMN), value_set=_RETRACTING))))
         unique = _distinct(np.concatenate(found))
         incoming_hashes = pa.array(unique)
         for block in blocks(IncomingKeys(hashes=unique, encoded_keys=None if rows_by_key.spilled else keys)):
             scoped = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
             touched = scoped
-            # Without a key, rows are matched within the scope only: an equal row elsewhere is unrelated to the write.
             if len(unique):
                 touched = scoped | pc.is_in(pa.array(hashes(block.rows)), value_set=incoming_hashes).to_numpy(
                     zero_copy_only=False

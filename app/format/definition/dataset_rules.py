@@ -21,8 +21,10 @@ from app.format.definition.merge_rules import MERGE_RULES
 from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateRetention, CreateVocabulary
 from app.format.definition.partition_rules import PARTITION_RULES
 from app.format.identifiers import is_uuid
+from app.format.partition.fields import PartitionSyntaxError, source_type
+from app.format.partition.ordering import ordering_path
 from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
-from app.format.schema.types import TypeSyntaxError, may_be_key, may_be_ordered, parse_type
+from app.format.schema.types import DataType, TypeSyntaxError, may_be_key, may_be_ordered, parse_type
 
 Fault = tuple[str, str]
 _Rule = Callable[[CreateDataset], Iterator[Fault]]
@@ -83,9 +85,8 @@ def _references(new: CreateDataset) -> Iterator[tuple[str, str]]:
         yield f"/record_key/{number}", name
     for number, name in enumerate((new.bucket or CreateBucket()).key):
         yield f"/bucket/key/{number}", name
-    for part in ("ordering_field", "event_time_field"):
-        if getattr(new, part) is not None:
-            yield f"/{part}", getattr(new, part)
+    if new.event_time_field is not None:
+        yield "/event_time_field", new.event_time_field
     if new.watermark is not None:
         yield "/watermark/field", new.watermark.field
 
@@ -102,15 +103,36 @@ def _references_rule(new: CreateDataset) -> Iterator[Fault]:
             continue
         if pointer.startswith("/record_key") and not may_be_key(data_type):
             yield pointer, f"{name!r} is {data_type}, which has no exact equality; use another type"
-        if pointer == "/ordering_field" and not may_be_ordered(data_type):
-            yield (
-                pointer,
-                f"{name!r} is {data_type}, which has no order; use a number, string, date or timestamp",
-            )
         if pointer in ("/event_time_field", "/watermark/field") and not (
             str(data_type) == "date" or str(data_type).startswith("timestamp")
         ):
             yield pointer, f"{name!r} is {data_type}; event time is a date or a timestamp"
+
+
+def _ordering_field_rule(new: CreateDataset) -> Iterator[Fault]:
+    name = new.ordering_field
+    if name is None:
+        return
+    types: dict[str, DataType] = {}
+    unknown = set()
+    for field in new.schema.fields:
+        try:
+            types[field.name] = parse_type(field.type)
+        except TypeSyntaxError:
+            unknown.add(field.name)  # another rule reports it
+    try:
+        path = ordering_path(name, {*types, *unknown})
+        if path[0] in unknown:
+            return
+        data_type = source_type(path, types)
+    except PartitionSyntaxError as error:
+        yield "/ordering_field", str(error)
+        return
+    if not may_be_ordered(data_type):
+        yield (
+            "/ordering_field",
+            f"{name!r} is {data_type}, which has no order; use a number, string, date or timestamp",
+        )
 
 
 def _repeats_rule(new: CreateDataset) -> Iterator[Fault]:
@@ -263,6 +285,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _name_rule,
     _fields_rule,
     _references_rule,
+    _ordering_field_rule,
     _repeats_rule,
     _key_rule,
     _bucket_rule,

@@ -8,6 +8,7 @@ from typing import Final
 from app.format.dataset import Aggregate, BucketMode, MergeMode
 from app.format.definition.new_dataset import CreateBucket, CreateDataset
 from app.format.partition.fields import PartitionSyntaxError, parse_partition
+from app.format.partition.ordering import ordering_root
 from app.format.schema.types import DataType, List, TypeSyntaxError, may_be_ordered, parse_type
 
 Fault = tuple[str, str]
@@ -24,6 +25,11 @@ def _types(new: CreateDataset) -> dict[str, DataType]:
     return types
 
 
+def _ordering_root(new: CreateDataset) -> str | None:
+    """The field that the ordering value is in."""
+    return ordering_root(new.ordering_field, {field.name for field in new.schema.fields})
+
+
 def _ordering_rule(new: CreateDataset) -> Iterator[Fault]:
     if not new.record_key:
         return
@@ -31,7 +37,7 @@ def _ordering_rule(new: CreateDataset) -> Iterator[Fault]:
         yield "/ordering_field", "merge_mode event_time compares rows by the ordering field: specify it"
     if new.merge_mode is MergeMode.FIRST and new.ordering_field is not None:
         yield "/ordering_field", "merge_mode first keeps the row that came first, whatever its ordering value"
-    if new.ordering_field in new.record_key:
+    if _ordering_root(new) in new.record_key:
         yield "/ordering_field", "rows of one key share its fields, so a key field cannot order them"
 
 
@@ -53,7 +59,7 @@ def _sequence_group_rule(new: CreateDataset) -> Iterator[Fault]:
         for name in (group.ordering_field, *group.fields):
             if name not in names and name != group.ordering_field:
                 yield f"{pointer}/fields", f"there is no field {name!r} in the schema"
-            if name in new.record_key or name == new.ordering_field:
+            if name in new.record_key or name == _ordering_root(new):
                 yield f"{pointer}/fields", f"{name!r} is part of the key or orders the whole row"
             earlier = taken.setdefault(name, number)
             if earlier != number:
@@ -69,7 +75,7 @@ def _aggregates_rule(new: CreateDataset) -> Iterator[Fault]:
         pointer = f"/aggregates/{name}"
         if name not in names:
             yield pointer, f"there is no field {name!r} in the schema"
-        elif name in new.record_key or name == new.ordering_field:
+        elif name in new.record_key or name == _ordering_root(new):
             yield pointer, "a field of the key, or the ordering field, is not aggregated"
         elif name in types and not fits(aggregate, types[name]):
             yield pointer, f"{aggregate.value} does not support {types[name]}"
@@ -128,7 +134,7 @@ def _place_rule(new: CreateDataset) -> Iterator[Fault]:
     if new.merge_mode not in (MergeMode.PARTIAL, MergeMode.AGGREGATE):
         return
     kept = f"merge_mode {new.merge_mode.value} keeps a row in its partition, whose fields must not change"
-    moving = [("/ordering_field", new.ordering_field)]
+    moving = [("/ordering_field", _ordering_root(new))]
     moving += [(f"/aggregates/{name}", name) for name in new.aggregates]
     for number, group in enumerate(new.sequence_groups):
         moving.append((f"/sequence_groups/{number}/ordering_field", group.ordering_field))
@@ -143,7 +149,7 @@ def _optional_rule(new: CreateDataset) -> Iterator[Fault]:
     """Rows of a partial merge may lack any field, and a field that no row brought yet is null."""
     if new.merge_mode is not MergeMode.PARTIAL:
         return
-    always = {*new.record_key, *_sources(new), new.ordering_field}
+    always = {*new.record_key, *_sources(new), _ordering_root(new)}
     for number, field in enumerate(new.schema.fields):
         if not field.nullable and field.name not in always:
             yield (

@@ -130,7 +130,7 @@ class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     record_key: list[str] = []
     """The fields that identify a row; empty for an append-only dataset."""
     ordering_field: str | None = None
-    """Of two rows with one key, the one with the larger value of this field wins."""
+    """Of two rows with one key, the one with the larger value of this field, or member of a struct, wins."""
     event_time_field: str | None = None
     """The field with the time at which a row's event happened."""
     partition_by: list[str] = []

@@ -39,14 +39,15 @@ def partition_codes(rows: pa.Table, fields: Sequence[str]) -> tuple[npt.NDArray[
 
 def _segments(rows: pa.Table, field: PartitionField) -> tuple[_Codes, list[str]]:
     """Each row's path segment as an index into the returned segments."""
-    values = _transformed(_source(rows, field.path), field)
+    values = _transformed(values_at(rows, field.path), field)
     encoded = pc.dictionary_encode(values, null_encoding="encode")
     name = partition_name(field)
     segments = [segment(name, text) for text in _texts(encoded.dictionary, field)]
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), segments
 
 
-def _source(rows: pa.Table, path: Sequence[str]) -> pa.Array:
+def values_at(rows: pa.Table, path: Sequence[str]) -> pa.Array:
+    """The values of a field, or of a member of structs; null where a struct on the way is null."""
     column = rows.column(path[0])
     if len(path) > 1:
         column = pc.struct_field(column, list(path[1:]))

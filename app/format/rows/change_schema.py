@@ -12,7 +12,7 @@ from app.format.schema.schema import Field, Schema
 
 
 class ChangeSchema(Schema, frozen=True, kw_only=True):
-    """`_hw_op`, then the columns of a dataset. Only those of the key are required.
+    """`_hw_op`, then the columns of a dataset. Only those of the key are required, if there is one.
 
     `required`: the columns that an added row needs as well; a retracted row needs its key only. `vocabulary`: the
     dataset's names of what changes have beside their rows; the standard names are read, too.
@@ -41,7 +41,9 @@ def change_schema(
 
 
 def optional_unless_key(schema: Schema, record_key: Sequence[str]) -> Schema:
-    """The same schema with only the fields of the key required."""
+    """The same schema with only the fields of the key required. Unchanged without a key: whole rows are compared."""
+    if not record_key:
+        return schema
     fields = tuple(
         field if field.name in record_key else msgspec.structs.replace(field, nullable=True)
         for field in schema.fields

@@ -23,7 +23,7 @@ from app.files.received_body import BodySpool, StoredBody
 from app.files.staged_file import StagedFileStore
 from app.format.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
 from app.format.identifiers import new_id, new_instant_id
-from app.format.operation import Operation, input_schema
+from app.format.operation import Operation, input_schema, matches_equal_rows
 from app.format.paths import body_path, dataset_prefix, job_of, quarantine_prefix, staged_path, upload_path
 from app.format.rows.formats import Format
 from app.format.rows.row_limits import RowLimits
@@ -161,6 +161,7 @@ class AcceptWrite:
             operation=incoming.operation,
             options=incoming.options,
             schema_id=dataset.definition.schema.id,
+            by_value=matches_equal_rows(incoming.operation, dataset.definition),
         )
         prefix = dataset_prefix(dataset.tenant_id, dataset.id)
         with self.quarantine.sink(f"{quarantine_prefix(prefix, job_id, 0)}.parquet") as sink:

@@ -130,7 +130,7 @@ class ExplainWrite:
     def _tasks(self, dataset: Dataset, batch: ExplainedBatch) -> list[MergeTask]:
         """The tasks that the write would take at this version."""
         definition, staged = dataset.definition, batch.staged(dataset.definition)
-        if has_scope(batch.operation, batch.options):
+        if has_scope(batch.operation, batch.options, definition):
             live = self.timeline.live_files(dataset.tenant_id, dataset.id, dataset.version, None)
         else:
             live = touched_files(self.timeline, dataset, dataset.version, {0: staged})

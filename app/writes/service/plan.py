@@ -58,7 +58,7 @@ class PlanWrites:
     def _live(self, basis: Basis) -> list[DataFile]:
         """The live files of the file groups to merge, or of the whole table if a write reads more than its keys."""
         dataset, first = basis.dataset, basis.decoded.jobs[0].write
-        if has_scope(first.operation, first.options):
+        if has_scope(first.operation, first.options, dataset.definition):
             return self.timeline.live_files(dataset.tenant_id, dataset.id, basis.version, None)
         return touched_files(
             self.timeline, dataset, basis.version, _writes(basis.decoded), basis.messages.keys()

@@ -48,6 +48,20 @@ def test_changes_are_applied_in_order_deletions_too(copy: Incoming) -> None:
     assert notes(copy.rows("copy")) == {1: "changed"}
 
 
+def test_changes_of_a_dataset_without_a_key_are_applied_row_by_row(copy: Incoming) -> None:
+    for name in ("log", "log-copy"):
+        copy.client.post("/datasets", json=ORDERS | {"name": name, "record_key": []})
+    path = _register(copy, dataset="log-copy", config={"dataset": "log"}).headers["location"]
+    for notes_now in (["a", "a", "b"], ["a", "c"], ["c", "c"]):
+        rows = [{"id": 1, "note": note} for note in notes_now]
+        body = {"operation": "snapshot", "source": {"kind": "rows", "rows": rows}}
+        copy.client.post("/datasets/log/writes", json=body)
+        copy.service.work()
+        source = _read_on(copy, path)
+        assert source["last_error"] is None
+        assert sorted(row["note"] for row in copy.rows("log-copy")) == notes_now
+
+
 def test_rounds_are_bounded_and_never_split_a_correction(copy: Incoming) -> None:
     path = _register(copy, max_rows=1).headers["location"]
     assert copy.run(path)["position"] == {"offset": 4}

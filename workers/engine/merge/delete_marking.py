@@ -63,6 +63,10 @@ def _touched(files: TaskFiles, folded: set[int], incoming_keys: IncomingKeys) ->
     Small files are read whole, and their numbers added to `folded`.
     """
     task = files.task
+    if task.by_value:
+        # All rows are read once: no file is rewritten.
+        yield from files.blocks(files.base if len(incoming_keys.hashes) else ())
+        return
     keys = None if task.scope is not None else incoming_keys.keys()
     if keys is None:
         yield from files.blocks(files.touched(incoming_keys.hashes), _sought(files, incoming_keys))

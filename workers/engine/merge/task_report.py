@@ -21,13 +21,14 @@ from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.format.paths import Folder
 from app.format.quarantine import QuarantineFile
-from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, SYMBOLS
 from app.format.rows.key_order import key_order
 from app.format.rows.meta_columns import CORRECTS_FIELD
 from app.format.rows.placement import Placement
 from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from workers.engine.task_files import TaskFiles
 
+_ABSENT = FieldError(pointer="/row", detail="no row of the table equals this one, so it cannot be retracted")
 _DUPLICATE = FieldError(pointer="", detail="the key is already in the table; use upsert to update its row")
 
 
@@ -188,7 +189,7 @@ class TaskReport:
             job_rows = rows.take(pa.array(at))
             path = self._files.path(Folder.QUARANTINE, self._files.task.slot)
             file = store.write_rows(
-                job_rows.select(names),
+                _as_changes(job_rows, names) if self._files.task.by_value else job_rows.select(names),
                 job_rows.column(ROW_COLUMN).to_pylist(),
                 [errors[number] for number in at],
                 path,
@@ -197,11 +198,19 @@ class TaskReport:
         return found
 
     def _error(self, overflowed: str | None) -> FieldError:
-        """The error of a quarantined row. `overflowed`: the field whose sum would overflow."""
+        """The error of a quarantined row. `overflowed`: the field whose sum would overflow, if any."""
         if overflowed is None:
-            return _DUPLICATE
+            return _ABSENT if self._files.task.by_value else _DUPLICATE
         kind = self._files.task.dataset.schema.field(overflowed).type
         return FieldError(
             pointer=below("", overflowed),
             detail=f"with the rows of this key in the write, the sum exceeds the range of {kind}",
         )
+
+
+def _as_changes(rows: pa.Table, names: list[str]) -> pa.Table:
+    """The rows in the form of the feed, with their ops, so that they can be written again."""
+    whole = rows.combine_chunks().to_batches()[0]
+    ops = pa.array([SYMBOLS[op] for op in whole.column(OP_COLUMN).to_pylist()], pa.string())
+    members = pa.StructArray.from_arrays([whole.column(name) for name in names], names)
+    return pa.table({"op": ops, "row": members})
