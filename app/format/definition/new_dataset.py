@@ -194,6 +194,12 @@ class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     watermark: Watermark | None = None
     """The watermark, as of a dataset."""
 
+    @property
+    def moments(self) -> frozenset[str]:
+        """The columns whose values are compared: texts that are times are better columns of times there."""
+        named = (self.ordering_field, self.watermark.field if self.watermark else None)
+        return frozenset(name for name in named if name is not None)
+
     def named(self, name: str, schema: CreateSchema) -> CreateDataset:
         """The registration under this name, with these columns."""
         return CreateDataset(

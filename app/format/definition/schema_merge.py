@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -74,16 +74,19 @@ def merge_schemas(
         ) from None
 
 
-def inferred_types(shapes: Mapping[str, Shape], *, explicit_cast: bool = False) -> dict[str, str]:
+def inferred_types(
+    shapes: Mapping[str, Shape], *, explicit_cast: bool = False, moments: Collection[str] = ()
+) -> dict[str, str]:
     """The types of the columns of a new dataset, by name. Raises SchemaMismatch for one whose values determine none.
 
-    `explicit_cast`: texts that are all dates, or all times, have such a type.
+    `explicit_cast`: texts that are all dates, or all times, have such a type. `moments`: columns of which that is
+    always so, since texts would be compared by their characters.
     """
     types: dict[str, str] = {}
     faults: list[FieldError] = []
     for name, shape in shapes.items():
         try:
-            types[name] = str(_new_type(shape, explicit_cast))
+            types[name] = str(_new_type(shape, explicit_cast or name in moments))
         except _NoType as fault:
             faults.append(FieldError(pointer=_pointer(name), detail=str(fault)))
     if faults:

@@ -51,7 +51,8 @@ class RegisterDataset:
         shapes = self._sample(source)
         if not shapes:
             return None
-        new = create.named(source.definition.dataset, schema_of(inferred_types(shapes)))
+        types = inferred_types(shapes, moments=create.moments)
+        new = create.named(source.definition.dataset, schema_of(types))
         try:
             dataset = self.catalog.create(source.tenant_id, new_id(), define_dataset(new))
         except DatasetExists:

@@ -125,7 +125,8 @@ class AcceptNewDataset:
             if not shapes:
                 what = "the rows have no columns: send rows, or state create.schema"
                 raise InvalidRequest(what, [FieldError(pointer="/create/schema", detail=what)])
-            schema = schema_of(inferred_types(shapes, explicit_cast=incoming.options.explicit_cast))
+            cast = incoming.options.explicit_cast
+            schema = schema_of(inferred_types(shapes, explicit_cast=cast, moments=create.moments))
         dataset = Dataset(
             id=place.dataset_id,
             tenant_id=place.tenant_id,

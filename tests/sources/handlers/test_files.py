@@ -193,11 +193,20 @@ def test_source_declares_the_watermark_of_the_dataset_that_it_registers(incoming
 
 
 def test_watermark_of_a_field_that_is_read_as_text_fails_the_source(incoming: Incoming) -> None:
-    incoming.put("1.ndjson", {"id": 1, "at": "2026-11-22T10:00:00Z"})
+    incoming.put("1.ndjson", {"id": 1, "at": "soon"})
     path = incoming.register(dataset="texts", create={"watermark": {"field": "at"}}, mode="continuous")
     source = incoming.run(path)
     assert source["state"] == "failed"
     assert "watermark" in str(source["last_error"])
+
+
+def test_texts_that_are_times_may_be_those_of_the_watermark(incoming: Incoming) -> None:
+    incoming.put("1.ndjson", {"id": 1, "at": "2026-11-22T12:00:00+02:00"})
+    incoming.run(
+        incoming.register(dataset="moments", create={"watermark": {"field": "at"}}, mode="continuous")
+    )
+    dataset = incoming.client.get("/datasets/moments").json()
+    assert dataset["watermark_at"] == "2026-11-22T10:00:00Z"
 
 
 def test_columns_that_the_dataset_lacks_are_added(incoming: Incoming, orders: str) -> None:

@@ -163,6 +163,17 @@ def test_texts_register_inferred_types(client, send_raw, ended, content, media_t
     assert types(client) == {"id": "int64", "note": "string", "share": "double"}
 
 
+def test_ordering_field_of_times_is_a_time(client, send_raw, ended):
+    older = b'{"id": 1, "note": "new", "at": "2026-11-21T10:00:00Z", "seen": "2026-11-21T10:00:00Z"}\n'
+    job = ended(send_raw(older, "application/x-ndjson", create="true", record_key="id", ordering_field="at"))
+    assert job["state"] == "succeeded", job
+    assert types(client) == {"id": "int64", "note": "string", "at": "timestamp", "seen": "string"}
+    # An hour earlier, though its text is greater.
+    earlier = b'{"id": 1, "note": "old", "at": "2026-11-21T11:00:00+02:00", "seen": "-"}\n'
+    assert ended(send_raw(earlier, "application/x-ndjson"))["state"] == "succeeded"
+    assert [row["note"] for row in rows(client)] == ["new"]
+
+
 def test_schema_of_the_request_is_used(client, send, ended):
     fields = [
         {"name": "id", "type": "int32"},
