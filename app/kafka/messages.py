@@ -48,12 +48,11 @@ class RangeReader:
         if not self._ends:
             return
         self._brokers.check()
-        with self._brokers.reported(f"topic {self._topic!r} cannot be read"):
-            consumer = Consumer(self._settings())
-            try:
-                yield from self._read(consumer, time.monotonic() + seconds_max)
-            finally:
-                consumer.close()
+        with (
+            self._brokers.reported(f"topic {self._topic!r} cannot be read"),
+            self._brokers.consumer(self._settings()) as consumer,
+        ):
+            yield from self._read(consumer, time.monotonic() + seconds_max)
 
     def _read(self, consumer: Consumer, deadline: float) -> Iterator[Message]:
         consumer.assign(
@@ -70,6 +69,7 @@ class RangeReader:
                 elif (found := self._in_range(consumer, message)) is not None:
                     has_read = True
                     yield found
+            self._brokers.refuse()
             if time.monotonic() > deadline:
                 if has_read:
                     return
@@ -129,18 +129,16 @@ class RangeReader:
         )
 
     def _settings(self) -> dict[str, Any]:
-        return self._brokers.settings(
-            {
-                "group.id": self._group,
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "error",
-                "isolation.level": "read_committed",
-                "check.crcs": True,
-                "fetch.wait.max.ms": 100,
-                "fetch.max.bytes": 4 * _FETCH_BYTES,
-                "max.partition.fetch.bytes": _FETCH_BYTES,
-                "queued.max.messages.kbytes": _QUEUED_KIBIBYTES,
-            }
-        )
+        return {
+            "group.id": self._group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "check.crcs": True,
+            "fetch.wait.max.ms": 100,
+            "fetch.max.bytes": 4 * _FETCH_BYTES,
+            "max.partition.fetch.bytes": _FETCH_BYTES,
+            "queued.max.messages.kbytes": _QUEUED_KIBIBYTES,
+        }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from app.catalog.repository.participants import Derivations
 from app.core import read_changes
 from app.jobs.values import JobKind
 from app.platform import Platform
@@ -27,7 +28,7 @@ from app.writes.ports import InputStager
 def manage_sources(platform: Platform) -> ManageSources:
     """Sources in the API."""
     return ManageSources(
-        sources=SourceStore(platform.database),
+        sources=source_store(platform),
         kinds=_kinds(platform),
         environment_of=_environment(platform),
         register=_register(platform),
@@ -35,9 +36,14 @@ def manage_sources(platform: Platform) -> ManageSources:
     )
 
 
+def source_store(platform: Platform) -> SourceStore:
+    """Sources in Postgres."""
+    return SourceStore(platform.database, _derivations(platform))
+
+
 def count(platform: Platform) -> Callable[[str], int]:
     """How many sources of a tenant, by its id, count against its quota."""
-    return SourceStore(platform.database).count
+    return source_store(platform).count
 
 
 def dependencies(platform: Platform) -> dict[str, object]:
@@ -47,7 +53,7 @@ def dependencies(platform: Platform) -> dict[str, object]:
 
 def round_store(platform: Platform) -> RoundStore:
     """The sources that are due."""
-    return RoundStore(platform.database)
+    return RoundStore(platform.database, _derivations(platform))
 
 
 def start_rounds(platform: Platform, partitions: EndsPartitions) -> StartRounds:
@@ -75,6 +81,10 @@ def stagers(platform: Platform, engine: RoundEngine) -> dict[JobKind, InputStage
         engine=engine,
     )
     return {JobKind.SOURCE_ROUND: rounds}
+
+
+def _derivations(platform: Platform) -> Derivations:
+    return platform.stores.catalog.live.derivations
 
 
 def _register(platform: Platform) -> RegisterDataset:

@@ -42,6 +42,10 @@ class Derivations(Protocol):
         """The names of the datasets from which a dataset is derived; none if it is not derived, or was deleted."""
         ...
 
+    def pairs(self, connection: Connection) -> Sequence[tuple[str, str]]:
+        """The ids of each dataset that another one is derived from, and of that one, of the tenant."""
+        ...
+
     def check_unread(self, connection: Connection, dataset_id: str) -> None:
         """Raises DatasetInUse if other datasets are derived from it. The dataset's row is locked for update, so that
         none can be added.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -19,6 +20,7 @@ from app.files.storage import s3_file_system
 from app.format.errors import SourceFailed, SourceUnavailable
 
 _SCHEMES = ("file", "s3")
+_ESCAPED = re.compile(r"\\x([89a-f][0-9a-f])")
 
 
 class RefusedPath(ValueError):
@@ -98,6 +100,16 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith((".", "_")) for part in name.split("/"))
 
 
+def _shown(name: str) -> str:
+    r"""A name as text: a byte that is not UTF-8 is written as `\xe9`."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _hidden_bytes(name: str) -> str:
+    """The name that `_shown` has written so, with the bytes that are not UTF-8."""
+    return _ESCAPED.sub(lambda found: os.fsdecode(bytes([int(found[1], 16)])), name)
+
+
 class LocalFolder:
     """A folder of a file system that the API and all workers share. Symbolic links do not lead out of its root."""
 
@@ -115,7 +127,7 @@ class LocalFolder:
             folders[:] = [name for name in folders if not _is_hidden(name)]
             for name in names:
                 path = Path(parent, name)
-                relative = path.relative_to(self._folder).as_posix()
+                relative = _shown(path.relative_to(self._folder).as_posix())
                 if _is_hidden(name):
                     continue
                 try:
@@ -133,7 +145,7 @@ class LocalFolder:
     def open(self, name: str) -> Iterator[tuple[FoundFile, BinaryIO]]:
         """See `SourceFolder.open`."""
         try:
-            descriptor = os.open(self._folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            descriptor = self._opened(name)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -148,6 +160,16 @@ class LocalFolder:
                 FoundFile(name=name, size_bytes=status.st_size, modified_ns=status.st_mtime_ns),
                 cast("BinaryIO", file),
             )
+
+    def _opened(self, name: str) -> int:
+        """A descriptor of the file that is shown by this name. Raises OSError."""
+        how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            return os.open(self._folder / name, how)
+        except FileNotFoundError:
+            if _hidden_bytes(name) == name:
+                raise
+            return os.open(self._folder / _hidden_bytes(name), how)
 
     def _check(self, path: str) -> None:
         if not _is_below(path, os.path.realpath(self._root)):

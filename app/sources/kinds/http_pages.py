@@ -7,6 +7,7 @@ again later, and continues after those: it may have grown, or have got a next cu
 from __future__ import annotations
 
 import http.client
+import json
 import re
 import time
 from functools import lru_cache
@@ -34,9 +35,11 @@ from app.sources.ports import (
 )
 
 _PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
+_PAGE_RECORDS_MAX: Final = 200_000
 _PAGE_SECONDS_MAX: Final = 30.0
 _EXCERPT_CHARACTERS: Final = 200
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_NAMES: Final = re.compile(r'[^"\\\x00-\x1f]*')
 _OWN_HEADERS: Final = {
     "host",
     "connection",
@@ -46,8 +49,11 @@ _OWN_HEADERS: Final = {
     "accept-encoding",
 }
 _TRANSIENT: Final = {408, 425, 429}
-_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ABSENT: Final = msgspec.Raw(b"")
 _RECORDS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+# Skips a value: the arrays in it are made, of numbers that are shared, and nothing else.
+_SKIP: Final = json.JSONDecoder(object_pairs_hook=len, parse_int=len, parse_float=len)
+_GAP: Final = re.compile(r"[ \t\r\n]*")
 _CURSOR: Final = msgspec.json.Decoder(str | int | None)
 
 _Path = Annotated[str, msgspec.Meta(max_length=1_000)]
@@ -87,6 +93,10 @@ class HttpPages:
             _connector(environment.allow, environment.plain_http).rules.target(found.url)
         except AddressRefused as reason:
             raise refused_config(FieldError(pointer="/config/url", detail=str(reason))) from None
+        for member in ("records", "next_cursor"):
+            if not _NAMES.fullmatch(getattr(found, member)):
+                detail = 'expected names without `"`, `\\` and control characters'
+                raise refused_config(FieldError(pointer=f"/config/{member}", detail=detail))
         for name, value in found.headers.items():
             if not _HEADER.fullmatch(name) or name.lower() in _OWN_HEADERS or not _is_plain(value):
                 raise refused_config(
@@ -152,23 +162,55 @@ def _page(
     """Raises SourceUnavailable, SourceFailed."""
     content = _requested(config, environment, cursor, min(seconds, _PAGE_SECONDS_MAX))
     try:
-        records = _RECORDS.decode(_member(content, config.records) or b"[]")
+        listed = _member(content, config.records) or b"[]"
+        _check_count(config.url, bytes(listed))
+        records = _RECORDS.decode(listed)
         following = _member(content, config.next_cursor) if config.next_cursor else None
         next_cursor = None if following is None else _CURSOR.decode(following)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise SourceFailed(f"{config.url} returns no page as configured: {error}") from None
     return _Page(
         records=[bytes(record) for record in records], next_cursor=None if next_cursor == "" else next_cursor
     )
 
 
+def _check_count(url: str, listed: bytes) -> None:
+    """Raises SourceFailed for a list of more records than a page may have, ValueError, RecursionError for a list that
+    is none. Each record would take memory of its own, however short it is.
+    """
+    # Few lists have so many commas that their records must be counted.
+    if listed.count(b",") < _PAGE_RECORDS_MAX:
+        return
+    text = listed.decode()
+    place = _behind_gap(text, _behind_gap(text, 0) + 1)
+    for _ in range(_PAGE_RECORDS_MAX):
+        place = _behind_gap(text, _SKIP.raw_decode(text, place)[1])
+        if text[place : place + 1] != ",":
+            return
+        place = _behind_gap(text, place + 1)
+    raise SourceFailed(f"{url} returns pages of more than {_PAGE_RECORDS_MAX} records: request smaller ones")
+
+
+def _behind_gap(text: str, place: int) -> int:
+    found = _GAP.match(text, place)
+    return place if found is None else found.end()
+
+
+@lru_cache(maxsize=64)
+def _one_member(name: str) -> msgspec.json.Decoder[Any]:
+    """Decodes one member of an object, and skips the others."""
+    members = [("value", msgspec.Raw, _ABSENT)]
+    return msgspec.json.Decoder(msgspec.defstruct("Member", members, rename={"value": name}))
+
+
 def _member(content: bytes | msgspec.Raw, path: str) -> bytes | msgspec.Raw | None:
-    """The text of a member; None if it, or one on the way, is missing or null. Raises msgspec.DecodeError."""
+    """The text of a member; None if it, or one on the way, is missing or null. Raises ValueError."""
     found: bytes | msgspec.Raw | None = content
     for name in path.split(".") if path else ():
         if found is None or bytes(found).strip() == b"null":
             return None
-        found = _MEMBERS.decode(found).get(name)
+        value = _one_member(name).decode(found).value
+        found = None if value is _ABSENT else value
     return None if found is None or bytes(found).strip() == b"null" else found
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import case, func, select, update
 
 from app.catalog.repository.live_datasets import share_datasets
+from app.catalog.repository.participants import Derivations
 from app.db.any_of import any_of
 from app.db.columns import CURRENT_TENANT
 from app.db.session import Database
@@ -17,6 +18,7 @@ from app.jobs.repository.job_locks import held_by
 from app.jobs.tables import instants, jobs
 from app.jobs.values import Accepted, Claim, JobState, NewJob, WriteRequest
 from app.sources.ports import Position, SourceLag
+from app.sources.repository.cycles import refuse_cycle
 from app.sources.repository.source_row import find_source, lock_source
 from app.sources.repository.sources import start_round, unfinished_round
 from app.sources.tables import source_items, sources
@@ -34,8 +36,9 @@ _POLL_SECONDS: Final = 30.0
 class RoundStore:
     """Sources in Postgres, for workers."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, derivations: Derivations) -> None:
         self._database = database
+        self._derivations = derivations
 
     def due(self, limit: int) -> list[tuple[str, str]]:
         """Tenants and sources whose next round is due; the first of every tenant come before the second of any."""
@@ -125,8 +128,12 @@ class RoundStore:
             return start_round(connection, found, new)
 
     def registered(self, source: DataSource, dataset_id: str) -> None:
-        """The source has registered its dataset."""
+        """The source has registered its dataset. Raises InvalidSource if it would close a cycle."""
         with self._database.tenant(source.tenant_id) as connection:
+            config = source.definition.config
+            refuse_cycle(
+                connection, self._derivations, source_id=source.id, config=config, dataset_id=dataset_id
+            )
             connection.execute(
                 update(sources)
                 .where(sources.c.id == source.id, sources.c.dataset_id.is_(None))

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Select, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.live_datasets import share_datasets
+from app.catalog.repository.participants import Derivations
 from app.db.acts import act_concerns
 from app.db.any_of import any_of, matches_any
 from app.db.session import Database
@@ -22,6 +23,7 @@ from app.jobs.repository.replays import keep_key, replayed_job
 from app.jobs.tables import jobs
 from app.jobs.values import Accepted, JobKind, JobState, NewJob
 from app.paging import Page, PageTokens
+from app.sources.repository.cycles import refuse_cycle
 from app.sources.repository.source_row import (
     DATASET_NAME,
     find_source,
@@ -30,7 +32,14 @@ from app.sources.repository.source_row import (
     source_of,
 )
 from app.sources.tables import source_items, sources
-from app.sources.values import DataSource, NewSource, SourceChange, SourceExists, SourceState
+from app.sources.values import (
+    DataSource,
+    NewSource,
+    SourceChange,
+    SourceDefinition,
+    SourceExists,
+    SourceState,
+)
 from app.tenants.repository.quotas import check_count
 
 _COUNT: Final[Select[int]] = select(func.count()).select_from(sources)
@@ -39,14 +48,19 @@ _COUNT: Final[Select[int]] = select(func.count()).select_from(sources)
 class SourceStore:
     """Sources in Postgres."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, derivations: Derivations) -> None:
         self._database = database
+        self._derivations = derivations
 
     def create(self, tenant_id: str, new: NewSource) -> DataSource:
-        """A source that is due. Raises SourceExists, NotFound if its dataset is gone, QuotaExceeded."""
+        """A source that is due.
+
+        Raises SourceExists, NotFound if its dataset is gone, InvalidSource if it would close a cycle, QuotaExceeded.
+        """
         with self._database.tenant(tenant_id) as connection:
             if new.dataset_id is not None and not share_datasets(connection, [new.dataset_id]):
                 raise NotFound(f"there is no dataset {new.definition.dataset!r}")
+            self._refuse_cycle(connection, new.id, new.definition, new.dataset_id)
             inserted = connection.execute(
                 insert_unless(sources)
                 .values(
@@ -104,8 +118,14 @@ class SourceStore:
         return tokens.page(rows, page_size, lambda row: row.name, source_of)
 
     def change(self, tenant_id: str, reference: str, change: SourceChange) -> DataSource:
-        """Changes a source. A new position makes the round void that runs. Raises NotFound, PreconditionFailed."""
+        """Changes a source. A new position makes the round void that runs.
+
+        Raises NotFound, PreconditionFailed, InvalidSource if it is resumed as a part of a cycle.
+        """
         with self._database.tenant(tenant_id) as connection:
+            if change.state is SourceState.ACTIVE:
+                found = find_source(connection, reference)
+                self._refuse_cycle(connection, found.id, found.definition, found.dataset_id)
             source = lock_source(connection, reference)
             if change.revision is not None and change.revision != source.revision:
                 raise PreconditionFailed(
@@ -140,6 +160,17 @@ class SourceStore:
                 )
             cancel_locked(connection, running)
             connection.execute(delete(sources).where(sources.c.id == source.id))
+
+    def _refuse_cycle(
+        self, connection: Connection, source_id: str, definition: SourceDefinition, dataset_id: str | None
+    ) -> None:
+        refuse_cycle(
+            connection,
+            self._derivations,
+            source_id=source_id,
+            config=definition.config,
+            dataset_id=dataset_id,
+        )
 
     def start(self, tenant_id: str, source_id: str, new: NewJob) -> Accepted:
         """Queues a round, unless one is queued already: then that one.

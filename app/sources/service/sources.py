@@ -65,8 +65,6 @@ class ManageSources:
             config = kind.resolved(config, lambda name: granted.reading().get(tenant_id, name))
         secrets = {member: config.pop(member) for member in sorted(kind.secrets) if member in config}
         dataset = self._dataset(granted, definition)
-        if dataset is not None and config.get("dataset_id") == dataset.id:
-            raise _invalid("/config/dataset", "a source cannot read the dataset that it writes to")
         if dataset is not None:
             refuse_derived(dataset)
             check_options(definition.operation_on(dataset.definition), definition.options, dataset.definition)

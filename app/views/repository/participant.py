@@ -53,6 +53,11 @@ class ViewParticipant:
         )
         return connection.execute(query).scalars().all()
 
+    def pairs(self, connection: Connection) -> Sequence[tuple[str, str]]:
+        """Each dataset that a view reads, and the view."""
+        query = select(view_inputs.c.dataset_id, view_inputs.c.view_id)
+        return [(row.dataset_id, row.view_id) for row in connection.execute(query)]
+
     def check_unread(self, connection: Connection, dataset_id: str) -> None:
         """Raises DatasetInUse if views read the dataset."""
         readers = _readers_of(connection, dataset_id)

@@ -32,6 +32,9 @@ class Recorder:
     def input_names(self, connection: Connection, dataset_id: str) -> list[str]:
         return []
 
+    def pairs(self, connection: Connection) -> list[tuple[str, str]]:
+        return []
+
     def check_unread(self, connection: Connection, dataset_id: str) -> None:
         self.calls.append("check")
         if self.read_by:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -112,6 +113,54 @@ def test_invalid_source_of_changes_is_refused(copy: Incoming) -> None:
     problem(_register(copy, config={"where": "nonsense ="}), 400, "invalid-filter")
     problem(_register(copy, config={"columns": ["absent"]}), 400, "invalid-request")
     problem(_register(copy, config={"dataset_id": "x"}), 400, "invalid-request")
+
+
+def test_cycle_is_refused_with_its_datasets(copy: Incoming) -> None:
+    _register(copy)
+    view = {"name": "recent", "sql": "SELECT id, note FROM copy", "record_key": ["id"]}
+    assert copy.client.post("/views", json=view).status_code == 201
+    for read, path in (("copy", "copy → orders → copy"), ("recent", "recent → orders → copy → recent")):
+        config = {"dataset": read, "form": "rows"}
+        refused = problem(
+            _register(copy, name="back", dataset="orders", config=config), 422, "invalid-source"
+        )
+        assert refused["errors"][0]["pointer"] == "/config/dataset"
+        assert path in refused["detail"]
+
+
+def test_one_of_two_sources_that_would_make_a_cycle_is_registered(copy: Incoming) -> None:
+    def register(number: int) -> int:
+        read, written = ("orders", "copy") if number % 2 else ("copy", "orders")
+        answer = _register(copy, name=f"n{number}", dataset=written, config={"dataset": read})
+        return answer.status_code if number % 2 else -answer.status_code
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(register, range(8)))
+    assert sorted(map(abs, found)) == [201] * 4 + [422] * 4
+    assert abs(sum(found)) == 4 * (422 - 201)
+
+
+def test_source_does_not_close_a_cycle_with_the_dataset_that_it_registers(copy: Incoming) -> None:
+    """The dataset of the first source is made by somebody else, before it has read a row."""
+    later = _register(
+        copy, name="later", dataset="made", config={"where": "id = 99"}, create={"record_key": ["id"]}
+    )
+    assert later.status_code == 201, later.text
+    copy.client.post("/datasets", json=ORDERS | {"name": "made"})
+    refused = problem(
+        _register(copy, name="back", dataset="orders", config={"dataset": "made"}), 422, "invalid-source"
+    )
+    assert "made → orders → made" in refused["detail"]
+
+
+def test_source_fails_if_the_dataset_that_it_finds_closes_a_cycle(copy: Incoming) -> None:
+    path = _register(copy, dataset="made", create={"record_key": ["id"]}).headers["location"]
+    etag = copy.client.get("/datasets/orders").headers["etag"]
+    renamed = copy.client.patch("/datasets/orders", json={"name": "made"}, headers={"If-Match": etag})
+    assert renamed.status_code == 200, renamed.text
+    source = copy.run(path)
+    assert (source["state"], source["last_error"]["type"]) == ("failed", "/problems/invalid-source")
+    assert "made → made" in source["last_error"]["detail"]
 
 
 def test_input_must_be_granted_whole(copy: Incoming) -> None:

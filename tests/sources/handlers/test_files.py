@@ -287,6 +287,16 @@ def test_links_do_not_lead_out_of_the_folder(incoming: Incoming, orders: str, tm
     assert incoming.rows() == []
 
 
+def test_file_whose_name_is_no_text_is_read_under_an_escaped_one(incoming: Incoming, orders: str) -> None:
+    incoming.put("a.ndjson", {"id": 1, "note": "a"})
+    for number, name in enumerate((b"caf\xe9.ndjson", b"caf\xe9/\xfc.ndjson"), 2):
+        incoming.put(os.fsdecode(name), {"id": number, "note": "no text"})
+    source = incoming.run(incoming.register())
+    assert (source["state"], source["last_error"]) == ("finished", None)
+    assert source["position"] == {"files": 3, "last": r"caf\xe9/\xfc.ndjson"}
+    assert sorted(notes(incoming.rows()).values()) == ["a", "no text", "no text"]
+
+
 def test_missing_folder_is_waited_for(incoming: Incoming, orders: str) -> None:
     incoming.folder.rmdir()
     path = incoming.register()

@@ -142,6 +142,20 @@ def test_failures_are_waited_for_or_fail_the_source(
     assert len(incoming.rows()) == 5
 
 
+def test_page_of_very_many_records_is_refused(incoming: Incoming, orders: str, api: Paged) -> None:
+    api.text = b'{"data": {"items": [' + b"1, " * 200_000 + b"1]}}"
+    source = incoming.run(_register(incoming, api).headers["location"])
+    assert source["state"] == "failed"
+    assert "more than 200000 records" in source["last_error"]["detail"]
+
+
+def test_commas_within_records_do_not_count(incoming: Incoming, orders: str, api: Paged) -> None:
+    api.records = [{"id": number, "note": "," * 100_000} for number in range(5)]
+    api.page_size = 5
+    incoming.run(_register(incoming, api).headers["location"])
+    assert len(incoming.rows()) == 5
+
+
 @pytest.mark.parametrize(
     ("config", "pointer"),
     [
@@ -151,6 +165,7 @@ def test_failures_are_waited_for_or_fail_the_source(
         ({"headers": {"X-A": "a\r\nX-B: b"}}, "/config/headers"),
         ({"token": "a\nb"}, "/config/token"),
         ({"cursor_parameter": ""}, "/config/cursor_parameter"),
+        ({"records": 'data."items"'}, "/config/records"),
     ],
 )
 def test_invalid_config_is_refused(

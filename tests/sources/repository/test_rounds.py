@@ -34,12 +34,14 @@ def source(stores: Stores, dataset: Dataset) -> DataSource:
     name = dataset.definition.name
     definition = SourceDefinition(dataset=name, kind="files", config={}, mode=SourceMode.CONTINUOUS)
     new = NewSource(id=new_id(), name="in", dataset_id=dataset.id, definition=definition, secrets={})
-    return SourceStore(stores.database).create(dataset.tenant_id, new)
+    return SourceStore(stores.database, stores.catalog.live.derivations).create(dataset.tenant_id, new)
 
 
 def _claimed(stores: Stores, source: DataSource) -> Job:
     assert source.dataset_id is not None
-    SourceStore(stores.database).start(source.tenant_id, source.id, new_round(source, source.dataset_id))
+    SourceStore(stores.database, stores.catalog.live.derivations).start(
+        source.tenant_id, source.id, new_round(source, source.dataset_id)
+    )
     [job] = stores.jobs.claim(source.tenant_id, source.dataset_id, "worker", RULES)
     return job
 
@@ -55,7 +57,7 @@ def _commit(source: DataSource, job: Job, read_version: int = 0) -> NewCommit:
 
 
 def _now(stores: Stores, source: DataSource) -> DataSource:
-    return RoundStore(stores.database).get(source.tenant_id, source.id)
+    return RoundStore(stores.database, stores.catalog.live.derivations).get(source.tenant_id, source.id)
 
 
 def test_commit_moves_the_position_once(stores: Stores, source: DataSource, dataset: Dataset) -> None:
@@ -80,7 +82,7 @@ def test_reset_position_makes_the_running_round_void(
     stores: Stores, source: DataSource, dataset: Dataset
 ) -> None:
     job = _claimed(stores, source)
-    SourceStore(stores.database).change(
+    SourceStore(stores.database, stores.catalog.live.derivations).change(
         source.tenant_id, source.id, SourceChange(revision=None, position={"files": 9})
     )
     outcome = stores.timeline.publish_one(source.tenant_id, _commit(source, job))
@@ -89,7 +91,7 @@ def test_reset_position_makes_the_running_round_void(
 
 
 def test_one_of_racing_workers_claims_a_due_source(stores: Stores, source: DataSource) -> None:
-    rounds, barrier = RoundStore(stores.database), Barrier(4)
+    rounds, barrier = RoundStore(stores.database, stores.catalog.live.derivations), Barrier(4)
 
     def claim() -> DataSource | None:
         barrier.wait(20)
@@ -103,7 +105,7 @@ def test_one_of_racing_workers_claims_a_due_source(stores: Stores, source: DataS
 
 
 def test_one_round_of_a_source_is_unfinished_at_a_time(stores: Stores, source: DataSource) -> None:
-    rounds = RoundStore(stores.database)
+    rounds = RoundStore(stores.database, stores.catalog.live.derivations)
     claimed = rounds.claim(source.tenant_id, source.id, 60)
     assert claimed is not None
     assert claimed.dataset_id is not None
@@ -112,7 +114,7 @@ def test_one_round_of_a_source_is_unfinished_at_a_time(stores: Stores, source: D
 
 
 def test_lost_claim_changes_nothing(stores: Stores, source: DataSource) -> None:
-    rounds = RoundStore(stores.database)
+    rounds = RoundStore(stores.database, stores.catalog.live.derivations)
     first = rounds.claim(source.tenant_id, source.id, 0)
     second = rounds.claim(source.tenant_id, source.id, 60)
     assert first is not None
@@ -145,7 +147,7 @@ def test_failed_round_is_recorded_with_its_source(
 
 def test_paused_source_stays_paused_when_its_round_fails(stores: Stores, source: DataSource) -> None:
     job = _claimed(stores, source)
-    SourceStore(stores.database).change(
+    SourceStore(stores.database, stores.catalog.live.derivations).change(
         source.tenant_id, source.id, SourceChange(revision=None, state=SourceState.PAUSED)
     )
     stores.jobs.fail(source.tenant_id, job.claim, Fault.of(SchemaMismatch("bad")))
