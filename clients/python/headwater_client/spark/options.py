@@ -104,6 +104,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
     merge_schema: bool = False
     explicit_cast: bool = False
     drop_duplicates: bool = False
+    combine: bool = True
     expected_version: int | None = None
     writer_id: str | None = None
     create: bool = False
@@ -131,6 +132,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
             merge_schema=self.merge_schema,
             explicit_cast=self.explicit_cast,
             drop_duplicates=self.drop_duplicates,
+            combine=self.combine,
             expected_version=self.expected_version,
         )
 
