@@ -37,7 +37,11 @@ PositionText: TypeAlias = Annotated[str, _START]
 FeedPositionText: TypeAlias = Annotated[
     str,
     msgspec.Meta(
-        pattern=_FEED_PATTERN, extra_json_schema={EXPECTED: "an offset, `earliest`, `now` or `snapshot`"}
+        pattern=_FEED_PATTERN,
+        extra_json_schema={
+            EXPECTED: "an offset, `earliest`, `now`, `snapshot`, or `next_since` of a page of rows, which has the form "
+            "`snapshot:2:0:100`"
+        },
     ),
 ]
 """A position as readers of a feed write it: one that may also be in the rows of a version."""

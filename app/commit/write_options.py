@@ -46,6 +46,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     `where`: deletes by filter. `partitions`: globs of partition paths, for delete_partition. `expected_version`: the
     version that the head must have at the commit. `writer_id`, `batch_id`: a batch of a stream commits once.
+    `combine`: false requires that the rows of the write are stored as they were sent, without merging rows of one key.
     `partition_done`: the partitions that the write changes are done with it.
     """
 
@@ -57,6 +58,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     merge_schema: bool = False
     explicit_cast: bool = False
     drop_duplicates: bool = False
+    combine: bool = True
     expected_version: int | None = None
     writer_id: str | None = None
     batch_id: int | None = None

@@ -147,6 +147,25 @@ def _duplicates_rule(
         yield "/drop_duplicates", "rows are compared by key, and the dataset is append-only (no record_key)"
 
 
+def _combine_rule(
+    operation: Operation, options: WriteOptions, dataset: DatasetDefinition
+) -> Iterator[_Fault]:
+    if options.combine:
+        return
+    if operation not in _APPENDING:
+        yield (
+            "/combine",
+            f"only insert and bulk_insert can require rows as they were sent; {operation.value} cannot: "
+            "leave combine out",
+        )
+    elif dataset.keyed:
+        yield (
+            "/combine",
+            "the dataset has a record_key and stores one row of each key, so rows of one key in a write are merged: "
+            "leave combine out, or write to a dataset without record_key, which stores every row",
+        )
+
+
 def _expected_version_rule(_: Operation, options: WriteOptions, __: DatasetDefinition) -> Iterator[_Fault]:
     if options.expected_version is not None and not 0 <= options.expected_version <= INT64_MAX:
         yield "/expected_version", f"expected 0–{INT64_MAX}"
@@ -186,6 +205,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _rows_rule,
     _schema_rule,
     _duplicates_rule,
+    _combine_rule,
     _expected_version_rule,
     _batch_rule,
     _partition_done_rule,

@@ -23,6 +23,13 @@ _EXPECTED: Final = re.compile(
     r"Expected `(?P<types>[^`]+)`(?P<limit>.*?)(?:, got `(?P<got>[^`]+)`)?", re.DOTALL
 )
 _PATTERN: Final = re.compile(r" matching regex '(?P<pattern>.*)'", re.DOTALL)
+EXPECTED_TIME: Final = "expected an RFC 3339 time with its zone, such as 2026-11-21T00:00:00Z"
+# What msgspec says of texts that are no times or dates, in words.
+_TEXTS: Final = {
+    "Invalid RFC3339 encoded datetime": EXPECTED_TIME,
+    "Expected `datetime` with a timezone component": EXPECTED_TIME,
+    "Invalid RFC3339 encoded date": "expected a date such as 2026-11-21",
+}
 # The decoder's names of types, and those of JSON.
 _TYPES: Final = {
     "array": "an array",
@@ -70,6 +77,8 @@ def _expectation(reason: str, places: list[Any]) -> str:
     described = [place[EXPECTED] for place in places if EXPECTED in place]
     if described:
         return f"expected {described[0]}"
+    if (in_words := _TEXTS.get(reason)) is not None:
+        return in_words
     expected = _EXPECTED.fullmatch(reason)
     if expected is None:
         return reason.replace("`", "'")

@@ -94,6 +94,8 @@ class WriteMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """With merge_schema: whether types may also change by a cast."""
     drop_duplicates: bool = False
     """Whether rows of an insert whose key is there are left out."""
+    combine: bool = True
+    """Whether rows of one key are merged before an insert or bulk_insert; false only without a record key."""
     expected_version: int | msgspec.UnsetType = msgspec.UNSET
     """The write fails unless the dataset is at this version."""
     writer_id: str | msgspec.UnsetType = msgspec.UNSET
@@ -213,6 +215,8 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     """With merge_schema: whether types may also change by a cast."""
     drop_duplicates: bool | None = None
     """Whether rows of an insert whose key is there are left out."""
+    combine: bool | None = None
+    """Whether rows of one key are merged before an insert or bulk_insert; false only without a record key."""
     expected_version: int | None = None
     """The write fails unless the dataset is at this version."""
     writer_id: str | None = None

@@ -127,6 +127,17 @@ def test_write_options_take_effect(headwater, orders):
     assert headwater.write_upload(orders, upload, "csv", options=quarantine, wait=30).rows.quarantined == 1
 
 
+def test_rows_without_a_key_are_stored_as_sent(headwater):
+    raw = register(headwater, "raw", record_key=())
+    as_sent, twice = WriteOptions(combine=False), [*rows(1), *rows(1)]
+    job = headwater.write_rows(raw, twice, operation="bulk_insert", options=as_sent, wait=30)
+    assert job.rows.inserted == 2
+    upload = headwater.upload(raw, b"id,note\n1,a\n")
+    sent = headwater.write_upload(raw, upload, "csv", operation="insert", options=as_sent, wait=30)
+    assert sent.rows.inserted == 1
+    assert notes(headwater, raw) == [(1, "a")] * 3
+
+
 def test_write_registers_its_dataset(headwater):
     new = WriteOptions(create=NewTable(record_key=("id", "note"), partition_by=("note",)))
     headwater.write_rows("raw", rows(1), options=new, wait=30)

@@ -12,13 +12,20 @@ from app.format.errors import InvalidRequest
 from app.http.parameters.query_options import decode_options
 from tests.support.http import problem
 
+EXPECTED_POSITION = (
+    "expected an offset, `earliest`, `now`, `snapshot`, or `next_since` of a page of rows, which has the form "
+    "`snapshot:2:0:100`"
+)
+EXPECTED_TIME = "expected an RFC 3339 time with its zone, such as 2026-11-21T00:00:00Z"
+
 
 @pytest.mark.parametrize(
     ("name", "text", "detail"),
     [
-        ("since", "latest", "expected an offset, `earliest`, `now` or `snapshot`"),
-        ("since", "now\n", "expected an offset, `earliest`, `now` or `snapshot`"),
-        ("since", "-1", "expected an offset, `earliest`, `now` or `snapshot`"),
+        ("since", "latest", EXPECTED_POSITION),
+        ("since", "now\n", EXPECTED_POSITION),
+        ("since", "-1", EXPECTED_POSITION),
+        ("since", "snapshot:2:x", EXPECTED_POSITION),
         ("timeout", "61", "expected an integer <= 60"),
         ("limit", "many", "expected an integer"),
         ("schema", "newest", "expected `latest` or the id of a schema"),
@@ -60,3 +67,33 @@ def test_time_that_is_not_rfc_3339_is_refused(client, orders, time):
         [error] = members["errors"]
         assert error["pointer"] == f"/{name}"
         assert "RFC 3339" in error["detail"]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("2026-11-23", ""),
+        ("2026-11-23T10:00:00", ""),
+        ("2026-11-23T10:00:00 UTC", ""),
+        ("2026-99-23T10:00:00Z", ""),
+        (
+            "2026-11-23T10:00:00+00:00",
+            "; a + in a query string means a space: send 2026-11-23T10:00:00%2B00:00",
+        ),
+        (
+            "2026-11-23T10:00:00.5+0100",
+            "; a + in a query string means a space: send 2026-11-23T10:00:00.5%2B0100",
+        ),
+    ],
+)
+def test_time_is_described_with_an_example_and_an_encoded_plus(client, orders, text, hint):
+    for path, name in (("changes", "since_time"), ("rows", "as_of")):
+        # As text, since a dictionary of parameters would be encoded.
+        members = problem(client.get(f"{orders}/{path}?{name}={text}"), 400, "invalid-request")
+        assert members["errors"] == [{"pointer": f"/{name}", "detail": f"{EXPECTED_TIME}{hint}"}]
+
+
+def test_time_in_a_body_is_described_with_an_example(client, orders):
+    body = {"query": "incremental", "begin_time": "2026-11-23T10:00:00"}
+    members = problem(client.post(f"{orders}/reads", json=body), 400, "invalid-request")
+    assert members["errors"] == [{"pointer": "/begin_time", "detail": EXPECTED_TIME}]

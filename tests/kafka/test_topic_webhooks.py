@@ -18,6 +18,7 @@ from tests.support.http import problem
 from tests.support.kafka.broker import Broker
 from tests.support.kafka.topics import Topic
 from tests.support.service import Service
+from tests.support.shares import share
 from tests.support.webhooks import (
     Client,
     Register,
@@ -121,6 +122,7 @@ def test_batch_of_a_killed_worker_is_not_written_again(
     assert [each["attempts"] for each in deliveries(client, webhook)] == [1, 1]
 
 
+@share(2)
 @pytest.mark.parametrize("form", ["single_event", "retract", "debezium", "delta"])
 def test_every_form_has_keys_and_versions(
     client: Client, service: Service, register: Register, topic: Topic, form: str
@@ -136,6 +138,8 @@ def test_every_form_has_keys_and_versions(
     assert set(versions) == {1, 2}
 
 
+# The restart of a broker takes seconds.
+@share(4)
 def test_changes_wait_while_the_broker_is_down(
     client: Client, service: Service, register: Register, topic: Topic, broker: Broker
 ) -> None:

@@ -82,7 +82,8 @@ HUDI = (
         "insert, upsert, bulk_insert, delete",
         f"{_OPERATIONS}::test_insert_upsert_bulk_insert_and_delete_change_the_table",
         "conformance/test_bulk_insert.py::test_bulk_insert_sorts_and_sizes_files_without_key_lookups",
-        missing="bulk_insert merges the rows of a key within one write; raw rows need `combine=false`",
+        "writes/handlers/test_write_modes.py::test_write_that_does_not_combine_stores_every_row_as_sent",
+        "writes/handlers/test_write_modes.py::test_write_to_a_record_key_always_combines",
     ),
     row(
         "ordering field and combining before a write",

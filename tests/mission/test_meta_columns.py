@@ -134,10 +134,11 @@ def test_export_has_the_meta_columns_of_pages(client, table, export):
     assert [field["name"] for field in run["schema"]["fields"]][3:] == META
     sequence = sorted(row["_hw_commit_seqno"] for row in expected)
     for format_ in ("parquet", "arrow"):
-        for written in tables(format_, export(format=format_)[1]):
-            assert written.column_names == ["day", "id", "note", *META]
-            assert written.column("_hw_commit_time").null_count == 0
-        rows = [row for part in tables(format_, export(format=format_)[1]) for row in part.to_pylist()]
+        parts = tables(format_, export(format=format_)[1])
+        for part in parts:
+            assert part.column_names == ["day", "id", "note", *META]
+            assert part.column("_hw_commit_time").null_count == 0
+        rows = [row for part in parts for row in part.to_pylist()]
         assert sorted(row["_hw_commit_seqno"] for row in rows) == sequence
     lines = [line for file in export(format="csv")[1] for line in file.decode().splitlines()]
     headers = [line for line in lines if "_hw_commit_time" in line]

@@ -25,7 +25,11 @@ def source(connection):
         ({"version": "x"}, "option: .* `int"),
         ({"as_of": "yesterday"}, "option as_of: expected a time"),
         ({"query": "changed"}, "Invalid enum value 'changed'"),
-        ({"query": "changes", "meta": "true"}, "has no meta columns"),
+        ({"query": "changes", "meta": "true"}, "option meta: query changes has no such columns"),
+        (
+            {"query": "changes", "corrected_since": "true"},
+            "option corrected_since: query changes has no such",
+        ),
         ({"query": "changes", "changes_per_task": "0"}, "changes_per_task: expected a number from 1 on"),
         ({"meta": "maybe"}, "option: .*meta"),
         ({"path": ""}, "name the dataset"),

@@ -104,6 +104,30 @@ def test_empty_table_and_empty_selection(headwater, orders, read):
     assert read("orders", version=0).count() == 0
 
 
+def test_incremental_rows_have_their_meta_columns_and_corrections(headwater, orders, read):
+    write(headwater, orders, (1, "a"), (2, "b"))
+    write(headwater, orders, (2, "c"), (3, "c"), (5, "c"))
+    write(headwater, orders, (3, "d"))
+    write(headwater, orders, (5, "c"), operation="delete")
+    changed = read("orders", query="incremental", begin=1, end=2, meta="true", corrected_since="true")
+    assert changed.columns[:3] == ["id", "note", "day"]
+    assert changed.columns[-2:] == ["_hw_corrected_by", "_hw_corrected_version"]
+    rows = {row.id: row for row in changed.where("_hw_commit_seqno LIKE '2-%'").collect()}
+    assert {number: row.note for number, row in rows.items()} == {2: "c", 3: "c", 5: "c"}
+    assert {number: row._hw_corrected_version for number, row in rows.items()} == {2: None, 3: 3, 5: 4}
+    assert all(row._hw_file_name and row._hw_commit_time for row in rows.values())
+
+
+@LONG
+def test_earlier_version_says_what_has_corrected_its_rows(headwater, orders, read):
+    write(headwater, orders, (1, "a"), (2, "b"))
+    write(headwater, orders, (2, "c"))
+    frame = read("orders", version=1, corrected_since="true", columns="id")
+    assert frame.columns == ["id", "_hw_corrected_by", "_hw_corrected_version"]
+    assert sorted((row.id, row._hw_corrected_version) for row in frame.collect()) == [(1, None), (2, 2)]
+    assert frame.where("_hw_corrected_version IS NOT NULL").count() == 1
+
+
 def test_meta_columns(headwater, orders, read):
     write(headwater, orders, (1, "a"), (2, "b"))
     rows = read("orders", meta="true").where("_hw_commit_seqno = '1-0' OR id = 2").collect()

@@ -11,14 +11,14 @@ from litestar.datastructures import MultiDict
 from litestar.handlers import BaseRouteHandler
 
 from app.format.errors import FieldError, InvalidRequest
-from app.format.member_errors import field_error
+from app.format.member_errors import EXPECTED_TIME, field_error
 
 OPTIONS = "options"
 """The name of the parameter by which a handler declares its options: `options: Provided[RowOptions]`."""
 
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_EXPECTED_TIME: Final = "expected an RFC 3339 time with its zone, such as 2026-11-21T00:00:00Z"
+_DECODED_PLUS: Final = re.compile(r"(.*:[\d.]+) (\d\d:?\d\d)", re.ASCII)
 
 
 def options_type(handler: BaseRouteHandler) -> type[msgspec.Struct] | None:
@@ -46,7 +46,7 @@ def decode_options(query: MultiDict[Any], type_: type[msgspec.Struct]) -> Any:
     ]
     times = _time_options(type_)
     errors += [
-        FieldError(pointer=f"/{name}", detail=_EXPECTED_TIME)
+        FieldError(pointer=f"/{name}", detail=EXPECTED_TIME)
         for name, texts in sent.items()
         # A number would be read as seconds since 1970.
         if name in times and not all(_DATE.match(text) for text in texts)
@@ -107,5 +107,13 @@ def _errors(values: dict[str, Any], type_: type[msgspec.Struct]) -> list[FieldEr
             fault = field_error(str(error), field.type, at=pointer)
             # Every parameter is sent as text, so only what is expected is news.
             detail = fault.detail.removesuffix(", got a string")
+            if detail == EXPECTED_TIME:
+                detail += _plus_hint(values[field.encode_name])
             errors.append(FieldError(pointer=fault.pointer, detail=detail))
     return errors
+
+
+def _plus_hint(text: str) -> str:
+    """How to send a time whose `+` was decoded as a space; empty for other texts."""
+    found = _DECODED_PLUS.fullmatch(text)
+    return f"; a + in a query string means a space: send {found[1]}%2B{found[2]}" if found else ""

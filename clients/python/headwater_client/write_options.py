@@ -14,10 +14,11 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     `mode`: what an insert, upsert or bulk_insert does if the dataset already has data. `on_error`: whether bad records
     fail the write or are quarantined. `merge_schema`: new columns are added, and types widened; `explicit_cast`: also
-    by a cast. `drop_duplicates`: rows of an insert whose key exists are dropped. `expected_version`: the write fails
-    unless the dataset is at this version. `writer_id`, `batch_id`: a numbered batch of a stream commits once.
-    `partition_done`: the partitions that the write changes are marked as done with it. `create`: the dataset is
-    registered if there is none of the name, with the columns of the rows.
+    by a cast. `drop_duplicates`: rows of an insert whose key exists are dropped. `combine`: false requires that an
+    insert or bulk_insert stores every row as it was sent, which only datasets without a record key do.
+    `expected_version`: the write fails unless the dataset is at this version. `writer_id`, `batch_id`: a numbered batch
+    of a stream commits once. `partition_done`: the partitions that the write changes are marked as done with it.
+    `create`: the dataset is registered if there is none of the name, with the columns of the rows.
     """
 
     mode: SaveMode = "append"
@@ -26,6 +27,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     merge_schema: bool = False
     explicit_cast: bool = False
     drop_duplicates: bool = False
+    combine: bool = True
     expected_version: int | None = None
     writer_id: str | None = None
     batch_id: int | None = None

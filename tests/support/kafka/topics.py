@@ -76,6 +76,8 @@ class Topic:
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
+                # How long the broker waits for more messages at the end of a partition.
+                "fetch.wait.max.ms": 10,
                 "log_level": 0,
             }
         )

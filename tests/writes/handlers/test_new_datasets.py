@@ -277,6 +277,11 @@ def test_batch_of_a_writer_registers_its_dataset_once(client, service, send):
         ({"create": {"partition_by": ["hour(note)"]}}, "invalid-dataset", "/create/partition_by/0"),
         ({"operation": "delete"}, "invalid-request", "/operation"),
         ({"drop_duplicates": True}, "invalid-request", "/drop_duplicates"),
+        (
+            {"operation": "insert", "combine": False, "create": {"record_key": ["id"]}},
+            "invalid-request",
+            "/combine",
+        ),
         ({"source": {"kind": "rows", "rows": []}}, "invalid-request", "/create/schema"),
         ({"source": {"kind": "rows", "rows": [{"id": 1, "at": None}]}}, "schema-mismatch", "/schema/at"),
         (

@@ -247,6 +247,25 @@ def test_drop_duplicates_drops_inserts_of_live_keys(keyed):
     assert keyed.rows == [*BEFORE, row("c", 1)]
 
 
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
+def test_write_that_does_not_combine_stores_every_row_as_sent(appends, operation):
+    rows = [row("a", 1), row("a", 1), row("c", 1, None), row("c", 1, None)]
+    assert appends.write(operation, rows, combine=False) == {"inserted": 4}
+    assert appends.rows == appends.folded() == _ordered([*BEFORE, *rows])
+    assert appends.changes(since=len(BEFORE)) == [("+A", each["day"], each["id"]) for each in rows]
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
+def test_write_to_a_record_key_always_combines(keyed, operation):
+    rows = [row("c", 1, "first"), row("c", 1, "second")]
+    refused = problem(keyed.send(operation, rows, combine=False), 400, "invalid-request")
+    [error] = refused["errors"]
+    assert error["pointer"] == "/combine"
+    assert "one row of each key" in error["detail"]
+    assert keyed.write(operation, rows, combine=True) == {"inserted": 1, "unchanged": 1}
+    assert keyed.rows == [*BEFORE, row("c", 1, "second")]
+
+
 def test_write_may_expect_a_version(table):
     at = "upsert" if table.keyed else "insert"
     assert table.write(at, [row("c", 1)], expected_version=1) == {"inserted": 1}

@@ -29,6 +29,7 @@ def test_option_in_both_query_and_body_is_refused(client, orders, parameters):
     ("parameters", "pointer"),
     [
         ({"drop_duplicates": "true"}, "/drop_duplicates"),
+        ({"operation": "bulk_insert", "combine": "false"}, "/combine"),
         ({"operation": "overwrite", "overwrite_scope": "partitions"}, "/overwrite/scope"),
         ({"operation": "overwrite", "overwrite_where": "id = 1"}, "/overwrite/where"),
         ({"operation": "delete_partition"}, "/operation"),

@@ -81,7 +81,13 @@ def _described(settings: ReadSettings) -> tuple[pa.Schema, int | None]:
         # A condition that selects nothing: no file is read.
         chosen = {} if settings.query == "incremental" else settings.given("version", "as_of", "tag")
         rows = headwater.row_tables(
-            settings.path, columns=settings.columns, where="FALSE", meta=settings.meta, limit=1, **chosen
+            settings.path,
+            columns=settings.columns,
+            where="FALSE",
+            meta=settings.meta,
+            corrected_since=settings.corrected_since,
+            limit=1,
+            **chosen,
         )
         empty = next(rows)
         return empty.to_arrow().schema, empty.version

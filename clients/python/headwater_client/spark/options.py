@@ -52,8 +52,9 @@ class ReadSettings(Target, frozen=True, kw_only=True):
     `query`: `snapshot`, `read_optimized` or `incremental` (see `ReadOptions`), or `changes`. A table is read at
     `version`, `as_of` or `tag`; changed rows after `begin` or `begin_time`, up to `end` or `end_time`; changes from
     `since`, `since_version` or `since_time`, to before `until`. `columns` and `partitions` are separated by commas.
-    `meta`: with the five meta columns. `push_filters`: see `FilteringTableReader`. `changes_per_task`: how many changes
-    a task of Spark reads. `max_changes_per_trigger`: the limit of a micro-batch.
+    `meta`: with the five meta columns. `corrected_since`: with the two columns of what has corrected a row since the
+    version that is read. `push_filters`: see `FilteringTableReader`. `changes_per_task`: how many changes a task of
+    Spark reads. `max_changes_per_trigger`: the limit of a micro-batch.
     """
 
     query: Literal["snapshot", "read_optimized", "incremental", "changes"] = "snapshot"
@@ -72,6 +73,7 @@ class ReadSettings(Target, frozen=True, kw_only=True):
     where: str | None = None
     partitions: tuple[str, ...] | None = None
     meta: bool = False
+    corrected_since: bool = False
     push_filters: bool = False
     changes_per_task: int = 200_000
     max_changes_per_trigger: int | None = None
@@ -104,6 +106,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
     merge_schema: bool = False
     explicit_cast: bool = False
     drop_duplicates: bool = False
+    combine: bool = True
     expected_version: int | None = None
     writer_id: str | None = None
     create: bool = False
@@ -131,6 +134,7 @@ class WriteSettings(Target, frozen=True, kw_only=True):
             merge_schema=self.merge_schema,
             explicit_cast=self.explicit_cast,
             drop_duplicates=self.drop_duplicates,
+            combine=self.combine,
             expected_version=self.expected_version,
         )
 
@@ -138,8 +142,9 @@ class WriteSettings(Target, frozen=True, kw_only=True):
 def read_settings(options: Mapping[str, str]) -> ReadSettings:
     """The options of a read. Raises InvalidOption."""
     settings = _parsed(options, ReadSettings)
-    if settings.meta and settings.query not in ("snapshot", "read_optimized"):
-        raise InvalidOption(f"option meta: query {settings.query} has no meta columns")
+    for name in ("meta", "corrected_since"):
+        if getattr(settings, name) and settings.query == "changes":
+            raise InvalidOption(f"option {name}: query changes has no such columns; the others have")
     for name in ("changes_per_task", "max_changes_per_trigger"):
         if getattr(settings, name) is not None and getattr(settings, name) < 1:
             raise InvalidOption(f"option {name}: expected a number from 1 on")

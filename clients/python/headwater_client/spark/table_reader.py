@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,13 +29,6 @@ class FilePartition(InputPartition):
     file: ResultFile
 
 
-@dataclass
-class PagesPartition(InputPartition):
-    """All rows, in pages: the only way to read the meta columns."""
-
-    version: int | None
-
-
 class TableReader(DataSourceReader):
     """Reads a table, or the rows that changed in it.
 
@@ -52,8 +44,6 @@ class TableReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Runs the read job. Raises Problem, JobUnfinished."""
         settings = self._settings
-        if settings.meta:
-            return [PagesPartition(self._version)]
         with settings.connect() as headwater:
             job = headwater.start_read(
                 settings.path,
@@ -66,12 +56,8 @@ class TableReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition."""
-        schema = arrow_schema(self._schema)
-        match partition:
-            case FilePartition(file=file):
-                return self._downloaded(file, schema)
-            case PagesPartition(version=version):
-                return self._paged(version, schema)
+        if isinstance(partition, FilePartition):
+            return self._downloaded(partition.file, arrow_schema(self._schema))
         # Spark's own partition of a read without any.
         return iter(())
 
@@ -80,7 +66,8 @@ class TableReader(DataSourceReader):
         request: ReadOptions = {
             "query": "incremental" if settings.query == "incremental" else settings.query_type
         }
-        request["columns"] = self._schema.fieldNames()
+        request["columns"] = [name for name in self._schema.fieldNames() if not name.startswith(_META_PREFIX)]
+        request |= {"meta": settings.meta, "corrected_since": settings.corrected_since}
         if (where := conjunction(self._conditions)) is not None:
             request["where"] = where
         request |= settings.given("partitions", "begin", "begin_time", "end", "end_time")  # type: ignore[typeddict-item]
@@ -99,22 +86,6 @@ class TableReader(DataSourceReader):
             with pq.ParquetFile(path, memory_map=True) as content:
                 yield from conforming(content.iter_batches(batch_size=_BATCH_ROWS), schema)
 
-    def _paged(self, version: int | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        settings = self._settings
-        selected = {"version": version} if version is not None else settings.given("version", "as_of", "tag")
-        with settings.connect() as headwater:
-            pages = headwater.row_tables(
-                settings.path,
-                columns=[name for name in self._schema.fieldNames() if not name.startswith(_META_PREFIX)],
-                where=conjunction(self._conditions),
-                partitions=settings.partitions,
-                meta=True,
-                query_type=settings.query_type,
-                **selected,
-            )
-            batches = chain.from_iterable(page.to_arrow().to_batches() for page in pages)
-            yield from conforming(batches, schema)
-
 
 class FilteringTableReader(TableReader):
     """Has the service evaluate filters of Spark. Only for a data frame that one query uses, in one place.
@@ -125,8 +96,8 @@ class FilteringTableReader(TableReader):
 
     def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - PySpark's name
         """Keeps the filters that the service evaluates; returns the others."""
-        if self._settings.meta:
-            # The service filters by columns of the dataset, which the meta columns are not.
+        if self._settings.meta or self._settings.corrected_since:
+            # The service filters by columns of the dataset, which these are not.
             return filters
         conditions, others = split(filters)
         self._conditions += conditions
