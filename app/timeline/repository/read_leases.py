@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func
+from typing import Any
+
+from sqlalchemy import Select, delete, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.catalog.tables import heads
 from app.db.session import Database
-from app.db.times import lease_end
+from app.db.times import lease_end, seconds_ago
 from app.timeline.repository.kept_versions import check_kept, first_kept, share_history
-from app.timeline.tables import read_leases
+from app.timeline.tables import commits, read_leases
 
 
 class ReadLeaseStore:
@@ -20,9 +23,19 @@ class ReadLeaseStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    def acquire(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        reader: str,
+        seconds: float,
+        *,
+        superseded_seconds_max: float | None = None,
+    ) -> None:
         """Leases a version to `reader` for `seconds`, or extends its lease; a reader may lease several versions.
 
+        With `superseded_seconds_max`, a version that has been followed by another one for longer is checked only.
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
         new = insert_unless(read_leases).values(
@@ -31,6 +44,13 @@ class ReadLeaseStore:
         with self._database.tenant(tenant_id) as connection:
             share_history(connection, dataset_id)
             check_kept(connection, dataset_id, version)
+            if (
+                superseded_seconds_max is not None
+                and not connection.execute(
+                    _followed_since(dataset_id, version, superseded_seconds_max)
+                ).scalar_one()
+            ):
+                return
             connection.execute(
                 new.on_conflict_do_update(
                     index_elements=["tenant_id", "dataset_id", "reader", "version"],
@@ -56,3 +76,13 @@ class ReadLeaseStore:
         """The first version from `since` on that is kept; it may be in the future. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             return first_kept(connection, dataset_id, since)
+
+
+def _followed_since(dataset_id: str, version: int, seconds: float) -> Select[Any]:
+    """Whether a version is the latest one, or the next one was committed in the last `seconds`."""
+    following = exists().where(
+        commits.c.dataset_id == dataset_id,
+        commits.c.version == version + 1,
+        commits.c.committed_at > seconds_ago(seconds),
+    )
+    return select(or_(heads.c.version <= version, following)).where(heads.c.dataset_id == dataset_id)
