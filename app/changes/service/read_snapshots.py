@@ -53,8 +53,9 @@ class ReadSnapshots:
 
         The rows of a version are those that the feed before its `next_since` results in. They are in no particular
         order, but in the same one each time. Each page leases the version for some minutes, so that it and the feed
-        after it stay until the next page, but not for ever: an older version is read for as long as it is there. Raises VersionExpired for a version that is no longer kept, OffsetExpired if
-        the feed after it is not, and what `ReadChanges.page` does.
+        after it stay until the next page, but not for ever: an older version is read for as long as it is there.
+        Raises VersionExpired for a version that is no longer kept, OffsetExpired if the feed after it is not, and
+        what `ReadChanges.page` does.
         """
         if not isinstance(since, SnapshotPosition):
             return self.changes.page_at_known_head(dataset, since, query)
