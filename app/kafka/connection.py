@@ -19,6 +19,7 @@ from app.format.errors import SourceFailed, SourceUnavailable
 from app.kafka.guarded import guarded_admin, guarded_consumer, guarded_producer
 from app.outbound.addresses import AddressRefused, Rules, Target
 from app.outbound.connector import CONNECT_SECONDS_MAX, Connector
+from app.outbound.foreign import foreign_text
 
 SERVERS_MAX: Final = 20
 SERVERS_CHARACTERS_MAX: Final = 2_000
@@ -274,5 +275,4 @@ def _host_and_port(server: str) -> tuple[str, int]:
 
 
 def _text(error: Any) -> str:
-    text = error.str() if isinstance(error, KafkaError) else str(error)
-    return " ".join(text.split())[:300]
+    return foreign_text(error.str() if isinstance(error, KafkaError) else error)

@@ -24,6 +24,7 @@ from app.codecs.messages.records import MessageFormat
 from app.format.errors import SourceFailed, SourceUnavailable
 from app.outbound.addresses import AddressRefused, Rules
 from app.outbound.connector import Connector
+from app.outbound.foreign import foreign_text
 
 _ANSWER_BYTES_MAX: Final = 2 * 1024 * 1024
 _ANSWER_SECONDS_MAX: Final = 15.0
@@ -142,7 +143,7 @@ class SchemaRegistry:
         except AddressRefused as error:
             raise SourceFailed(f"the schema registry may not be connected to: {error}") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise SourceUnavailable(f"the schema registry cannot be reached: {error}") from None
+            raise SourceUnavailable(f"the schema registry cannot be reached: {foreign_text(error)}") from None
         return self._document(status, content)
 
     def _document(self, status: int, content: bytes) -> dict[str, Any] | None:

@@ -127,9 +127,19 @@ class SlotPublication(Protocol):
 class ReadLeases(Protocol):
     """Read leases: the files of a version with a read lease are not removed."""
 
-    def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    def acquire(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        reader: str,
+        seconds: float,
+        *,
+        superseded_seconds_max: float | None = None,
+    ) -> None:
         """Leases a version to `reader` for `seconds`, or extends its lease; a reader may lease several versions.
 
+        With `superseded_seconds_max`, a version that has been followed by another one for longer is checked only.
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
         ...

@@ -47,7 +47,14 @@ def read_messages(brokers: Brokers) -> None:
     list(RangeReader(brokers, TOPIC, "g", [OffsetRange(0, 0, 10)]).read(10.0))
 
 
-@pytest.mark.parametrize(("use", "honest"), [(ask_for_offsets, 1), (read_messages, 0)])
+def write_messages(brokers: Brokers) -> None:
+    with brokers.producer({}) as producer:
+        producer.produce(TOPIC, value=b"1")
+        producer.flush(3.0)
+    brokers.refuse()
+
+
+@pytest.mark.parametrize(("use", "honest"), [(ask_for_offsets, 1), (read_messages, 0), (write_messages, 0)])
 def test_broker_that_is_named_later_is_not_connected_to(
     internal: socket.socket, use: Callable[[Brokers], None], honest: int
 ) -> None:

@@ -18,6 +18,7 @@ class RetainedVersions:
     names: Mapping[str, int] = field(default_factory=dict)
     leased: Collection[int] = ()
     readers: dict[str, int] = field(default_factory=dict)
+    bounds: dict[str, float | None] = field(default_factory=dict)
 
     def get(self, tenant_id: str, dataset_id: str, name: str) -> NamedVersion:
         if name not in self.names:
@@ -36,8 +37,18 @@ class RetainedVersions:
         if version not in {*self.leased, *self.names.values()}:
             raise VersionExpired("gone", version=version)
 
-    def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    def acquire(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        reader: str,
+        seconds: float,
+        *,
+        superseded_seconds_max: float | None = None,
+    ) -> None:
         self.readers[reader] = version
+        self.bounds[reader] = superseded_seconds_max
 
     def acquire_feed(
         self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float

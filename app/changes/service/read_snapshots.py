@@ -32,6 +32,8 @@ from app.timeline.service.version_pins import expired_if_missing
 
 # How long a version, and the feed after it, are kept for the next page.
 _LEASE_SECONDS: Final = 600.0
+# How long after the next version such a lease can still be made: a reader cannot keep a version for ever.
+_SUPERSEDED_SECONDS_MAX: Final = 24 * 3_600.0
 # Beyond this, other commits and cleans overtake every attempt to lease the latest version.
 _ATTEMPTS_MAX: Final = 5
 
@@ -51,8 +53,9 @@ class ReadSnapshots:
 
         The rows of a version are those that the feed before its `next_since` results in. They are in no particular
         order, but in the same one each time. Each page leases the version for some minutes, so that it and the feed
-        after it stay until the next page. Raises VersionExpired for a version that is no longer kept, OffsetExpired if
-        the feed after it is not, and what `ReadChanges.page` does.
+        after it stay until the next page, but not for ever: an older version is read for as long as it is there.
+        Raises VersionExpired for a version that is no longer kept, OffsetExpired if the feed after it is not, and
+        what `ReadChanges.page` does.
         """
         if not isinstance(since, SnapshotPosition):
             return self.changes.page_at_known_head(dataset, since, query)
@@ -78,7 +81,13 @@ class ReadSnapshots:
         ids = dataset.tenant_id, dataset.id
         bounds = self.changes.index.bounds(*ids)
         continues_at = bounds.checked(self.timeline.next_offset(*ids, version))
-        self.leases.acquire(*ids, version, SNAPSHOT_READER, _LEASE_SECONDS)
+        self.leases.acquire(
+            *ids,
+            version,
+            SNAPSHOT_READER,
+            _LEASE_SECONDS,
+            superseded_seconds_max=_SUPERSEDED_SECONDS_MAX,
+        )
         with expired_if_missing(self.leases, dataset.tenant_id, [(dataset.id, version)]):
             selection = self.changes.selection(dataset, query)
             live = _visible(dataset.definition, self.timeline.live_files(*ids, version, None))

@@ -20,6 +20,7 @@ from app.format.errors import FieldError, SourceFailed, SourceUnavailable
 from app.format.rows.formats import Format
 from app.outbound.addresses import AddressRefused, Rules
 from app.outbound.connector import Connector
+from app.outbound.foreign import foreign_text
 from app.sources.kinds.configs import checked_config, refused_config
 from app.sources.ports import (
     Ledger,
@@ -37,7 +38,6 @@ from app.sources.ports import (
 _PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 _PAGE_RECORDS_MAX: Final = 200_000
 _PAGE_SECONDS_MAX: Final = 30.0
-_EXCERPT_CHARACTERS: Final = 200
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _NAMES: Final = re.compile(r'[^"\\\x00-\x1f]*')
 _OWN_HEADERS: Final = {
@@ -168,7 +168,7 @@ def _page(
         following = _member(content, config.next_cursor) if config.next_cursor else None
         next_cursor = None if following is None else _CURSOR.decode(following)
     except (ValueError, RecursionError) as error:
-        raise SourceFailed(f"{config.url} returns no page as configured: {error}") from None
+        raise SourceFailed(f"{config.url} returns no page as configured: {foreign_text(error)}") from None
     return _Page(
         records=[bytes(record) for record in records], next_cursor=None if next_cursor == "" else next_cursor
     )
@@ -235,7 +235,8 @@ def _requested(
     except AddressRefused as reason:
         raise SourceFailed(f"{config.url} cannot be read: {reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise SourceUnavailable(f"{config.url} does not answer: {type(error).__name__}: {error}") from error
+        reason = foreign_text(f"{type(error).__name__}: {error}")
+        raise SourceUnavailable(f"{config.url} does not answer: {reason}") from error
     _check(config.url, response.status, content)
     return content
 
@@ -245,8 +246,7 @@ def _check(url: str, status: int, content: bytes) -> None:
     if status in _TRANSIENT or status >= 500:
         raise SourceUnavailable(f"{url} answers with status {status}", status=status)
     if not 200 <= status < 300:
-        excerpt = content[:_EXCERPT_CHARACTERS].decode(errors="replace").replace("\0", "")
-        raise SourceFailed(f"{url} answers with status {status}: {excerpt}", status=status)
+        raise SourceFailed(f"{url} answers with status {status}: {foreign_text(content)}", status=status)
     if len(content) > _PAGE_BYTES_MAX:
         raise SourceFailed(f"{url} returns pages of more than {_PAGE_BYTES_MAX} bytes: request smaller ones")
 

@@ -15,6 +15,7 @@ from app.format.errors import FieldError, NotFound
 from app.format.identifiers import new_id
 from app.jobs.values import Accepted
 from app.paging import Page
+from app.sources.kinds.positions import check_position
 from app.sources.ports import ReadsDatasets, SourceEnvironment, SourceKind
 from app.sources.repository.sources import SourceStore
 from app.sources.service.register import RegisterDataset
@@ -101,6 +102,8 @@ class ManageSources:
 
     def change(self, tenant_id: str, reference: str, change: SourceChange) -> DataSource:
         """Raises NotFound, PreconditionFailed, InvalidSource."""
+        if not isinstance(change.position, msgspec.UnsetType):
+            check_position(self.sources.get(tenant_id, reference).definition.kind, change.position)
         if change.state in _FINAL_STATES:
             raise _invalid("/state", "expected active or paused; a source finishes and fails by itself")
         return self.sources.change(tenant_id, reference, change)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, func, select
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.tables import heads
 from app.db.session import Database
-from app.db.times import lease_end
+from app.db.times import lease_end, seconds_ago
 from app.format.errors import OffsetExpired
 from app.timeline.repository.kept_versions import (
     OF_FEED,
@@ -28,14 +30,31 @@ class ReadLeaseStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    def acquire(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        reader: str,
+        seconds: float,
+        *,
+        superseded_seconds_max: float | None = None,
+    ) -> None:
         """Leases a version to `reader` for `seconds`, or extends its lease; a reader may lease several versions.
 
+        With `superseded_seconds_max`, a version that has been followed by another one for longer is checked only.
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
         with self._database.tenant(tenant_id) as connection:
             share_history(connection, dataset_id)
             check_kept(connection, dataset_id, version)
+            if (
+                superseded_seconds_max is not None
+                and not connection.execute(
+                    _followed_since(dataset_id, version, superseded_seconds_max)
+                ).scalar_one()
+            ):
+                return
             _lease(connection, dataset_id, version, reader, seconds)
 
     def acquire_feed(
@@ -97,3 +116,13 @@ def _lease(connection: Connection, dataset_id: str, version: int, reader: str, s
             set_={"lease_until": func.greatest(new.excluded.lease_until, read_leases.c.lease_until)},
         )
     )
+
+
+def _followed_since(dataset_id: str, version: int, seconds: float) -> Select[Any]:
+    """Whether a version is the latest one, or the next one was committed in the last `seconds`."""
+    following = exists().where(
+        commits.c.dataset_id == dataset_id,
+        commits.c.version == version + 1,
+        commits.c.committed_at > seconds_ago(seconds),
+    )
+    return select(or_(heads.c.version <= version, following)).where(heads.c.dataset_id == dataset_id)

@@ -56,7 +56,7 @@ def versioned_tables(storage: LocalStorage) -> Any:
 class Expired(RetainedVersions):
     """No version is kept."""
 
-    def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    def acquire(self, tenant_id: str, dataset_id: str, version: int, *_: Any, **__: Any) -> None:
         raise VersionExpired("gone", version=version)
 
 
@@ -232,3 +232,4 @@ def test_version_is_leased_for_the_next_page(versioned_tables: Any) -> None:
     page = reading.page_at_known_head(versioned.dataset, SnapshotPosition(version=4), FeedQuery(limit=1))
     assert page.snapshot is not None
     assert kept.readers == {SNAPSHOT_READER: 4}
+    assert kept.bounds == {SNAPSHOT_READER: 24 * 3_600}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -140,6 +141,26 @@ def test_failures_are_waited_for_or_fail_the_source(
     api.status, api.text = 200, None
     assert _read_on(incoming, path)["last_error"] is None
     assert len(incoming.rows()) == 5
+
+
+def test_line_of_a_server_is_shown_short_and_without_controls(incoming: Incoming, orders: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with listener.accept()[0] as connection:
+                connection.recv(10_000)
+                connection.sendall(b"no status\0" + b"x" * 60_000 + b"\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        paged = Paged(records=[], url=url)
+        source = incoming.run(_register(incoming, paged).headers["location"])
+        thread.join()
+    detail = source["last_error"]["detail"]
+    assert "no status" in detail
+    assert len(detail) < 500
+    assert detail.isprintable()
 
 
 def test_page_of_very_many_records_is_refused(incoming: Incoming, orders: str, api: Paged) -> None:

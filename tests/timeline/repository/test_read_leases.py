@@ -92,6 +92,29 @@ def test_lease_retains_a_version_until_it_expires(
         leases.acquire(cut.tenant_id, cut.id, 3, "b", 30)
 
 
+def test_version_that_another_one_has_followed_for_long_is_not_leased_again(
+    stores: Stores, leases: ReadLeaseStore, cut: Dataset
+) -> None:
+    def lease(version: int, within: float) -> None:
+        leases.acquire(cut.tenant_id, cut.id, version, "a", 3_600, superseded_seconds_max=within)
+
+    def lease_until() -> object:
+        with stores.database.tenant(cut.tenant_id) as connection:
+            return connection.execute(select(read_leases.c.lease_until)).scalar_one()
+
+    lease(4, within=60)
+    until = lease_until()
+    lease(4, within=0)
+    assert lease_until() == until
+    lease(2, within=0)
+    assert leases_of(stores, cut) == [("a", 4)]
+    # The latest version is there anyway, and one that is gone stays gone.
+    lease(5, within=0)
+    assert leases_of(stores, cut) == [("a", 4), ("a", 5)]
+    with pytest.raises(VersionExpired):
+        lease(3, within=60)
+
+
 def gone(leases: ReadLeaseStore, dataset: Dataset, version: int) -> bool:
     try:
         leases.check(dataset.tenant_id, dataset.id, version)
