@@ -89,7 +89,7 @@ class SnapshotPosition(msgspec.Struct, frozen=True, kw_only=True):
 
 SNAPSHOT: Final = "snapshot"
 SNAPSHOT_READER: Final = "snapshot"
-"""The reader of the leases of versions that readers of feeds start with. The feed after such a version is kept, too."""
+"""The reader of the leases of versions that readers of feeds start with, and of the feed after them."""
 SNAPSHOT_PATTERN: Final = rf"{SNAPSHOT}(:[0-9]{{1,19}}){{3}}|{SNAPSHOT}"
 """A regular expression for the texts of snapshot positions."""
 _INT64_MAX: Final = 2**63 - 1

@@ -76,9 +76,10 @@ class ReadSnapshots:
                 head_version=dataset.version,
             )
         ids = dataset.tenant_id, dataset.id
-        bounds = self.changes.index.bounds(*ids)
-        continues_at = bounds.checked(self.timeline.next_offset(*ids, version))
         self.leases.acquire(*ids, version, SNAPSHOT_READER, _LEASE_SECONDS)
+        self.leases.acquire_feed(*ids, version, SNAPSHOT_READER, _LEASE_SECONDS)
+        bounds = self.changes.index.bounds(*ids)
+        continues_at = self.timeline.next_offset(*ids, version)
         with expired_if_missing(self.leases, dataset.tenant_id, [(dataset.id, version)]):
             selection = self.changes.selection(dataset, query)
             live = _visible(dataset.definition, self.timeline.live_files(*ids, version, None))
