@@ -36,7 +36,7 @@ class ReadLeaseStore:
         with self._database.tenant(tenant_id) as connection:
             share_history(connection, dataset_id)
             check_kept(connection, dataset_id, version)
-            _lease(connection, dataset_id, version, reader, seconds)
+            lease_version(connection, dataset_id, version, reader, seconds)
 
     def acquire_feed(
         self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float
@@ -64,17 +64,12 @@ class ReadLeaseStore:
                     since=since or 0,
                     earliest=earliest,
                 )
-            _lease(connection, dataset_id, version, f"{reader}{OF_FEED}", seconds)
+            lease_version(connection, dataset_id, version, f"{reader}{OF_FEED}", seconds)
 
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
         """Ends all leases of a reader on versions of the dataset and its feed; does nothing if there are none."""
         with self._database.tenant(tenant_id) as connection:
-            connection.execute(
-                delete(read_leases).where(
-                    read_leases.c.dataset_id == dataset_id,
-                    read_leases.c.reader.in_([reader, f"{reader}{OF_FEED}"]),
-                )
-            )
+            release_versions(connection, dataset_id, reader)
 
     def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
         """Raises VersionExpired if the version is not kept any more, NotFound (dataset gone)."""
@@ -87,7 +82,8 @@ class ReadLeaseStore:
             return first_kept(connection, dataset_id, since)
 
 
-def _lease(connection: Connection, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+def lease_version(connection: Connection, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    """Leases a version in the caller's transaction, which has checked under `share_versions` that it is kept."""
     new = insert_unless(read_leases).values(
         dataset_id=dataset_id, reader=reader, version=version, lease_until=lease_end(seconds)
     )
@@ -95,5 +91,15 @@ def _lease(connection: Connection, dataset_id: str, version: int, reader: str, s
         new.on_conflict_do_update(
             index_elements=["tenant_id", "dataset_id", "reader", "version"],
             set_={"lease_until": func.greatest(new.excluded.lease_until, read_leases.c.lease_until)},
+        )
+    )
+
+
+def release_versions(connection: Connection, dataset_id: str, reader: str) -> None:
+    """Ends all leases of a reader on versions of the dataset and its feed, in the caller's transaction."""
+    connection.execute(
+        delete(read_leases).where(
+            read_leases.c.dataset_id == dataset_id,
+            read_leases.c.reader.in_([reader, f"{reader}{OF_FEED}"]),
         )
     )
