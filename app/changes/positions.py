@@ -89,11 +89,13 @@ class SnapshotPosition(msgspec.Struct, frozen=True, kw_only=True):
 
 SNAPSHOT: Final = "snapshot"
 SNAPSHOT_READER: Final = "snapshot"
-"""The reader of the leases of versions that readers of feeds start with. The feed after such a version is kept, too."""
+"""The reader of the leases of versions that readers of feeds start with, and of the feed after them."""
 SNAPSHOT_PATTERN: Final = rf"{SNAPSHOT}(:[0-9]{{1,19}}){{3}}|{SNAPSHOT}"
 """A regular expression for the texts of snapshot positions."""
 _INT64_MAX: Final = 2**63 - 1
 
+ReaderStart: TypeAlias = FeedStart | SnapshotPosition
+"""Where a reader starts that may read the rows of a version before the changes after it."""
 FeedPosition: TypeAlias = int | StartingPosition | SnapshotPosition
 """Where a page of a feed starts."""
 
@@ -107,6 +109,16 @@ def resolve_position(wanted: int | StartingPosition, bounds: FeedBounds) -> int:
     if wanted is StartingPosition.NOW:
         return bounds.next_offset
     return bounds.checked(wanted)
+
+
+def version_ahead(version: int, head_version: int) -> OffsetAhead:
+    """The error for a position in the rows of a version that does not exist yet."""
+    return OffsetAhead(
+        f"version {version} of the position is beyond the head at version {head_version}: it is of another or a "
+        "recreated dataset; start again from `snapshot`",
+        since_version=version,
+        head_version=head_version,
+    )
 
 
 def one_start(

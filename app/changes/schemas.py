@@ -8,22 +8,11 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from app.changes.positions import SNAPSHOT
+from app.changes.position_parameters import NextPosition
 from app.changes.service.read_corrections import CorrectedChange, CorrectionPage
 from app.format.rows.changelog import SYMBOLS
 from app.http.openapi.openapi_components import COMPONENT
 
-NextPosition: TypeAlias = Annotated[
-    Annotated[int, msgspec.Meta(ge=0)] | Annotated[str, msgspec.Meta(pattern=rf"^{SNAPSHOT}:")],
-    msgspec.Meta(
-        extra_json_schema={
-            COMPONENT: "NextPosition",
-            "examples": [120],
-            "description": "A position: an offset, or a text within the rows of a version.",
-        }
-    ),
-]
-"""Where the next page of a feed starts: an offset, or a text within the rows of a version."""
 Row: TypeAlias = Annotated[
     dict[str, Any],
     msgspec.Meta(

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import msgspec
 
+from app.changes.positions import SnapshotPosition
+
 
 class ConsumerKind(str, Enum):
     """The kind of a consumer, which determines who moves its position: a reader, or workers.
@@ -24,6 +26,9 @@ class ConsumerKind(str, Enum):
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     """A durable position in the feed of a dataset: the changes before it are processed.
+
+    Or it is within the rows of a version, with which it started: then `snapshot` is where, and `position` is where the
+    changes after the version start.
 
     `revision` counts the updates of the position. `max_lag_rows`, `max_lag_seconds`: how far behind the head it may be
     and still protect its changes from expiry (None: no limit). `member` holds the lease until `lease_until`;
@@ -42,6 +47,12 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     lease_until: datetime | None
     created_at: datetime
     moved_at: datetime
+    snapshot: SnapshotPosition | None = None
+
+    @property
+    def place(self) -> int | SnapshotPosition:
+        """Where it continues."""
+        return self.position if self.snapshot is None else self.snapshot
 
 
 class Follower(Protocol):

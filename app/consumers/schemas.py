@@ -8,7 +8,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from app.changes.position_parameters import Position, SinceTime, SinceVersion, start_of
+from app.changes.position_parameters import (
+    NextPosition,
+    ReaderPosition,
+    SinceTime,
+    SinceVersion,
+    position_value,
+    reader_start_of,
+)
 from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.values import ConsumerChange, ConsumerLease, ConsumerStatus, MaxLag
 from app.format.identifiers import PATTERN_END
@@ -29,8 +36,10 @@ class PutConsumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     At most one of `offset`, `since_version` and `since_time` is set; a new consumer needs one.
     """
 
-    offset: Position | None = None
-    """The position: the changes before it are processed. It goes forward, unless `reset`."""
+    offset: ReaderPosition | None = None
+    """The position: what is before it is processed. It goes forward, unless `reset`. `snapshot` is the first row of the
+    latest version, after whose rows the changes after it follow.
+    """
     since_version: SinceVersion | None = None
     """The position of the first change that was committed at this version or later."""
     since_time: SinceTime | None = None
@@ -103,7 +112,7 @@ class ConsumerResponse(msgspec.Struct, frozen=True, kw_only=True):
     """What moves the position: `reader` for one that clients commit, the others are moved by the service."""
     revision: int
     """Counts the changes of the consumer; its ETag."""
-    offset: int
+    offset: NextPosition
     """The position."""
     head: Annotated[int, msgspec.Meta(examples=[145])]
     """The end of the feed."""
@@ -141,7 +150,7 @@ class LeaseResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The token that the member sends with its commits."""
     until: datetime
     """When the lease ends, unless it is extended."""
-    offset: int
+    offset: NextPosition
     """The position at which the member continues."""
     revision: int
     """The revision of the consumer; its ETag."""
@@ -154,7 +163,7 @@ class ListConsumersOptions(PageOptions, frozen=True, kw_only=True):
 def consumer_change(data: PutConsumer) -> ConsumerChange:
     """The change that a request makes. Raises InvalidRequest."""
     return ConsumerChange(
-        offset=start_of(data.offset, data.since_version, data.since_time, name="offset"),
+        offset=reader_start_of(data.offset, data.since_version, data.since_time, name="offset"),
         max_lag=data.max_lag,
         reset=data.reset,
         lease=data.lease,
@@ -171,7 +180,7 @@ def consumer_response(status: ConsumerStatus, dataset: DatasetIdentity) -> Consu
         dataset=dataset,
         kind=consumer.kind,
         revision=consumer.revision,
-        offset=consumer.position,
+        offset=position_value(consumer.place),
         head=bounds.next_offset,
         earliest=bounds.earliest,
         lag=Lag(changes=status.behind_changes, seconds=round(status.behind_seconds, 3)),
@@ -188,7 +197,9 @@ def consumer_response(status: ConsumerStatus, dataset: DatasetIdentity) -> Consu
 
 def lease_response(lease: ConsumerLease) -> LeaseResponse:
     """The JSON of a lease."""
-    return LeaseResponse(token=lease.token, until=lease.until, offset=lease.position, revision=lease.revision)
+    return LeaseResponse(
+        token=lease.token, until=lease.until, offset=position_value(lease.position), revision=lease.revision
+    )
 
 
 def _max_lag(consumer: Consumer) -> MaxLag | None:

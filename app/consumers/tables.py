@@ -33,6 +33,8 @@ consumers: Final = Table(
     text_column("name"),
     Column("kind", Text, nullable=False),
     integer_column("position"),
+    # Where it is within the rows of a version, after which the changes start at `position`; null behind the rows.
+    Column("snapshot", Text),
     integer_column("revision", default=1),
     integer_column("max_lag_rows", nullable=True),
     integer_column("max_lag_seconds", nullable=True),

@@ -7,13 +7,21 @@ from typing import Annotated, Final
 
 import msgspec
 
-from app.changes.positions import FeedBounds, FeedStart, StartingPosition, resolve_position
+from app.changes.positions import (
+    FeedBounds,
+    ReaderStart,
+    SnapshotPosition,
+    StartingPosition,
+    resolve_position,
+)
 from app.consumers.followers import Consumer
 from app.format.errors import ConsumerLeased, ConsumerManaged, FieldError, InvalidRequest, LeaseLost
 
 _NATURAL: Final = msgspec.Meta(ge=0, le=2**63 - 1)
 _SECONDS: Final = msgspec.Meta(ge=0, le=2**31 - 1)
-_EXPECTED_START: Final = "expected an offset, `earliest` or `now`, or `since_version` or `since_time` instead"
+_EXPECTED_START: Final = (
+    "expected an offset, `earliest`, `now` or `snapshot`, or `since_version` or `since_time` instead"
+)
 _BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -26,13 +34,20 @@ class MaxLag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The greatest age of the oldest change."""
 
 
+class ConsumerPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A position as it is stored: the offset, and where it is within the rows of the version before that offset."""
+
+    offset: int
+    snapshot: SnapshotPosition | None = None
+
+
 class ConsumerChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a consumer: the position that it commits, its bounds, or both.
 
     A position goes forward, unless `reset`. `lease`: the token of the lease under which it is committed.
     """
 
-    offset: FeedStart | None = None
+    offset: ReaderStart | None = None
     max_lag: MaxLag | msgspec.UnsetType | None = msgspec.UNSET
     reset: bool = False
     lease: str | None = None
@@ -73,30 +88,49 @@ class ConsumerLease(msgspec.Struct, frozen=True, kw_only=True):
 
     token: str
     until: datetime
-    position: int
+    position: int | SnapshotPosition
     revision: int
 
 
-def initial_position(offset: int | StartingPosition | None, bounds: FeedBounds) -> int:
+def initial_place(start: int | StartingPosition | ConsumerPlace | None, bounds: FeedBounds) -> ConsumerPlace:
     """The position of a new consumer. Raises InvalidRequest, OffsetAhead, OffsetExpired."""
-    if offset is None:
+    if start is None:
         raise _invalid_offset(_EXPECTED_START)
-    return resolve_position(offset, bounds)
+    return _resolved(start, bounds)
 
 
-def next_position(
-    consumer_status: ConsumerStatus, change: ConsumerChange, offset: int | StartingPosition | None
-) -> int:
-    """The position after a change to `offset`. Raises InvalidRequest, OffsetAhead, OffsetExpired."""
-    at = consumer_status.consumer.position
-    if offset is None:
+def next_place(
+    consumer_status: ConsumerStatus,
+    change: ConsumerChange,
+    start: int | StartingPosition | ConsumerPlace | None,
+) -> ConsumerPlace:
+    """The position after a change to `start`. Raises InvalidRequest, OffsetAhead, OffsetExpired."""
+    consumer = consumer_status.consumer
+    at = ConsumerPlace(offset=consumer.position, snapshot=consumer.snapshot)
+    if start is None:
         if change.max_lag is msgspec.UNSET or change.reset:
             raise _invalid_offset(_EXPECTED_START)
         return at
-    position = resolve_position(offset, consumer_status.bounds)
-    if position < at and not change.reset:
-        raise _invalid_offset(f"expected {at} or more; to go back, send `reset: true` as well")
-    return position
+    place = _resolved(start, consumer_status.bounds)
+    if not change.reset and not _follows(place, at):
+        least = at.offset if at.snapshot is None else f"`{at.snapshot.text}`"
+        raise _invalid_offset(f"expected {least} or more; to go back, send `reset: true` as well")
+    return place
+
+
+def _resolved(start: int | StartingPosition | ConsumerPlace, bounds: FeedBounds) -> ConsumerPlace:
+    if isinstance(start, ConsumerPlace):
+        return start
+    return ConsumerPlace(offset=resolve_position(start, bounds))
+
+
+def _follows(place: ConsumerPlace, at: ConsumerPlace) -> bool:
+    """Whether a position is at another or after it. The rows of a version are before the changes after it."""
+    if place.snapshot is None:
+        return place.offset >= at.offset
+    if at.snapshot is None or place.snapshot.version != at.snapshot.version:
+        return False
+    return (place.snapshot.group, place.snapshot.row) >= (at.snapshot.group, at.snapshot.row)
 
 
 def _invalid_offset(detail: str) -> InvalidRequest:

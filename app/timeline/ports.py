@@ -145,12 +145,19 @@ class ReadLeases(Protocol):
         ...
 
     def acquire_feed(
-        self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        reader: str,
+        seconds: float,
+        *,
+        superseded_seconds_max: float | None = None,
     ) -> None:
         """Leases the changes after a version to `reader` for `seconds`, or extends its lease.
 
-        The files of the version need not be kept, and are not kept. Raises OffsetExpired if the feed begins after
-        these changes, NotFound (dataset gone).
+        The files of the version need not be kept, and are not kept. `superseded_seconds_max`: as of `acquire`. Raises
+        OffsetExpired if the feed begins after these changes, NotFound (dataset gone).
         """
         ...
 

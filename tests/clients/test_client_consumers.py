@@ -69,6 +69,19 @@ def test_page_is_committed_when_the_next_is_requested(headwater, feed):
     assert offsets(headwater.consume(feed, "late", start=4, follow=False)) == [4]
 
 
+def test_consumer_starts_with_the_table(headwater, feed):
+    table = {change.row["id"] for change in headwater.changes(feed, since="snapshot")}
+    pages = headwater.consume(feed, "c", start="snapshot", limit=1, follow=False)
+    found = [next(pages).changes[0].row["id"], next(pages).changes[0].row["id"]]
+    # It dies here, before the second page is committed.
+    pages.close()
+    assert str(headwater.get_consumer(feed, "c").offset).startswith("snapshot:")
+    for page in headwater.consume(feed, "c", limit=1, follow=False):
+        found += [change.row["id"] for change in page.changes]
+    assert sorted(found) == sorted([*table, found[1]])
+    assert headwater.get_consumer(feed, "c").offset == 5
+
+
 def test_consumer_waits_for_changes(service, headwater, feed):
     with service.working():
         pages = headwater.consume(feed, "c", start="now", poll_seconds=5)

@@ -22,6 +22,7 @@ from sqlalchemy.pool import NullPool
 
 import migrations
 from app.composition import stores_on
+from app.consumers.repository.consumers import ConsumerStore
 from app.db.session import Database
 from app.idempotency.repository import ReplyStore
 from app.idempotency.values import KeyedRequest
@@ -139,6 +140,7 @@ def test_every_earlier_schema_is_upgraded_with_its_data(postgres: TestServer, st
         database = Database(postgres.application_url(name))
         if start is not None:
             check_old_data(Stores.on(database))
+            check_old_consumers(Stores.on(database), since=start)
         assert Stores.on(database).keys.authenticate(result.api_key) is not None
         database.close()
 
@@ -164,6 +166,13 @@ def check_old_data(stores: Stores) -> None:
         Published(version=2, first_offset=2, next_offset=4),
     )
     assert stores.jobs.get(TENANT, waiting.id).state is JobState.SUCCEEDED
+
+
+def check_old_consumers(stores: Stores, *, since: str) -> None:
+    """A consumer continues at its offset, behind the rows of every version."""
+    if since < "0004":
+        return
+    assert ConsumerStore(stores.database).get(TENANT, DATASET, "reader").consumer.place == 1
 
 
 MORE_COMMITS = f"""

@@ -405,7 +405,7 @@ BEYOND = (
     row(
         "webhooks from an outbox",
         "flows/test_webhooks.py::test_webhook_delivers_every_committed_change_once",
-        missing="webhooks and named consumers cannot start with the table",
+        missing="webhooks cannot start with the table",
     ),
     row("Delta Sharing", missing="the Delta Sharing endpoint is not built"),
     row("Iceberg snapshots", missing="Iceberg metadata is not published"),
@@ -426,7 +426,11 @@ BEYOND = (
         "reads/service/test_lookup.py::test_every_key_has_its_row_at_every_version",
         "reads/handlers/test_rows.py::test_row_is_found_by_its_key_at_any_version",
     ),
-    row("the table, then its changes", "clients/test_client_reads.py::test_feed_starts_with_the_table"),
+    row(
+        "the table, then its changes",
+        "clients/test_client_reads.py::test_feed_starts_with_the_table",
+        "consumers/handlers/test_consumers.py::test_consumer_starts_with_the_table_and_resumes_within_it",
+    ),
 )
 
 GROUPS = {

@@ -51,7 +51,14 @@ class RetainedVersions:
         self.bounds[reader] = superseded_seconds_max
 
     def acquire_feed(
-        self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        reader: str,
+        seconds: float,
+        *,
+        superseded_seconds_max: float | None = None,
     ) -> None:
         self.readers[reader] = version
 

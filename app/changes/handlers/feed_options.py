@@ -16,16 +16,16 @@ from app.changes.position_parameters import (
     PositionText,
     SinceTime,
     SinceVersion,
+    reader_start_of,
     start_of,
 )
 from app.changes.positions import (
-    SNAPSHOT,
     FeedPosition,
+    FeedStart,
     FromTime,
     FromVersion,
     SnapshotPosition,
     StartingPosition,
-    one_start,
 )
 from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import FeedQuery
@@ -121,35 +121,34 @@ async def feed_position(
 
     Raises InvalidRequest, NotFound, OffsetAhead.
     """
-    if options.since is None or not options.since.startswith(SNAPSHOT):
-        return await feed_start(options, dataset, starts, threads, options.consumer)
-    position = SnapshotPosition.of(options.since)
-    one_start(position, options.since_version, options.since_time)
+    start = reader_start_of(options.since, options.since_version, options.since_time)
     if options.consumer is not None:
-        raise _two_starts()
-    return dataset, position
+        if start is not None:
+            detail = "expected either `consumer` or a start (`since`, `since_version`, `since_time`)"
+            raise InvalidRequest(f"consumer: {detail}", [FieldError(pointer="/consumer", detail=detail)])
+        return await threads.run(starts.consumer, dataset, options.consumer)
+    if isinstance(start, SnapshotPosition):
+        return dataset, start
+    return await _found(start, dataset, starts, threads)
 
 
 async def feed_start(
-    options: StartOptions, dataset: Dataset, starts: FeedStarts, threads: Threads, consumer: str | None = None
+    options: StartOptions, dataset: Dataset, starts: FeedStarts, threads: Threads
 ) -> tuple[Dataset, int | StartingPosition]:
-    """The offset that the options name, or that of the consumer, and the dataset with all changes up to there.
+    """The offset that the options name, and the dataset with all changes up to there.
 
     Raises InvalidRequest, NotFound, OffsetAhead.
     """
     start = start_of(options.since, options.since_version, options.since_time)
-    if consumer is not None:
-        if start is not None:
-            raise _two_starts()
-        return await threads.run(starts.consumer, dataset, consumer)
+    return await _found(start, dataset, starts, threads)
+
+
+async def _found(
+    start: FeedStart | None, dataset: Dataset, starts: FeedStarts, threads: Threads
+) -> tuple[Dataset, int | StartingPosition]:
     if isinstance(start, FromVersion | FromTime):
         return await threads.run(starts.find, dataset, start)
     return dataset, 0 if start is None else start
-
-
-def _two_starts() -> InvalidRequest:
-    detail = "expected either `consumer` or a start (`since`, `since_version`, `since_time`)"
-    return InvalidRequest(f"consumer: {detail}", [FieldError(pointer="/consumer", detail=detail)])
 
 
 def time_text(moment: datetime) -> str:

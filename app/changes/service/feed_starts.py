@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
-from app.changes.positions import FromTime, FromVersion
+from app.changes.positions import FromTime, FromVersion, SnapshotPosition
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,21 +16,23 @@ class FeedStarts:
 
     catalog: DatasetLookup
     at_commit: Callable[[str, str, FromVersion | FromTime], int]
-    of_consumer: Callable[[Dataset, str], int]
+    of_consumer: Callable[[Dataset, str], int | SnapshotPosition]
 
     def find(self, dataset: Dataset, start: FromVersion | FromTime) -> tuple[Dataset, int]:
         """The position of the first change that was committed then or later, and the dataset as of that position.
 
         Raises NotFound, OffsetAhead.
         """
-        return self._up_to(dataset, self.at_commit(dataset.tenant_id, dataset.id, start))
+        position = self.at_commit(dataset.tenant_id, dataset.id, start)
+        return self._read_again(dataset, position > dataset.next_offset), position
 
-    def consumer(self, dataset: Dataset, name: str) -> tuple[Dataset, int]:
+    def consumer(self, dataset: Dataset, name: str) -> tuple[Dataset, int | SnapshotPosition]:
         """The position of a consumer, and the dataset as of that position. Raises NotFound."""
-        return self._up_to(dataset, self.of_consumer(dataset, name))
+        position = self.of_consumer(dataset, name)
+        if isinstance(position, SnapshotPosition):
+            return self._read_again(dataset, (position.version or 0) > dataset.version), position
+        return self._read_again(dataset, position > dataset.next_offset), position
 
-    def _up_to(self, dataset: Dataset, position: int) -> tuple[Dataset, int]:
-        if position > dataset.next_offset:
-            # The changes up to there were committed after the dataset was read.
-            dataset = self.catalog.get(dataset.tenant_id, dataset.id)
-        return dataset, position
+    def _read_again(self, dataset: Dataset, later: bool) -> Dataset:
+        """`later`: what a position is at was committed after the dataset was read."""
+        return self.catalog.get(dataset.tenant_id, dataset.id) if later else dataset

@@ -16,14 +16,14 @@ from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
 from app.changelog.changelog_run import SYSTEM_TIME
 from app.changelog.forms import in_form
-from app.changes.positions import SNAPSHOT_READER, FeedBounds, FeedPosition, SnapshotPosition
+from app.changes.positions import SNAPSHOT_READER, FeedBounds, FeedPosition, SnapshotPosition, version_ahead
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage, SnapshotPlaces
 from app.commit.read_plan import plan_read
 from app.files.slices.table_walk import RowPlace, TableWalk, WalkedRows
 from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.definition.evolution import under_schema
-from app.format.errors import OffsetAhead, VersionExpired
+from app.format.errors import VersionExpired
 from app.format.file_group import DataFile, FileKind
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN
 from app.sql.conditions.tree import Filter
@@ -72,22 +72,13 @@ class ReadSnapshots:
     def _page(self, dataset: Dataset, position: SnapshotPosition, query: FeedQuery) -> ChangePage:
         version = dataset.version if position.version is None else position.version
         if version > dataset.version:
-            raise OffsetAhead(
-                f"version {version} of the position is beyond the head at version {dataset.version}: it is of another "
-                "or a recreated dataset; start again from `snapshot`",
-                since_version=version,
-                head_version=dataset.version,
-            )
+            raise version_ahead(version, dataset.version)
         ids = dataset.tenant_id, dataset.id
+        reader = (*ids, version, SNAPSHOT_READER, _LEASE_SECONDS)
+        self.leases.acquire(*reader, superseded_seconds_max=_SUPERSEDED_SECONDS_MAX)
+        self.leases.acquire_feed(*reader, superseded_seconds_max=_SUPERSEDED_SECONDS_MAX)
         bounds = self.changes.index.bounds(*ids)
         continues_at = bounds.checked(self.timeline.next_offset(*ids, version))
-        self.leases.acquire(
-            *ids,
-            version,
-            SNAPSHOT_READER,
-            _LEASE_SECONDS,
-            superseded_seconds_max=_SUPERSEDED_SECONDS_MAX,
-        )
         with expired_if_missing(self.leases, dataset.tenant_id, [(dataset.id, version)]):
             selection = self.changes.selection(dataset, query)
             live = _visible(dataset.definition, self.timeline.live_files(*ids, version, None))

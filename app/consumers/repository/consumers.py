@@ -10,7 +10,6 @@ from sqlalchemy import (
     Connection,
     Select,
     and_,
-    case,
     delete,
     func,
     select,
@@ -20,7 +19,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import datasets, heads
-from app.changes.positions import FeedBounds, FeedStart, StartingPosition
+from app.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, StartingPosition, version_ahead
 from app.changes.repository.changelog import lock_feed, offset_of
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import CONSUMER_COLUMNS, IN_FEED, consumer_of
@@ -28,20 +27,23 @@ from app.consumers.tables import consumers
 from app.consumers.values import (
     ConsumerChange,
     ConsumerLease,
+    ConsumerPlace,
     ConsumerStatus,
     ExpectedRevision,
     check_lease,
     consumer_leased,
     consumer_managed,
-    initial_position,
+    initial_place,
     lease_token,
-    next_position,
+    next_place,
 )
 from app.db.session import Database
 from app.db.times import lease_end
 from app.format.errors import LeaseLost, NotFound, PreconditionFailed, PreconditionRequired
 from app.paging import Page, PageTokens
 from app.tenants.repository.quotas import check_count
+from app.timeline.repository.kept_versions import check_kept, share_versions
+from app.timeline.repository.read_leases import lease_version, release_versions
 from app.timeline.tables import commits
 
 _COUNT: Final[Select[int]] = (
@@ -50,6 +52,8 @@ _COUNT: Final[Select[int]] = (
     .join(datasets, datasets.c.id == consumers.c.dataset_id)
     .where(datasets.c.deleted_at.is_(None), consumers.c.kind == ConsumerKind.READER.value)
 )
+# How long a version is kept for a consumer that is within its rows, after its last commit.
+_KEPT_SECONDS: Final = 86_400.0
 _NO_LEASE: Final[dict[str, Any]] = {"member": None, "lease_until": None}
 
 
@@ -86,9 +90,12 @@ class ConsumerStore:
 
         No change between its position and the head is cut meanwhile. Raises NotFound (dataset gone),
         PreconditionFailed, PreconditionRequired, InvalidRequest, OffsetAhead, OffsetExpired, ConsumerLeased, LeaseLost,
-        QuotaExceeded.
+        VersionExpired, QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
+            if isinstance(change.offset, SnapshotPosition):
+                # Before any lock of the head, as everywhere.
+                share_versions(connection, dataset_id)
             # A cut reads the rows of consumers under their locks, so locking an existing row is enough.
             found = _find(connection, dataset_id, name, lock=True)
             made = found is None and _insert(connection, dataset_id, name, change, expected)
@@ -111,6 +118,7 @@ class ConsumerStore:
             if revision is not None:
                 _check_expected(found.consumer.revision, ExpectedRevision(revision=revision))
             connection.execute(delete(consumers).where(_named(dataset_id, name)))
+            _keep(connection, dataset_id, name, found.consumer.snapshot, None)
 
     def lease(
         self, tenant_id: str, dataset_id: str, name: str, member: str, seconds: int, token: str | None
@@ -139,7 +147,7 @@ class ConsumerStore:
         return ConsumerLease(
             token=lease_token(consumer_of(row)),
             until=row.lease_until,
-            position=row.position,
+            position=consumer_of(row).place,
             revision=row.revision,
         )
 
@@ -233,13 +241,14 @@ def _insert(
         raise PreconditionFailed(f"there is no consumer {name!r} of this dataset", revision=None)
     if change.lease is not None:
         raise LeaseLost(f"there is no consumer {name!r}, so it has no lease")
+    place = initial_place(_start(connection, dataset_id, change.offset, bounds), bounds)
     made = connection.execute(
         insert_unless(consumers)
         .values(
             dataset_id=dataset_id,
             name=name,
             kind=ConsumerKind.READER.value,
-            position=initial_position(_offset(connection, dataset_id, change.offset, bounds), bounds),
+            **_stored(place),
             **_bounds(change),
         )
         .on_conflict_do_nothing()
@@ -248,38 +257,83 @@ def _insert(
     if made.one_or_none() is None:
         return False
     check_count(connection, "consumers", _COUNT)
+    _keep(connection, dataset_id, name, None, place.snapshot)
     return True
 
 
 def _update(connection: Connection, before: ConsumerStatus, change: ConsumerChange) -> None:
     at = before.consumer
-    offset = _offset(connection, at.dataset_id, change.offset, before.bounds)
-    position = next_position(before, change, offset)
+    place = next_place(before, change, _start(connection, at.dataset_id, change.offset, before.bounds))
+    moved = place != ConsumerPlace(offset=at.position, snapshot=at.snapshot)
     # A member whose lease has run out is no longer the last that moved it.
     lease_end = _NO_LEASE if change.offset is not None and change.lease is None else {}
     connection.execute(
         update(consumers)
         .where(_named(at.dataset_id, at.name))
         .values(
-            position=position,
+            **_stored(place),
             revision=consumers.c.revision + 1,
-            moved_at=case(
-                (consumers.c.position == position, consumers.c.moved_at), else_=func.clock_timestamp()
-            ),
+            moved_at=func.clock_timestamp() if moved else consumers.c.moved_at,
             **_bounds(change),
             **lease_end,
         )
     )
+    if change.offset is not None:
+        _keep(connection, at.dataset_id, at.name, at.snapshot, place.snapshot)
 
 
-def _offset(
-    connection: Connection, dataset_id: str, start: FeedStart | None, bounds: FeedBounds
-) -> int | StartingPosition | None:
-    """The offset or the name of a start. A commit since `bounds` were read is not skipped."""
+def _start(
+    connection: Connection, dataset_id: str, start: ReaderStart | None, bounds: FeedBounds
+) -> int | StartingPosition | ConsumerPlace | None:
+    """The offset or the name of a start, or its place in a version. A commit since `bounds` were read is not skipped.
+
+    Raises NotFound, OffsetAhead, OffsetExpired, VersionExpired.
+    """
     if start is None or isinstance(start, int | StartingPosition):
         return start
+    if isinstance(start, SnapshotPosition):
+        return _place(connection, dataset_id, start)
     offset = offset_of(connection, dataset_id, start)
     return min(offset, bounds.next_offset) if isinstance(offset, int) else offset
+
+
+def _place(connection: Connection, dataset_id: str, wanted: SnapshotPosition) -> ConsumerPlace:
+    """The place in a version that is kept, with the feed after it. The caller holds `share_versions`."""
+    head = connection.execute(
+        select(heads.c.version, heads.c.earliest_offset, heads.c.next_offset).where(
+            heads.c.dataset_id == dataset_id
+        )
+    ).one()
+    version = head.version if wanted.version is None else wanted.version
+    if version > head.version:
+        raise version_ahead(version, head.version)
+    check_kept(connection, dataset_id, version)
+    of_version = commits.c.dataset_id == dataset_id, commits.c.version == version
+    offset = connection.execute(select(commits.c.next_offset).where(*of_version)).scalar_one_or_none() or 0
+    bounds = FeedBounds(earliest=head.earliest_offset, next_offset=head.next_offset)
+    return ConsumerPlace(
+        offset=bounds.checked(offset), snapshot=msgspec.structs.replace(wanted, version=version)
+    )
+
+
+def _stored(place: ConsumerPlace) -> dict[str, Any]:
+    return {"position": place.offset, "snapshot": None if place.snapshot is None else place.snapshot.text}
+
+
+def _keep(
+    connection: Connection,
+    dataset_id: str,
+    name: str,
+    before: SnapshotPosition | None,
+    after: SnapshotPosition | None,
+) -> None:
+    """Keeps the version whose rows a consumer is within from now on, and no other one."""
+    # No name has a space, so this is no reader of a feed.
+    reader = f"consumer:{name}"
+    if before is not None and (after is None or after.version != before.version):
+        release_versions(connection, dataset_id, reader)
+    if after is not None and after.version is not None:
+        lease_version(connection, dataset_id, after.version, reader, _KEPT_SECONDS)
 
 
 def _bounds(change: ConsumerChange) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from app.catalog.tables import heads
+from app.changes.positions import SnapshotPosition
 from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.tables import consumers
 from app.db.session import Database
@@ -144,7 +145,8 @@ class FollowerStore:
 def consumer_of(row: Any) -> Consumer:
     """The consumer in a row of CONSUMER_COLUMNS."""
     values = {name: getattr(row, name) for name in Consumer.__struct_fields__}
-    return Consumer(**{**values, "kind": ConsumerKind(row.kind)})
+    snapshot = None if row.snapshot is None else SnapshotPosition.of(row.snapshot)
+    return Consumer(**{**values, "kind": ConsumerKind(row.kind), "snapshot": snapshot})
 
 
 def add_follower(

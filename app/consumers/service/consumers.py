@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.catalog.values import Dataset
+from app.changes.positions import SnapshotPosition
 from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.values import (
     ConsumerChange,
@@ -32,9 +33,9 @@ class Consumers:
         """Raises NotFound."""
         return self.index.get(dataset.tenant_id, dataset.id, name)
 
-    def position(self, dataset: Dataset, name: str) -> int:
+    def position(self, dataset: Dataset, name: str) -> int | SnapshotPosition:
         """Where a consumer continues. Raises NotFound."""
-        return self.get(dataset, name).consumer.position
+        return self.get(dataset, name).consumer.place
 
     def list(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
         """ConsumerStatus items of every kind, by name. Raises InvalidRequest."""

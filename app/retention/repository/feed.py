@@ -8,7 +8,6 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, Text, and_, cast, delete, func, or_, select, update
 
 from app.catalog.tables import datasets, heads
-from app.changes.positions import SNAPSHOT_READER
 from app.changes.repository.changelog import lock_feed
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.consumers import behind_since, seconds_since
@@ -138,7 +137,7 @@ def _leases_fence(connection: Connection, dataset_id: str) -> int | None:
         .join_from(read_leases, commits, of_version, isouter=True)
         .where(
             read_leases.c.dataset_id == dataset_id,
-            or_(read_leases.c.reader == SNAPSHOT_READER, KEEPS_FEED),
+            KEEPS_FEED,
             LEASE_LIVES,
         )
     ).scalar_one()

@@ -67,14 +67,14 @@ def share_history(connection: Connection, dataset_id: str) -> None:
     It does not lock the head row, so commits and read leases never wait for each other. A clean that waits for this
     lock gets it before later requests.
     """
-    _share(connection, dataset_id)
+    share_versions(connection, dataset_id)
     if not share_datasets(connection, [dataset_id]):
         raise _not_found(dataset_id)
 
 
 def share_history_at_head(connection: Connection, dataset_id: str) -> int:
     """`share_history`; also returns the head's version, which does not change meanwhile, nor does the feed's start."""
-    _share(connection, dataset_id)
+    share_versions(connection, dataset_id)
     # The head is locked before the dataset, in the same order as in a deletion.
     version: int | None = connection.execute(
         select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
@@ -84,7 +84,8 @@ def share_history_at_head(connection: Connection, dataset_id: str) -> int:
     return version
 
 
-def _share(connection: Connection, dataset_id: str) -> None:
+def share_versions(connection: Connection, dataset_id: str) -> None:
+    """Until the transaction ends, no version is removed. For callers that lock the head, or rows, afterwards."""
     connection.execute(select(func.pg_advisory_xact_lock_shared(_HISTORY_LOCK, func.hashtext(dataset_id))))
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Connection, Select, delete, exists, func, or_, select
+from sqlalchemy import Connection, delete, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.tables import heads
@@ -48,22 +46,23 @@ class ReadLeaseStore:
         with self._database.tenant(tenant_id) as connection:
             share_history(connection, dataset_id)
             check_kept(connection, dataset_id, version)
-            if (
-                superseded_seconds_max is not None
-                and not connection.execute(
-                    _followed_since(dataset_id, version, superseded_seconds_max)
-                ).scalar_one()
-            ):
-                return
-            _lease(connection, dataset_id, version, reader, seconds)
+            if _may_lease(connection, dataset_id, version, superseded_seconds_max):
+                lease_version(connection, dataset_id, version, reader, seconds)
 
     def acquire_feed(
-        self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        reader: str,
+        seconds: float,
+        *,
+        superseded_seconds_max: float | None = None,
     ) -> None:
         """Leases the changes after a version to `reader` for `seconds`, or extends its lease.
 
-        The files of the version need not be kept, and are not kept. Raises OffsetExpired if the feed begins after
-        these changes, NotFound (dataset gone).
+        The files of the version need not be kept, and are not kept. `superseded_seconds_max`: as of `acquire`. Raises
+        OffsetExpired if the feed begins after these changes, NotFound (dataset gone).
         """
         with self._database.tenant(tenant_id) as connection:
             # The feed is not cut until the transaction ends.
@@ -83,17 +82,13 @@ class ReadLeaseStore:
                     since=since or 0,
                     earliest=earliest,
                 )
-            _lease(connection, dataset_id, version, f"{reader}{OF_FEED}", seconds)
+            if _may_lease(connection, dataset_id, version, superseded_seconds_max):
+                lease_version(connection, dataset_id, version, f"{reader}{OF_FEED}", seconds)
 
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
         """Ends all leases of a reader on versions of the dataset and its feed; does nothing if there are none."""
         with self._database.tenant(tenant_id) as connection:
-            connection.execute(
-                delete(read_leases).where(
-                    read_leases.c.dataset_id == dataset_id,
-                    read_leases.c.reader.in_([reader, f"{reader}{OF_FEED}"]),
-                )
-            )
+            release_versions(connection, dataset_id, reader)
 
     def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
         """Raises VersionExpired if the version is not kept any more, NotFound (dataset gone)."""
@@ -106,7 +101,8 @@ class ReadLeaseStore:
             return first_kept(connection, dataset_id, since)
 
 
-def _lease(connection: Connection, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+def lease_version(connection: Connection, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    """Leases a version in the caller's transaction, which has checked under `share_versions` that it is kept."""
     new = insert_unless(read_leases).values(
         dataset_id=dataset_id, reader=reader, version=version, lease_until=lease_end(seconds)
     )
@@ -118,11 +114,26 @@ def _lease(connection: Connection, dataset_id: str, version: int, reader: str, s
     )
 
 
-def _followed_since(dataset_id: str, version: int, seconds: float) -> Select[Any]:
-    """Whether a version is the latest one, or the next one was committed in the last `seconds`."""
+def release_versions(connection: Connection, dataset_id: str, reader: str) -> None:
+    """Ends all leases of a reader on versions of the dataset and its feed, in the caller's transaction."""
+    connection.execute(
+        delete(read_leases).where(
+            read_leases.c.dataset_id == dataset_id,
+            read_leases.c.reader.in_([reader, f"{reader}{OF_FEED}"]),
+        )
+    )
+
+
+def _may_lease(
+    connection: Connection, dataset_id: str, version: int, superseded_seconds_max: float | None
+) -> bool:
+    """Whether a version is the latest one, or the next one was committed in the last seconds."""
+    if superseded_seconds_max is None:
+        return True
     following = exists().where(
         commits.c.dataset_id == dataset_id,
         commits.c.version == version + 1,
-        commits.c.committed_at > seconds_ago(seconds),
+        commits.c.committed_at > seconds_ago(superseded_seconds_max),
     )
-    return select(or_(heads.c.version <= version, following)).where(heads.c.dataset_id == dataset_id)
+    recent = select(or_(heads.c.version <= version, following)).where(heads.c.dataset_id == dataset_id)
+    return bool(connection.execute(recent).scalar_one())

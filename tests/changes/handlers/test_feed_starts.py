@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 from sqlalchemy import text
 
-from app.changes.positions import FromVersion
+from app.changes.positions import FromVersion, SnapshotPosition
 from app.changes.service.feed_starts import FeedStarts
 from tests.support.http import problem, upsert
 from tests.support.stored_feed import DATASET
@@ -104,6 +104,9 @@ def test_the_dataset_is_read_again_if_the_start_was_committed_since():
     for find in (lambda: starts.find(DATASET, FromVersion(3)), lambda: starts.consumer(DATASET, "c")):
         dataset, position = find()
         assert (position, dataset.next_offset) == (4, 4)
+    within = SnapshotPosition(version=DATASET.version + 1)
+    starts = FeedStarts(catalog=stored, at_commit=lambda *_: 4, of_consumer=lambda *_: within)
+    assert starts.consumer(DATASET, "c") == (stored.get("t", "d"), within)
 
 
 # The rows of a version, then the changes after it

@@ -60,11 +60,16 @@ class Expired(RetainedVersions):
         raise VersionExpired("gone", version=version)
 
 
-def use_case(
-    versioned: VersionedTable, *, earliest: int = 0, kept: RetainedVersions | None = None
-) -> ReadSnapshots:
+class Cut(RetainedVersions):
+    """The feed is cut past every version before it can be leased."""
+
+    def acquire_feed(self, tenant_id: str, dataset_id: str, version: int, *_: Any, **__: Any) -> None:
+        raise OffsetExpired("gone", since=0, earliest=1)
+
+
+def use_case(versioned: VersionedTable, *, kept: RetainedVersions | None = None) -> ReadSnapshots:
     table = versioned.table
-    feed = TableFeed(table=table, earliest=earliest)
+    feed = TableFeed(table=table)
     return ReadSnapshots(
         catalog=versioned,
         timeline=versioned,  # type: ignore[arg-type]
@@ -218,9 +223,8 @@ def test_position_of_a_version_that_is_gone_or_to_come_is_rejected(versioned_tab
         pages(versioned, SnapshotPosition(version=len(versioned.rows)))
     with pytest.raises(VersionExpired):
         pages(versioned, SnapshotPosition(version=2), use_case(versioned, kept=Expired()))
-    after = versioned.next_offset("t", "d", 3)
     with pytest.raises(OffsetExpired):
-        pages(versioned, SnapshotPosition(version=2), use_case(versioned, earliest=after))
+        pages(versioned, SnapshotPosition(version=2), use_case(versioned, kept=Cut()))
     # Behind the last row there is nothing but the feed.
     behind = SnapshotPosition(version=3, group=99, row=1)
     assert of_table(pages(versioned, behind)) == []

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.support.http import problem
+from tests.support.http import problem, upsert
 
 # The feed of the fixture has four changes: two appends, then a correction.
 
@@ -319,3 +319,76 @@ def test_webhook_positions_are_listed_and_read_only(client, orders, consumers):
     ):
         assert problem(answer, 409, "consumer-managed")["kind"] == "webhook"
     assert client.get(path).json()["offset"] == 1
+
+
+# The rows of a version, then the changes after it
+
+
+def consumed(client, orders, path, revision, pages):
+    """Up to this number of pages of one change, each committed before the next is read; and the last revision."""
+    changes = []
+    for _ in range(pages):
+        page = client.get(f"{orders}/changes", params={"consumer": "c", "limit": 1}).json()
+        changes += page["changes"]
+        moved = put(client, path, {"offset": page["next_since"]}, If_Match=f'"{revision}"')
+        assert (moved.status_code, moved.json()["offset"]) == (200, page["next_since"])
+        revision += 1
+        if not page["pending"]:
+            break
+    return changes, revision
+
+
+def test_consumer_starts_with_the_table_and_resumes_within_it(client, consumers, orders, service):
+    path = f"{consumers}/c"
+    table = client.get(f"{orders}/rows").json()["rows"]
+    made = put(client, path, {"offset": "snapshot"})
+    assert (made.status_code, made.json()["offset"], made.json()["lag"]["changes"]) == (
+        201,
+        "snapshot:2:0:0",
+        0,
+    )
+    first, revision = consumed(client, orders, path, 1, pages=1)
+    within = client.get(path).json()["offset"]
+    assert within.startswith("snapshot:2:")
+    assert client.post(f"{consumers}/c/lease", json={"member": "m", "seconds": 1}).json()["offset"] == within
+    [listed] = client.get(consumers).json()["items"]
+    assert listed["offset"] == within
+    # What is written meanwhile is not among the rows, but after them.
+    assert client.post(f"{orders}/writes", json=upsert({"id": 9, "note": "d"})).status_code == 202
+    service.work()
+    token = client.post(f"{consumers}/c/lease", json={"member": "m", "seconds": 1}).json()["token"]
+    client.delete(f"{consumers}/c/lease", params={"token": token})
+    rest, revision = consumed(client, orders, path, revision, pages=9)
+    rows = [change["row"] for change in first + rest]
+    assert sorted(rows, key=repr) == sorted([*table, client.get(f"{orders}/rows/9").json()["row"]], key=repr)
+    assert [change["op"] for change in first + rest] == ["+A"] * len(rows)
+    assert client.get(path).json()["offset"] == 5
+    # The stream starts there as well.
+    events = client.get(f"{orders}/changes/events", params={"consumer": "c", "until": 5})
+    assert events.status_code in (200, 204)
+
+
+def test_position_within_a_version_moves_forward_unless_it_is_reset(client, consumers):
+    path = f"{consumers}/c"
+    assert put(client, path, {"offset": "snapshot:2:0:1"}).json()["offset"] == "snapshot:2:0:1"
+    for back in ("snapshot:2:0:0", "snapshot:1:0:1", 3, "earliest"):
+        refused = problem(put(client, path, {"offset": back}, If_Match='"1"'), 400, "invalid-request")
+        assert "`snapshot:2:0:1` or more" in refused["errors"][0]["detail"], back
+    assert (
+        put(client, path, {"offset": "snapshot:2:1:0"}, If_Match='"1"').json()["offset"] == "snapshot:2:1:0"
+    )
+    assert put(client, path, {"max_lag": {"changes": 9}}, If_Match='"2"').json()["offset"] == "snapshot:2:1:0"
+    assert put(client, path, {"offset": 4}, If_Match='"3"').json()["offset"] == 4
+    problem(put(client, path, {"offset": "snapshot"}, If_Match='"4"'), 400, "invalid-request")
+    again = put(client, path, {"offset": "snapshot", "reset": True}, If_Match='"4"')
+    assert (again.status_code, again.json()["offset"]) == (200, "snapshot:2:0:0")
+
+
+def test_position_within_a_version_is_checked(client, consumers):
+    ahead = problem(put(client, f"{consumers}/c", {"offset": "snapshot:9:0:0"}), 409, "offset-ahead")
+    assert (ahead["since_version"], ahead["head_version"]) == (9, 2)
+    for offset in ("snapshot:", "snapshot:1", "snapshots"):
+        problem(put(client, f"{consumers}/c", {"offset": offset}), 400, "invalid-request")
+    two = {"offset": "snapshot", "since_version": 1}
+    problem(put(client, f"{consumers}/c", two), 400, "invalid-request")
+    problem(client.get(f"{consumers}/c"), 404, "not-found")

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from app.catalog.values import Dataset
-from app.changes.positions import StartingPosition
+from app.changes.positions import SnapshotPosition, StartingPosition
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.repository.followers import add_follower
@@ -24,6 +24,7 @@ from app.format.errors import (
     OffsetExpired,
     PreconditionFailed,
     PreconditionRequired,
+    VersionExpired,
 )
 from app.format.identifiers import new_id
 from app.jobs.values import Job
@@ -51,7 +52,10 @@ def put(consumers: ConsumerStore, feed: Dataset) -> Callable[..., ConsumerStatus
     """Makes or moves the consumer `c`; at the revision that it has, unless one is specified."""
 
     def run(
-        offset: int | StartingPosition | None, *, revision: int | None = None, **more: object
+        offset: int | StartingPosition | SnapshotPosition | None,
+        *,
+        revision: int | None = None,
+        **more: object,
     ) -> ConsumerStatus:
         try:
             revision = revision or consumers.get(feed.tenant_id, feed.id, "c").consumer.revision
@@ -251,3 +255,47 @@ def test_refused_change_leaves_the_consumer_unchanged(
         with pytest.raises(HeadwaterError):
             consumers.put(feed.tenant_id, feed.id, "c", change, ExpectedRevision(revision=revision))
     assert consumers.get(feed.tenant_id, feed.id, "c").consumer == before
+
+
+def kept_versions(stores: Stores, dataset: Dataset) -> list[tuple[str, int]]:
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        query = "SELECT reader, version FROM read_leases WHERE lease_until > clock_timestamp() ORDER BY 1, 2"
+        return [(row[0], row[1]) for row in connection.execute(text(query))]
+
+
+def test_version_is_kept_while_a_consumer_is_within_its_rows(
+    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
+) -> None:
+    at = put(SnapshotPosition(version=2)).consumer
+    # The changes after version 2 are kept by the offset.
+    assert (at.place, at.position) == (SnapshotPosition(version=2), 5)
+    assert kept_versions(stores, feed) == [("consumer:c", 2)]
+    put(SnapshotPosition(version=2, group=1, row=7))
+    assert kept_versions(stores, feed) == [("consumer:c", 2)]
+    assert put(SnapshotPosition(), reset=True).consumer.place == SnapshotPosition(version=3)
+    assert kept_versions(stores, feed) == [("consumer:c", 3)]
+    assert put(9).consumer.place == 9
+    assert kept_versions(stores, feed) == []
+    put(SnapshotPosition(), reset=True)
+    consumers.delete(feed.tenant_id, feed.id, "c", revision=None)
+    assert kept_versions(stores, feed) == []
+
+
+def test_consumer_does_not_start_with_a_version_that_is_lost(
+    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
+) -> None:
+    put(SnapshotPosition(version=1))
+    with stores.database.tenant(feed.tenant_id) as connection:
+        connection.execute(text("UPDATE heads SET earliest_version = 3"))
+    # It is kept for the consumer that is within it, and for no other.
+    put(SnapshotPosition(version=1, row=1))
+    with stores.database.tenant(feed.tenant_id) as connection:
+        connection.execute(text("UPDATE read_leases SET lease_until = clock_timestamp()"))
+    with pytest.raises(VersionExpired):
+        put(SnapshotPosition(version=1, row=2))
+    assert put(SnapshotPosition(), reset=True).consumer.place == SnapshotPosition(version=3)
+    cut(stores, feed, 9)
+    with stores.database.tenant(feed.tenant_id) as connection:
+        connection.execute(text("UPDATE heads SET earliest_version = 0"))
+    with pytest.raises(OffsetExpired):
+        put(SnapshotPosition(version=2), reset=True)

@@ -67,7 +67,7 @@ def test_version_that_a_reader_starts_with_retains_the_feed_from_it(stores: Stor
     place = (feed.tenant_id, feed.id)
     leases, retention = ReadLeaseStore(stores.database), RetentionStore(stores.database)
     leases.acquire(*place, 2, "a read job", 60)
-    leases.acquire(*place, 1, SNAPSHOT_READER, 60)
+    leases.acquire_feed(*place, 1, SNAPSHOT_READER, 60)
     assert retention.cut(*place, follower_lag_seconds=60) == 3
     leases.release(*place, SNAPSHOT_READER)
     assert retention.cut(*place, follower_lag_seconds=60) == 2

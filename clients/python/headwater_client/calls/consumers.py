@@ -25,7 +25,7 @@ from headwater_client.models import (
 from headwater_client.problem import Problem
 from headwater_client.transport.connection import dataset_path, decoded, given
 from headwater_client.transport.pages import JSON
-from headwater_client.transport.walk import Since
+from headwater_client.transport.walk import FeedSince
 
 
 class ConsumerCalls(ReadCalls):
@@ -36,7 +36,7 @@ class ConsumerCalls(ReadCalls):
         dataset: Dataset | str,
         name: str,
         *,
-        offset: Since | None = None,
+        offset: FeedSince | None = None,
         since_version: int | None = None,
         since_time: datetime | None = None,
         max_lag: MaxLag | None = None,
@@ -44,7 +44,7 @@ class ConsumerCalls(ReadCalls):
         """Creates a consumer. Raises Problem `precondition-failed` if there is already one of this name.
 
         It starts at `offset`, by default `earliest`, or at the first change of `since_version` or `since_time` or
-        later.
+        later. `snapshot` starts with the rows of the latest version, which the changes after it follow.
         """
         position = _position(offset, since_version, since_time) or {"offset": "earliest"}
         return await self._put(dataset, name, {**position, "max_lag": max_lag}, {"If-None-Match": "*"})
@@ -61,7 +61,7 @@ class ConsumerCalls(ReadCalls):
         self,
         dataset: Dataset | str,
         consumer: Consumer,
-        offset: Since | None = None,
+        offset: FeedSince | None = None,
         *,
         since_version: int | None = None,
         since_time: datetime | None = None,
@@ -125,7 +125,7 @@ class ConsumerCalls(ReadCalls):
         dataset: Dataset | str,
         name: str,
         *,
-        start: Since | None = None,
+        start: FeedSince | None = None,
         since_version: int | None = None,
         since_time: datetime | None = None,
         member: str | None = None,
@@ -141,9 +141,10 @@ class ConsumerCalls(ReadCalls):
 
         A reader that fails between two pages gets the last one again: every change is delivered at least once. A
         missing consumer is created at `start`, by default `earliest`, or at the first change of `since_version` or
-        `since_time` or later. With `member` the consumer is leased for `lease_seconds` after each page
-        (more than `poll_seconds`, and more than the processing of a page takes): other members get Problem
-        `consumer-leased`, and this one gets `lease-lost` if its lease has expired and another member has taken it.
+        `since_time` or later; `snapshot` starts with the rows of the latest version. With `member` the consumer is
+        leased for `lease_seconds` after each page (more than `poll_seconds`, and more than the processing of a page
+        takes): other members get Problem `consumer-leased`, and this one gets `lease-lost` if its lease has expired
+        and another member has taken it.
         """
         position = _position(start, since_version, since_time)
         consumer = await self._get_or_create(dataset, name, position)
@@ -161,7 +162,7 @@ class ConsumerCalls(ReadCalls):
             )
             async for page in pages:
                 yield page
-                await turn.done(int(page.next_since))
+                await turn.done(page.next_since)
         finally:
             await turn.end()
 
@@ -226,11 +227,11 @@ class _Turn:
         return turn
 
     @property
-    def offset(self) -> int:
+    def offset(self) -> FeedSince:
         """The position of the consumer."""
         return self._consumer.offset
 
-    async def done(self, next_since: int) -> None:
+    async def done(self, next_since: FeedSince) -> None:
         """Commits a page and extends the lease."""
         if next_since != self.offset:
             self._consumer = await self._commit(next_since)
@@ -250,7 +251,7 @@ class _Turn:
         )
         self._extend_at = time.monotonic() + self._lease_seconds / 3
 
-    async def _commit(self, offset: int) -> Consumer:
+    async def _commit(self, offset: FeedSince) -> Consumer:
         try:
             return await self._calls.commit(self._dataset, self._consumer, offset, lease=self._lease)
         except Problem as problem:
@@ -276,7 +277,7 @@ def _tag(consumer: Consumer) -> str:
     return f'"{consumer.revision}"'
 
 
-def _position(offset: Since | None, version: int | None, at: datetime | None) -> dict[str, Any]:
+def _position(offset: FeedSince | None, version: int | None, at: datetime | None) -> dict[str, Any]:
     return given({"offset": offset, "since_version": version, "since_time": at})
 
 

@@ -23,7 +23,6 @@ from headwater_client.models.consumers import (
     Lease,
     LeaseHolder,
     MaxLag,
-    Position,
 )
 from headwater_client.models.datasets import (
     AddField,
@@ -88,6 +87,7 @@ from headwater_client.models.exports import (
     ExportRunSummary,
     FileLinks,
     ManifestSchema,
+    Position,
     RunLinks,
     RunOffsets,
     Schedule,

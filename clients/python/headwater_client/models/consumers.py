@@ -6,6 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+from headwater_client.models.changes import NextPosition
+
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     """A consumer: a position in the feed of a dataset. The changes before it are processed."""
@@ -18,8 +20,8 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     """What moves the position: `reader` for one that clients commit, the others are moved by the service."""
     revision: int
     """Counts the changes of the consumer; its ETag."""
-    offset: int
-    """The position."""
+    offset: NextPosition
+    """A position: an offset, or a text within the rows of a version."""
     head: int
     """The end of the feed."""
     earliest: int
@@ -96,8 +98,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """The token that the member sends with its commits."""
     until: datetime
     """When the lease ends, unless it is extended."""
-    offset: int
-    """The position at which the member continues."""
+    offset: NextPosition
+    """A position: an offset, or a text within the rows of a version."""
     revision: int
     """The revision of the consumer; its ETag."""
 
@@ -118,6 +120,3 @@ class MaxLag(msgspec.Struct, frozen=True, kw_only=True):
     """The most changes."""
     seconds: int | None = None
     """The greatest age of the oldest change."""
-
-
-Position = int | str

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from headwater_client.models.changes import ChangeForm
-from headwater_client.models.consumers import DatasetIdentity, MaxLag, Position
+from headwater_client.models.consumers import DatasetIdentity, MaxLag
 from headwater_client.models.datasets import Field
 
 ExportFormat = Literal["parquet", "csv", "ndjson", "arrow"]
@@ -282,3 +282,6 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the first change."""
     last: int
     """The version of the last change."""
+
+
+Position = int | str

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from headwater_client.models.changes import ChangeForm
-from headwater_client.models.consumers import DatasetIdentity, MaxLag, Position
+from headwater_client.models.consumers import DatasetIdentity, MaxLag
+from headwater_client.models.exports import Position
 
 DeliveryState = Literal["pending", "delivered", "dead"]
 """The state of a message: it waits for its next attempt, was delivered, or was given up."""
