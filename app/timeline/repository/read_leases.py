@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Select, delete, exists, func, or_, select
+from sqlalchemy import Connection, delete, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.tables import heads
@@ -44,12 +42,7 @@ class ReadLeaseStore:
         with self._database.tenant(tenant_id) as connection:
             share_history(connection, dataset_id)
             check_kept(connection, dataset_id, version)
-            if (
-                superseded_seconds_max is not None
-                and not connection.execute(
-                    _followed_since(dataset_id, version, superseded_seconds_max)
-                ).scalar_one()
-            ):
+            if not _is_recent(connection, dataset_id, version, superseded_seconds_max):
                 return
             connection.execute(
                 new.on_conflict_do_update(
@@ -78,11 +71,14 @@ class ReadLeaseStore:
             return first_kept(connection, dataset_id, since)
 
 
-def _followed_since(dataset_id: str, version: int, seconds: float) -> Select[Any]:
-    """Whether a version is the latest one, or the next one was committed in the last `seconds`."""
+def _is_recent(connection: Connection, dataset_id: str, version: int, seconds: float | None) -> bool:
+    """Whether a version is the latest one, or the next one was committed in the last `seconds`; None is no bound."""
+    if seconds is None:
+        return True
     following = exists().where(
         commits.c.dataset_id == dataset_id,
         commits.c.version == version + 1,
         commits.c.committed_at > seconds_ago(seconds),
     )
-    return select(or_(heads.c.version <= version, following)).where(heads.c.dataset_id == dataset_id)
+    query = select(or_(heads.c.version <= version, following)).where(heads.c.dataset_id == dataset_id)
+    return bool(connection.execute(query).scalar_one())
