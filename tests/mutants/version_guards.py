@@ -29,11 +29,11 @@ VERSION_GUARDS: Final = (
         text="""\
             share_history(connection, dataset_id)
             check_kept(connection, dataset_id, version)
-            lease_version(connection, dataset_id, version, reader, seconds)
+            if _may_lease(connection, dataset_id, version, superseded_seconds_max):
 """,
         without="""\
             check_kept(connection, dataset_id, version)
-            lease_version(connection, dataset_id, version, reader, seconds)
+            if _may_lease(connection, dataset_id, version, superseded_seconds_max):
 """,
         tests=(
             "tests.timeline.repository.test_locks::test_version_that_a_clean_is_about_to_expire_cannot_be_pinned",
@@ -44,10 +44,10 @@ VERSION_GUARDS: Final = (
         module="app.timeline.repository.read_leases",
         text="""\
             check_kept(connection, dataset_id, version)
-            lease_version(connection, dataset_id, version, reader, seconds)
+            if _may_lease(connection, dataset_id, version, superseded_seconds_max):
 """,
         without="""\
-            lease_version(connection, dataset_id, version, reader, seconds)
+            if _may_lease(connection, dataset_id, version, superseded_seconds_max):
 """,
         tests=("tests.timeline.repository.test_read_leases::test_retained_version_can_be_leased",),
     ),

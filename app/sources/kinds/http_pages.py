@@ -175,10 +175,10 @@ def _page(
 
 
 def _check_count(url: str, listed: bytes) -> None:
-    """Raises SourceFailed for a list of more records than a page may have, ValueError, RecursionError for a list that
-    is none. Each record would take memory of its own, however short it is.
+    """Raises SourceFailed for a list of more records than a page may have, ValueError and RecursionError for a text
+    that is not a list. Each record would take memory of its own, however short it is.
     """
-    # Few lists have so many commas that their records must be counted.
+    # Most lists have fewer commas, so that their records need not be counted.
     if listed.count(b",") < _PAGE_RECORDS_MAX:
         return
     text = listed.decode()
@@ -235,8 +235,8 @@ def _requested(
     except AddressRefused as reason:
         raise SourceFailed(f"{config.url} cannot be read: {reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = foreign_text(f"{type(error).__name__}: {error}")
-        raise SourceUnavailable(f"{config.url} does not answer: {reason}") from error
+        shown = foreign_text(f"{type(error).__name__}: {error}")
+        raise SourceUnavailable(f"{config.url} does not answer: {shown}") from error
     _check(config.url, response.status, content)
     return content
 
