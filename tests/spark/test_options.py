@@ -1,11 +1,15 @@
 """Options of reads and writes that cannot be, found by the data source before Spark starts a task."""
 
+from datetime import date
+
+import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StructType
 
 from headwater_client import Problem
 from headwater_client.spark import HeadwaterDataSource, InvalidOption
+from headwater_client.spark.arrow_types import arrow_schema
 
 
 @pytest.fixture
@@ -87,6 +91,16 @@ def test_problems_are_raised_when_a_read_is_planned(orders, source):
 def test_wrong_options_of_writes_are_explained(orders, source, options, overwrite, message):
     with pytest.raises(InvalidOption, match=message):
         source(**options).writer(StructType(), overwrite)
+
+
+def test_rows_of_a_key_are_not_stored_as_sent(orders, source):
+    schema = source().schema()
+    rows = pa.Table.from_pylist([{"id": 1, "note": "a", "day": date(2026, 11, 20)}] * 2, arrow_schema(schema))
+    writer = source(operation="bulk_insert", combine="false").writer(schema, False)
+    uploaded = writer.write(iter(rows.to_batches()))
+    with pytest.raises(Problem) as refused:
+        writer.commit([uploaded])
+    assert [error.pointer for error in refused.value.errors] == ["/combine"]
 
 
 def test_values_of_options_do_not_show_the_key(orders, source, connection):
