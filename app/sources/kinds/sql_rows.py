@@ -25,8 +25,8 @@ from app.format.errors import FieldError, SourceFailed, SourceUnavailable
 from app.format.operation import Operation
 from app.format.rows.formats import Format
 from app.outbound.addresses import AddressRefused, Rules, Target
-from app.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.outbound.bounded_postgres import BoundedConnection, Bounds, ReplyTooLarge, connected
+from app.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.sources.kinds.configs import checked_config, refused_config
 from app.sources.ports import (
     Ledger,
@@ -45,8 +45,10 @@ _PORT: Final = 5432
 # Rows with the value of the last one are read beyond the limits of a round, up to these.
 _EQUAL_ROWS_MAX: Final = 100_000
 _EQUAL_BYTES_MAX: Final = 64 * 1024 * 1024
-# A reply may have more bytes than the row in it: names of columns, the watermark, and what arrives ahead.
-_REPLY_FACTOR: Final = 2
+# While a row is waited for, rows after it arrive: libpq fills its buffer, which is up to twice as large as the largest
+# row, and the system the window of the socket.
+_BUFFER_FACTOR: Final = 2
+_AHEAD_BYTES: Final = 4 * 1024 * 1024
 # The share of its time after which a round by watermark takes no further value.
 _READING_SHARE: Final = 0.75
 _DIGITS_MAX: Final = 18
@@ -160,7 +162,8 @@ class SqlRows:
         Raises SourceUnavailable, SourceFailed, and what `check` raises.
         """
         bounds = Bounds(
-            deadline=time.monotonic() + seconds, reply_bytes_max=_REPLY_FACTOR * self.row_bytes_max
+            deadline=time.monotonic() + seconds,
+            reply_bytes_max=_BUFFER_FACTOR * self.row_bytes_max + _AHEAD_BYTES,
         )
         if check is not None:
             bounds = replace(bounds, check=check)

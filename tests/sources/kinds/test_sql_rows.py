@@ -150,6 +150,17 @@ def test_a_row_of_more_bytes_than_a_row_may_have_is_not_read(tmp_path: Path) -> 
     assert sent < size / 2
 
 
+def test_small_rows_that_arrive_fast_are_no_large_row(tmp_path: Path) -> None:
+    count = 40_000
+    texts = [row('{"id": 1, "note": "of a usual length"}', str(number)) for number in range(count)]
+
+    def rows(_statement: str) -> Iterator[bytes]:
+        yield columns("row", "seen") + b"".join(texts) + done()
+
+    with fake_postgres(rows) as server:
+        assert _fetch(server, tmp_path, RoundLimits()).position == {"watermark": str(count - 1)}
+
+
 def test_nothing_of_this_process_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     passwords = tmp_path / "passwords"
     passwords.write_text("*:*:*:*:secret-of-a-file\n")
