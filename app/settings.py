@@ -432,7 +432,9 @@ class Settings:
     )
     """Networks and hosts outside the public internet that sources may connect to, on any port."""
     source_threads: int = field(default=4, metadata=_env("HEADWATER_SOURCE_THREADS", _whole_number(1, 64)))
-    """The threads of a worker that plan the rounds of sources, for each tenant at most."""
+    """The threads of a worker that plan the rounds of sources, for each tenant at most; and the rounds that it fetches
+    itself at a time, in half of `worker_threads` at most.
+    """
     source_poll_seconds: float = field(default=0.5, metadata=_env("HEADWATER_SOURCE_POLL_SECONDS", _seconds))
     """The interval at which a worker finds sources that are due."""
 

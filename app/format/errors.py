@@ -492,6 +492,10 @@ class TooSlow(Unavailable):
     """The database was reached, and did not finish a statement in time."""
 
 
+class SourcesBusy(Unavailable):
+    """As many rounds of sources read from elsewhere as a worker may run at a time."""
+
+
 class StorageUnavailable(Unavailable):
     """The storage is out of reach, or cannot be read or written. Fact: `path`."""
 

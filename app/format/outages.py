@@ -1,11 +1,21 @@
-"""Faults of the environment: the storage, its disk or the database is away. No job is their cause, and they pass."""
+"""Faults of the environment: the storage, its disk or the database is away, or a worker is busy with other sources.
+
+No job is their cause, and they pass.
+"""
 
 from __future__ import annotations
 
 import errno
 from typing import Final
 
-from app.format.errors import HeadwaterError, StorageFull, StorageUnavailable, TooSlow, Unavailable
+from app.format.errors import (
+    HeadwaterError,
+    SourcesBusy,
+    StorageFull,
+    StorageUnavailable,
+    TooSlow,
+    Unavailable,
+)
 
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _AWAY: Final = {
@@ -34,7 +44,7 @@ def fault_of_disk(error: BaseException, path: str = "") -> HeadwaterError | None
 
 
 def awaited(error: BaseException) -> str | None:
-    """What must come back before it makes sense to try again: `storage`, `space` or `database`.
+    """What must come back before it makes sense to try again: `storage`, `space`, `database` or `sources`.
 
     None if the fault may be of the job's own: a statement that takes too long may do so every time.
     """
@@ -45,6 +55,8 @@ def awaited(error: BaseException) -> str | None:
             return "storage"
         case TooSlow():
             return None
+        case SourcesBusy():
+            return "sources"
         case Unavailable():
             return "database"
         case _:

@@ -156,8 +156,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     total: int = 0
     """All tasks of the stage."""
     waiting_for: str | None = None
-    """What a queued job waits for since its last attempt: `storage`, `space` (in the storage) or `database`; null for
-    its turn only. It is tried again by itself, after a minute at most.
+    """What a queued job waits for since its last attempt: `storage`, `space` (in the storage), `database`, or
+    `sources` (other rounds that read from elsewhere); null for its turn only. It is tried again by itself, after a
+    minute at most.
     """
 
 

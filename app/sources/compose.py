@@ -18,6 +18,7 @@ from app.sources.repository.rounds import ItemLedger, RoundStore
 from app.sources.repository.sources import SourceStore
 from app.sources.service.due import StartRounds
 from app.sources.service.fetch import FetchHere
+from app.sources.service.fetch_slots import FetchSlots
 from app.sources.service.register import RegisterDataset
 from app.sources.service.rounds import RunRounds
 from app.sources.service.sources import ManageSources, environment
@@ -71,6 +72,9 @@ def start_rounds(platform: Platform, partitions: EndsPartitions) -> StartRounds:
 
 def stagers(platform: Platform, engine: RoundEngine) -> dict[JobKind, InputStager]:
     """The kind of write whose input is read from a source."""
+    settings = platform.settings
+    # At least half of the threads of writes are for writes whose rows are here.
+    slots = min(settings.source_threads, max(1, settings.worker_threads // 2))
     rounds = RunRounds(
         catalog=platform.stores.catalog,
         rounds=round_store(platform),
@@ -78,6 +82,7 @@ def stagers(platform: Platform, engine: RoundEngine) -> dict[JobKind, InputStage
         kinds=_kinds(platform),
         environment_of=_environment(platform),
         here=FetchHere(storage=platform.storage),
+        slots=FetchSlots(slots),
         engine=engine,
     )
     return {JobKind.SOURCE_ROUND: rounds}
@@ -103,7 +108,8 @@ def _kinds(platform: Platform) -> Mapping[str, SourceKind]:
     changes = DatasetChanges(
         catalog=platform.stores.catalog, index=platform.changelog, read=read_changes(platform)
     )
-    return {**KINDS, "dataset": changes, "http": HttpPages(), "sql": SqlRows()}
+    rows = SqlRows(row_bytes_max=platform.settings.row_bytes_max)
+    return {**KINDS, "dataset": changes, "http": HttpPages(), "sql": rows}
 
 
 def _ledgers(platform: Platform) -> Callable[[DataSource], Ledger]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import BinaryIO, Self, cast
@@ -14,7 +14,7 @@ from app.files.checksums import HashingSink
 from app.files.quarantine_file import QuarantineFileStore, QuarantineSink
 from app.files.storage import Storage
 from app.format.definition.schema_merge import columnar_shape
-from app.format.errors import FieldError, MalformedBody
+from app.format.errors import EngineStopped, FieldError, MalformedBody
 from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput
 from app.format.schema.shapes import Shape
@@ -23,14 +23,24 @@ from app.sources.ports import Fetched, FetchedBody, PartRead
 from app.timeline.values import SourceItem
 
 
+def _always() -> bool:
+    return True
+
+
 class FetchOutput(AbstractContextManager["FetchOutput"]):
     """The `Output` of one call of `fetch`."""
 
-    def __init__(self, storage: Storage, prefix: str, quarantine: str | None) -> None:
-        """`prefix`: of the paths of bodies. `quarantine`: that of the file of rejected records; None to reject none."""
+    def __init__(
+        self, storage: Storage, prefix: str, quarantine: str | None, needed: Callable[[], bool] = _always
+    ) -> None:
+        """`prefix`: of the paths of bodies. `quarantine`: that of the file of rejected records; None to reject none.
+
+        `needed`: whether the round was not cancelled.
+        """
         self._storage = storage
         self._prefix = prefix
         self._quarantine = quarantine
+        self._needed = needed
         self._bodies: list[FetchedBody] = []
         self._open = ExitStack()
         self._sink: QuarantineSink | None = None
@@ -66,6 +76,11 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
         if item is not None:
             item = msgspec.structs.replace(item, checksum=sink.checksum, size_bytes=sink.size_bytes)
         self._bodies.append(FetchedBody(raw=raw, item=item))
+
+    def check(self) -> None:
+        """See `Output.check`."""
+        if not self._needed():
+            raise EngineStopped("the round was cancelled, or its source deleted")
 
     def reject(self, payload: bytes, detail: str, position: int) -> None:
         """See `Output.reject`."""

@@ -152,6 +152,10 @@ class Output(Protocol):
         """
         ...
 
+    def check(self) -> None:
+        """Called by a kind while it waits, each second or so. Raises EngineStopped once the round was cancelled."""
+        ...
+
     def reject(self, payload: bytes, detail: str, position: int) -> None:
         """Quarantines a record that the kind cannot decode, if the source quarantines bad records.
 

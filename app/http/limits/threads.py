@@ -16,6 +16,7 @@ THREADS_MAX: Final = 40
 PAGE_THREADS_MAX: Final = 8
 # Receivers of webhooks and their name servers take their time; they get these threads and no others.
 OUTBOUND_THREADS_MAX: Final = 4
+OUTBOUND_TENANT_MAX: Final = 2
 
 PARTY: Final[ContextVar[str]] = ContextVar("party", default="")
 """For whom the current request is: its tenant; empty before it is known."""
@@ -27,8 +28,9 @@ _T = TypeVar("_T")
 class Threads:
     """Runs calls in a limited number of threads, which tenants share; further calls wait without a thread."""
 
-    def __init__(self, threads_max: int = THREADS_MAX) -> None:
-        self._slots = FairSlots(threads_max)
+    def __init__(self, threads_max: int = THREADS_MAX, *, party_max: int | None = None) -> None:
+        """`party_max`: the threads of one party; None for all."""
+        self._slots = FairSlots(threads_max, party_max=party_max)
         self._limiter = CapacityLimiter(threads_max)
 
     async def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:

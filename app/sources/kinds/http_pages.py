@@ -123,6 +123,7 @@ class HttpPages:
         deadline = time.monotonic() + limits.seconds
         rows = size_bytes = pages = 0
         while rows < limits.rows and size_bytes < limits.bytes and pages < limits.items:
+            output.check()
             page = _page(config, place.environment, cursor, max(1.0, deadline - time.monotonic()))
             fresh = page.records[read:]
             if fresh:

@@ -145,6 +145,18 @@ class RoundStore:
         with self._database.tenant(tenant_id) as connection:
             return find_source(connection, source_id)
 
+    def exists(self, tenant_id: str, source_id: str) -> bool:
+        """Whether the source was not deleted."""
+        with self._database.tenant(tenant_id) as connection:
+            found = connection.execute(select(sources.c.id).where(sources.c.id == source_id))
+            return found.one_or_none() is not None
+
+    def holds(self, tenant_id: str, claim: Claim) -> bool:
+        """Whether the claim of a round is valid."""
+        with self._database.tenant(tenant_id) as connection:
+            found = connection.execute(select(jobs.c.id).where(held_by([claim])))
+            return found.one_or_none() is not None
+
     def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
         """Stores what a claimed round has turned out to do. Nothing happens if the claim is void."""
         with self._database.tenant(tenant_id) as connection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.files.storage import Storage
@@ -26,11 +26,13 @@ class FetchHere:
         limits: RoundLimits,
         prefix: str,
         quarantine: str | None,
+        needed: Callable[[], bool],
     ) -> list[Fetched]:
-        """One result per part. Raises what `SourceKind.fetch` raises."""
+        """One result per part. Raises what `SourceKind.fetch` raises, and EngineStopped once it is not `needed`."""
         found = []
         for number, part in enumerate(parts):
-            output = FetchOutput(self.storage, f"{prefix}-{number:05d}", _numbered(quarantine, number))
+            path = f"{prefix}-{number:05d}"
+            output = FetchOutput(self.storage, path, _numbered(quarantine, number), needed)
             with output:
                 read = kind.fetch(place, part, limits, output)
             found.append(output.fetched(read))

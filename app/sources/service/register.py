@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -26,6 +27,8 @@ from app.sources.service.fetch import FetchHere
 from app.sources.values import DataSource
 
 _SAMPLE_ITEMS: Final = 20
+# For planning, and for fetching: requests wait for both.
+_SAMPLE_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +68,7 @@ class RegisterDataset:
         kind = self.kinds[source.definition.kind]
         place = source.place(self.environment_of(source.tenant_id))
         limits = msgspec.structs.replace(
-            source.definition.limits, bytes=SAMPLE_BYTES_MAX, items=_SAMPLE_ITEMS
+            source.definition.limits, bytes=SAMPLE_BYTES_MAX, items=_SAMPLE_ITEMS, seconds=_SAMPLE_SECONDS
         )
         plan = kind.plan(place, source.position, limits, self.ledger_of(source))
         if plan is None:
@@ -74,7 +77,8 @@ class RegisterDataset:
         prefix = body_path(dataset_prefix(source.tenant_id, source.id), new_id())
         fetched: list[Fetched] = []
         try:
-            fetched = self.here.run(kind, place, plan.parts, limits, prefix, f"{prefix}-bad")
+            needed = partial(self.rounds.exists, source.tenant_id, source.id)
+            fetched = self.here.run(kind, place, plan.parts, limits, prefix, f"{prefix}-bad", needed)
             op_columns = ("op",) if plan.operation is Operation.CHANGELOG else ()
             return self._shapes([body for part in fetched for body in part.bodies], op_columns)
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -29,6 +30,8 @@ from app.sources.engine import RoundEngine
 from app.sources.ports import Fetched, FetchedBody, Ledger, Place, RoundPlan, SourceEnvironment, SourceKind
 from app.sources.repository.rounds import RoundStore
 from app.sources.service.fetch import FetchHere, FetchInTasks
+from app.sources.service.fetch_slots import FetchSlots
+from app.sources.service.positions import check_storable
 from app.sources.values import DataSource, SourceMode
 from app.timeline.values import Checkpoint, SourceItem
 from app.writes.engine import DecodedInput
@@ -83,16 +86,32 @@ class RunRounds:
     kinds: Mapping[str, SourceKind]
     environment_of: Callable[[str], SourceEnvironment]
     here: FetchHere
+    slots: FetchSlots
     engine: RoundEngine
 
     def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
         """See `InputStager.stage`. The position of the source is read here, and compared at the commit.
 
         Raises SourceUnavailable, SourceFailed, SchemaMismatch, MalformedBody, InvalidRequest, NotFound, StorageFull,
-        EngineStopped.
+        EngineStopped, SourcesBusy.
         """
         source = self._source(job)
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        kind = self.kinds[source.definition.kind]
+        if kind.in_task:
+            fetched = self._fetched(job, source, dataset, prefix, tag)
+        else:
+            # Its slot ends before the rows are decoded: that is work of this service.
+            with self.slots.slot(job.tenant_id):
+                fetched = self._fetched(job, source, dataset, prefix, tag)
+        if isinstance(fetched, StagedInput):
+            return fetched
+        return self._read(*fetched, dataset)
+
+    def _fetched(
+        self, job: Job, source: DataSource, dataset: Dataset, prefix: str, tag: str
+    ) -> StagedInput | tuple[_Round, list[Fetched]]:
+        """The round and its parts; its result if there is nothing to read."""
         kind = self.kinds[source.definition.kind]
         place = source.place(self.environment_of(source.tenant_id))
         plan = kind.plan(place, source.position, source.definition.limits, self.ledger_of(source))
@@ -106,9 +125,8 @@ class RunRounds:
             )
             return StagedInput(job=job, staged=(), checkpoint=checkpoint, result=_result(checkpoint, ()))
         job = _decided(job, source, dataset, plan)
-        return self._read(
-            _Round(job=job, source=source, place=place, plan=plan, prefix=prefix, tag=tag), dataset
-        )
+        it = _Round(job=job, source=source, place=place, plan=plan, prefix=prefix, tag=tag)
+        return it, self._fetch(it)
 
     def _source(self, job: Job) -> DataSource:
         request = job.write.round
@@ -119,8 +137,7 @@ class RunRounds:
         except NotFound:
             raise SourceFailed(f"the source {request.source!r} was deleted") from None
 
-    def _read(self, it: _Round, dataset: Dataset) -> StagedInput:
-        fetched = self._fetch(it)
+    def _read(self, it: _Round, fetched: Sequence[Fetched], dataset: Dataset) -> StagedInput:
         fresh = self._fresh(it, [body for part in fetched for body in part.bodies])
         if not fresh and it.plan.operation is None:
             it = msgspec.structs.replace(it, job=_without_rows(it.job))
@@ -128,6 +145,7 @@ class RunRounds:
         position = dict(it.plan.position)
         for part in fetched:
             position |= part.position
+        check_storable(position)
         items = [item for part in fetched for item in part.items]
         items += [
             rejected.get(body.raw.path, body.item) for part in fetched for body in part.bodies if body.item
@@ -156,7 +174,8 @@ class RunRounds:
         kind, limits = self.kinds[it.source.definition.kind], it.source.definition.limits
         prefix, quarantine = f"{it.prefix}-f", it.quarantine("f")
         if not kind.in_task:
-            return self.here.run(kind, it.place, it.plan.parts, limits, prefix, quarantine)
+            needed = partial(self.rounds.holds, it.job.tenant_id, it.job.claim)
+            return self.here.run(kind, it.place, it.plan.parts, limits, prefix, quarantine, needed)
         return FetchInTasks(engine=self.engine).run(
             it.source.definition.kind, it.place, it.plan.parts, limits, prefix, quarantine, it.tag
         )

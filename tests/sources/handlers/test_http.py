@@ -128,6 +128,7 @@ def test_token_is_sent_and_never_shown(incoming: Incoming, orders: str, api: Pag
         (200, b"<html>", "failed", "source-failed"),
         (200, b'{"data": {"items": {}}}', "failed", "source-failed"),
         (200, b'{"data": {"items": [{"id": "x"}]}}', "failed", "schema-mismatch"),
+        (200, b'{"data": {"items": [{"id": 1}]}, "paging": {"next": "a\\u0000"}}', "failed", "source-failed"),
     ],
 )
 def test_failures_are_waited_for_or_fail_the_source(

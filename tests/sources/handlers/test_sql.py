@@ -105,6 +105,8 @@ def test_failures_are_waited_for_or_fail_the_source(
         ({"url": "mysql://x@h/x"}, "/config/url"),
         ({"url": "postgresql://x:secret@h/x"}, "/config/url"),
         ({"url": "postgresql:///x"}, "/config/url"),
+        ({"url": "postgresql://h/x"}, "/config/url"),
+        ({"password": "a\0"}, "/config/password"),
         ({"table": "book"}, "/config/table"),
         ({"query": None}, "/config/table"),
     ],
