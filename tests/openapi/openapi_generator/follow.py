@@ -83,7 +83,7 @@ print(
             "versions": [first.committed_version, second.committed_version],
             "changes": [[change.offset, change.op.value, change.row] for change in changes],
             "since": since,
-            "consumer": [consumer.offset, consumer.lag.changes],
+            "consumer": [consumer.offset.actual_instance, consumer.lag.changes],
             "exported": [run.rows, len(run.files)],
             "problem": problem,
         }
