@@ -1,6 +1,6 @@
 """What the steps cost that no write and no page can do without, each by itself, with the libraries of the service.
 
-A target below the sum of its steps cannot be met with these libraries on this machine. Figures are
+A target below the sum of its steps cannot be reached with these libraries on this machine. Figures are
 processor time: that of a server is measured under the same 50 clients as `make bench-small-writes`, that of a step in
 this process on one thread.
 """
