@@ -16,6 +16,7 @@ DEFAULTS = {
     "history": None,
     "timeline": {"instants": 10_000},
     "tags": None,
+    "batch_tags": None,
     "partition_done": None,
     "metastore": None,
 }
