@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException
 
 from app.format.errors import SourceFailed, SourceUnavailable
-from app.kafka.guarded import guarded_admin, guarded_consumer, guarded_producer
 from app.outbound.addresses import AddressRefused, Rules, Target
 from app.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.outbound.foreign import foreign_text
@@ -138,8 +136,6 @@ class Brokers:
     """It looks hosts up, and checks them."""
     errors: dict[int, KafkaError] = field(default_factory=dict)
     """The errors of connections that librdkafka has reported: by code, the last one of each."""
-    refused: list[str] = field(default_factory=list)
-    """Why a connection was refused: the last reason, if there is one."""
 
     @classmethod
     def of(cls, cluster: Cluster, rules: Rules) -> Brokers:
@@ -157,51 +153,24 @@ class Brokers:
                 "requires ssl or sasl_ssl"
             )
         for host, port in servers if servers is not None else map(_host_and_port, self.cluster.servers):
+            if not (port == _HTTPS or _PORT_MIN <= port <= _PORT_MAX):
+                raise SourceFailed(
+                    f"port {port} of broker {host} is not allowed; expected 443, or 1024 to 65535"
+                )
             try:
-                self.connector.addresses(_target(host, port), CONNECT_SECONDS_MAX)
+                target = Target(scheme="https", host=host.lower(), port=port, path="/")
+                self.connector.addresses(target, CONNECT_SECONDS_MAX)
             except AddressRefused as error:
-                raise SourceFailed(_refusal(error)) from None
+                raise SourceFailed(f"a broker may not be connected to: {error}") from None
             except OSError as error:
                 raise SourceUnavailable(f"a broker cannot be looked up: {error}") from None
 
-    def admits(self, broker: str, address: str, port: int) -> bool:
-        """Whether a connection may be made to an address of a broker (`host:port`). Notes why not in `refused`."""
-        try:
-            target = _target(_host_and_port(broker)[0], port)
-            if target.host in self.connector.rules.hosts:
-                # The operator trusts the addresses of the host, and no others.
-                if address not in self.connector.addresses(target, CONNECT_SECONDS_MAX):
-                    raise AddressRefused(f"{target.host} has another address now")
-            else:
-                self.connector.rules.check(target, [address])
-        except AddressRefused as error:
-            self.refused[:] = [_refusal(error)]
-            return False
-        except OSError:
-            return False
-        return True
-
-    def refuse(self) -> None:
-        """Raises SourceFailed if a connection was refused."""
-        if self.refused:
-            raise SourceFailed(self.refused[0])
-
-    def admin(self) -> AdminClient:
-        """A client for requests about topics and groups. Raises KafkaException."""
-        return guarded_admin(self._settings({}), self.cluster.servers, self.admits)
-
-    def consumer(self, settings: dict[str, Any]) -> AbstractContextManager[Consumer]:
-        """A consumer with these settings beside those of the cluster. Raises KafkaException."""
-        return guarded_consumer(self._settings(settings), self.cluster.servers, self.admits)
-
-    def producer(self, settings: dict[str, Any]) -> AbstractContextManager[Producer]:
-        """A producer with these settings beside those of the cluster. Raises KafkaException."""
-        return guarded_producer(self._settings(settings), self.cluster.servers, self.admits)
-
-    def _settings(self, more: dict[str, Any]) -> dict[str, Any]:
+    def settings(self, more: dict[str, Any]) -> dict[str, Any]:
         """The settings of librdkafka for a client, with `more`."""
         cluster = self.cluster
         found: dict[str, Any] = {
+            "bootstrap.servers": ",".join(cluster.servers),
+            "client.id": "headwater",
             "security.protocol": cluster.protocol.value,
             "allow.auto.create.topics": False,
             "socket.timeout.ms": 10_000,
@@ -228,9 +197,9 @@ class Brokers:
         self.errors[error.code()] = error
 
     @property
-    def has_ended(self) -> bool:
-        """Whether librdkafka has found no broker that answers, or was refused one."""
-        return bool(self.refused) or KafkaError._ALL_BROKERS_DOWN in self.errors
+    def all_down(self) -> bool:
+        """Whether librdkafka has found no broker that answers."""
+        return KafkaError._ALL_BROKERS_DOWN in self.errors
 
     @contextmanager
     def reported(self, what: str) -> Iterator[None]:
@@ -242,8 +211,6 @@ class Brokers:
 
     def fault(self, what: str, error: Any) -> SourceUnavailable | SourceFailed:
         """The error to raise for one of librdkafka. Why a connection was refused says more than a timeout."""
-        if self.refused:
-            return SourceFailed(self.refused[0])
         noted = list(self.errors.values())
         for each in (*noted, error):
             if isinstance(each, KafkaError) and each.code() in _PERMANENT:
@@ -256,17 +223,6 @@ class Brokers:
 @lru_cache(maxsize=4)
 def _connector(rules: Rules) -> Connector:
     return Connector(rules=replace(rules, ports=None))
-
-
-def _target(host: str, port: int) -> Target:
-    """What a connection to a broker would be made to. Raises AddressRefused for a port of other services."""
-    if not (port == _HTTPS or _PORT_MIN <= port <= _PORT_MAX):
-        raise AddressRefused(f"port {port} of broker {host} is not allowed; expected 443, or 1024 to 65535")
-    return Target(scheme="https", host=host.lower().removesuffix("."), port=port, path="/")
-
-
-def _refusal(reason: AddressRefused) -> str:
-    return f"a broker may not be connected to: {reason}"
 
 
 def _host_and_port(server: str) -> tuple[str, int]:

@@ -48,11 +48,12 @@ class RangeReader:
         if not self._ends:
             return
         self._brokers.check()
-        with (
-            self._brokers.reported(f"topic {self._topic!r} cannot be read"),
-            self._brokers.consumer(self._settings()) as consumer,
-        ):
-            yield from self._read(consumer, time.monotonic() + seconds_max)
+        with self._brokers.reported(f"topic {self._topic!r} cannot be read"):
+            consumer = Consumer(self._settings())
+            try:
+                yield from self._read(consumer, time.monotonic() + seconds_max)
+            finally:
+                consumer.close()
 
     def _read(self, consumer: Consumer, deadline: float) -> Iterator[Message]:
         consumer.assign(
@@ -69,7 +70,6 @@ class RangeReader:
                 elif (found := self._in_range(consumer, message)) is not None:
                     has_read = True
                     yield found
-            self._brokers.refuse()
             if time.monotonic() > deadline:
                 if has_read:
                     return
@@ -129,16 +129,18 @@ class RangeReader:
         )
 
     def _settings(self) -> dict[str, Any]:
-        return {
-            "group.id": self._group,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
-            "check.crcs": True,
-            "fetch.wait.max.ms": 100,
-            "fetch.max.bytes": 4 * _FETCH_BYTES,
-            "max.partition.fetch.bytes": _FETCH_BYTES,
-            "queued.max.messages.kbytes": _QUEUED_KIBIBYTES,
-        }
+        return self._brokers.settings(
+            {
+                "group.id": self._group,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed",
+                "check.crcs": True,
+                "fetch.wait.max.ms": 100,
+                "fetch.max.bytes": 4 * _FETCH_BYTES,
+                "max.partition.fetch.bytes": _FETCH_BYTES,
+                "queued.max.messages.kbytes": _QUEUED_KIBIBYTES,
+            }
+        )

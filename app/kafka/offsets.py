@@ -16,6 +16,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
     ClusterMetadata,
     ListOffsetsResultInfo,
     OffsetSpec,
@@ -44,7 +45,7 @@ class TopicOffsets:
         self._brokers = brokers
         self._topic = topic
         with brokers.reported("the Kafka client cannot be made"):
-            self._admin = brokers.admin()
+            self._admin = AdminClient(brokers.settings({}))
 
     def partitions(self) -> list[int]:
         """The numbers of the partitions. Checks the addresses of all brokers.
@@ -71,7 +72,7 @@ class TopicOffsets:
             except KafkaException as error:
                 # Errors of connections are handed over here.
                 self._admin.poll(0)
-                if attempt == attempts or self._brokers.has_ended:
+                if attempt == attempts or self._brokers.all_down:
                     raise self._brokers.fault("Kafka cannot be reached", error.args[0]) from None
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -148,11 +149,10 @@ class TopicOffsets:
                 return request()
             except KafkaException as error:
                 cause = error.args[0]
-                if seconds is None or cause.code() not in PASSING or self._brokers.has_ended:
+                if seconds is None or cause.code() not in PASSING or self._brokers.all_down:
                     raise self._brokers.fault(what, cause) from None
                 time.sleep(seconds)
             except FutureTimeout:
-                self._brokers.refuse()
                 raise SourceUnavailable(f"{what}: no answer in {REQUEST_SECONDS:.0f} s") from None
         raise AssertionError("unreachable: the last attempt returns or raises")
 

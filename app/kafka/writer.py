@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 from confluent_kafka import (
+    Consumer,
     KafkaException,
     Producer,
     TopicPartition,
@@ -58,23 +59,24 @@ class TopicWriter:
         """
         deadline = time.monotonic() + seconds_max
         self.check()
-        with (
-            self._brokers.reported(f"topic {self._topic!r} cannot be written"),
-            self._brokers.producer(self._settings()) as producer,
-        ):
-            # What an earlier writer has begun is ended by then: committed, or aborted.
-            producer.init_transactions(_left(deadline))
-            if self._offsets.note(self._name) == batch_id:
-                return False
-            producer.begin_transaction()
+        with self._brokers.reported(f"topic {self._topic!r} cannot be written"):
+            producer = Producer(self._settings())
             try:
-                self._write(producer, messages, deadline)
-                self._commit(producer, batch_id, deadline)
-            except (KafkaException, SourceUnavailable):
-                # Else the next writer ends it, or the timeout of the transaction.
-                with suppress(KafkaException):
-                    producer.abort_transaction(_ABORT_SECONDS_MAX)
-                raise
+                # What an earlier writer has begun is ended by then: committed, or aborted.
+                producer.init_transactions(_left(deadline))
+                if self._offsets.note(self._name) == batch_id:
+                    return False
+                producer.begin_transaction()
+                try:
+                    self._write(producer, messages, deadline)
+                    self._commit(producer, batch_id, deadline)
+                except (KafkaException, SourceUnavailable):
+                    # Else the next writer ends it, or the timeout of the transaction.
+                    with suppress(KafkaException):
+                        producer.abort_transaction(_ABORT_SECONDS_MAX)
+                    raise
+            finally:
+                producer.purge()
         return True
 
     def _write(self, producer: Producer, messages: Sequence[OutMessage], deadline: float) -> None:
@@ -100,20 +102,25 @@ class TopicWriter:
             raise SourceUnavailable(f"topic {self._topic!r} cannot be written: {unsent} messages wait")
 
     def _commit(self, producer: Producer, batch_id: str, deadline: float) -> None:
-        with self._brokers.consumer({"group.id": self._name}) as group:
+        group = Consumer(self._brokers.settings({"group.id": self._name}))
+        try:
             place = TopicPartition(self._topic, 0, 0, batch_id)
             producer.send_offsets_to_transaction([place], group.consumer_group_metadata(), _left(deadline))
+        finally:
+            group.close()
         producer.commit_transaction(_left(deadline))
 
     def _settings(self) -> dict[str, Any]:
-        return {
-            "transactional.id": self._name,
-            "transaction.timeout.ms": _TRANSACTION_SECONDS_MAX * 1_000,
-            # The partitions that Java's clients choose, so that all writers agree on that of a key.
-            "partitioner": "murmur2_random",
-            "message.max.bytes": _MESSAGE_BYTES_MAX,
-            "compression.type": "lz4",
-        }
+        return self._brokers.settings(
+            {
+                "transactional.id": self._name,
+                "transaction.timeout.ms": _TRANSACTION_SECONDS_MAX * 1_000,
+                # The partitions that Java's clients choose, so that all writers agree on that of a key.
+                "partitioner": "murmur2_random",
+                "message.max.bytes": _MESSAGE_BYTES_MAX,
+                "compression.type": "lz4",
+            }
+        )
 
 
 def _left(deadline: float) -> float:
