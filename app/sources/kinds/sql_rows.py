@@ -27,6 +27,7 @@ from app.format.rows.formats import Format
 from app.outbound.addresses import AddressRefused, Rules, Target
 from app.outbound.bounded_postgres import BoundedConnection, Bounds, ReplyTooLarge, connected
 from app.outbound.connector import CONNECT_SECONDS_MAX, Connector
+from app.outbound.foreign import foreign_text
 from app.sources.kinds.configs import checked_config, refused_config
 from app.sources.ports import (
     Ledger,
@@ -234,7 +235,7 @@ def _stated(
 
 
 def _text(error: psycopg.Error) -> str:
-    return str(error).partition("\n")[0].replace("\0", "")
+    return foreign_text(str(error).partition("\n")[0])
 
 
 def _from(config: SqlConfig) -> sql.Composable:
