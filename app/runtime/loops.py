@@ -16,6 +16,10 @@ _STILL_SECONDS: Final = 30.0
 # Failed rounds double the pause up to this, or to the period where that is longer.
 _PAUSE_SECONDS_MAX: Final = 2.0
 _DOUBLINGS_MAX: Final = 16
+# A loop that is woken rests between its rounds for a multiple of the last one, within this bound, so that the rounds of
+# a busy process are fewer and larger.
+_REST_ROUNDS: Final = 4
+_REST_SECONDS_MAX: Final = 0.2
 
 
 class Pulse:
@@ -51,8 +55,9 @@ class Loop:
         still_seconds: float = _STILL_SECONDS,
         pulse: Pulse | None = None,
     ) -> None:
-        """`woken`: starts the next round when it is set, at once or `apart_seconds` after the last one.
+        """`woken`: starts the next round when it is set, at once, or `apart_seconds` after the last one.
 
+        Such a loop rests longer after a round that took long: four times as long as the round, 0.2 s at most.
         `delayed`: the first round waits for its period.
         `pulse`: that of a round which takes long and reports by itself that it moves.
         """
@@ -63,6 +68,7 @@ class Loop:
         self._apart_seconds = apart_seconds
         self._delayed = delayed
         self._failures = 0
+        self._rest_seconds = apart_seconds
 
     def run(self, stop: threading.Event) -> None:
         """Repeats the round until `stop` and `woken` are set."""
@@ -75,11 +81,12 @@ class Loop:
         ended = time.monotonic()
         self.woken.wait(seconds)
         # What wakes the loop meanwhile shares the round.
-        time.sleep(max(0.0, ended + self._apart_seconds - time.monotonic()))
+        time.sleep(max(0.0, ended + self._rest_seconds - time.monotonic()))
         self.woken.clear()
 
     def _once(self) -> float:
         """Does a round; returns the pause after it, in seconds."""
+        began = time.monotonic()
         try:
             self._round()
         except Exception as error:
@@ -97,6 +104,9 @@ class Loop:
             _log.info("the loop %s works again", self.pulse.name)
         self._failures = 0
         self.pulse.moved()
+        if self._apart_seconds:
+            took = min(_REST_ROUNDS * (time.monotonic() - began), _REST_SECONDS_MAX)
+            self._rest_seconds = max(self._apart_seconds, took)
         return self._every_seconds
 
 

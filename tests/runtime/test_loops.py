@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 from app.runtime.loops import Loop, Loops
 from tests.support.waiting import until
@@ -92,3 +93,20 @@ def test_wakes_during_a_round_and_the_time_after_it_share_the_next_round() -> No
     until(lambda: len(rounds) == 3, "a round after the last wake")
     loops.stop(10)
     assert len(rounds) == 3
+
+
+def test_woken_loop_rests_longer_after_a_long_round() -> None:
+    times = list[tuple[float, float]]()
+
+    def run() -> None:
+        began = time.monotonic()
+        time.sleep(0.03)
+        times.append((began, time.monotonic()))
+
+    woken = threading.Event()
+    loops = Loops()
+    loops.add(Loop("relay", run, every_seconds=60, apart_seconds=0.001, woken=woken))
+    loops.start()
+    until(lambda: woken.set() or len(times) >= 3, "three rounds")
+    loops.stop(10)
+    assert all(next_[0] - last[1] >= 0.1 for last, next_ in pairwise(times))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Select, cast, func, or_, select
+from sqlalchemy import BigInteger, ColumnElement, Select, any_, bindparam, cast, func, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.commit.clustering_plan import UnorderedGroup
 from app.commit.compaction_policy import GroupShape
@@ -54,17 +55,10 @@ class TableShapeStore:
 
         `small_below`: the size in bytes of the least base file that is not small.
         """
-        slots = (_slots_of_groups if keyed else _slots_of_partitions)(dataset_id, names, small_below).cte(
-            "slots"
-        )
-        # Rows without a key may be moved to any group of their partition, those with one only within their bucket.
-        together = (
-            slots.c.small if keyed else func.sum(slots.c.small).over(partition_by=slots.c.partition_path)
-        )
-        counted = select(slots, together.label("together")).subquery("counted")
-        query = _groups(counted.c).order_by(counted.c.file_group)
+        query = _SHAPES_OF_GROUPS if keyed else _shapes(_in_partitions(names), keyed=False)
+        given = {"dataset": dataset_id, "small_below": small_below, **({"names": list(names)} if keyed else {})}
         with self._database.tenant(tenant_id) as connection:
-            return [GroupShape(**row._asdict()) for row in connection.execute(query)]
+            return [GroupShape(**row._asdict()) for row in connection.execute(query, given)]
 
     def unordered(
         self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, mark: str
@@ -106,23 +100,22 @@ def _groups(slot: Any) -> Select[Any]:
     )
 
 
-def _slots_of_groups(dataset_id: str, groups: Sequence[str], small_below: int) -> Select[Any]:
-    return _slots(small_below).where(
-        files.c.dataset_id == dataset_id, _IS_LIVE, any_of(files.c.file_group, groups)
-    )
-
-
-def _slots_of_partitions(dataset_id: str, paths: Sequence[str], small_below: int) -> Select[Any]:
-    return _slots(small_below).where(files.c.dataset_id == dataset_id, _IS_LIVE, _in_partitions(paths))
-
-
 def _in_partitions(paths: Sequence[str]) -> ColumnElement[bool]:
     """Rows without a key, found by the names of their groups, which is what live files are indexed by."""
     prefixes = [append_file_group(Slot(partition_path=path, bucket=0), "") for path in paths]
     return begins_with_any(files.c.file_group, prefixes)
 
 
-def _slots(small_below: int) -> Select[Any]:
+def _shapes(named: ColumnElement[bool], *, keyed: bool) -> Select[Any]:
+    """The shapes of the groups of `dataset` whose files are named so, by name; `small_below` as in `shapes`."""
+    slots = _slots().where(files.c.dataset_id == bindparam("dataset"), _IS_LIVE, named).cte("slots")
+    # Rows without a key may be moved to any group of their partition, those with one only within their bucket.
+    together = slots.c.small if keyed else func.sum(slots.c.small).over(partition_by=slots.c.partition_path)
+    counted = select(slots, together.label("together")).subquery("counted")
+    return _groups(counted.c).order_by(counted.c.file_group)
+
+
+def _slots() -> Select[Any]:
     """Counts and sizes of the files of each bucket of a group."""
 
     def total(what: ColumnElement[bool], measure: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -139,5 +132,11 @@ def _slots(small_below: int) -> Select[Any]:
         total(_IS_BASE, files.c.size_bytes).label("base_bytes"),
         total(_IS_BASE, files.c.row_count).label("base_rows"),
         total(_IS_BASE, deleted).label("deleted_rows"),
-        func.count().filter(_IS_BASE, files.c.size_bytes < small_below).label("small"),
+        func.count().filter(_IS_BASE, files.c.size_bytes < bindparam("small_below", type_=BigInteger)).label("small"),
     ).group_by(files.c.file_group, files.c.partition_path, files.c.bucket)
+
+
+# It is made once: after commits, constructing it would cost the worker more than running it.
+_SHAPES_OF_GROUPS: Final = _shapes(
+    files.c.file_group == any_(bindparam("names", type_=ARRAY(files.c.file_group.type))), keyed=True
+)
