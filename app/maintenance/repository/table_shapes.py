@@ -56,7 +56,11 @@ class TableShapeStore:
         `small_below`: the size in bytes of the least base file that is not small.
         """
         query = _SHAPES_OF_GROUPS if keyed else _shapes(_in_partitions(names), keyed=False)
-        given = {"dataset": dataset_id, "small_below": small_below, **({"names": list(names)} if keyed else {})}
+        given = {
+            "dataset": dataset_id,
+            "small_below": small_below,
+            **({"names": list(names)} if keyed else {}),
+        }
         with self._database.tenant(tenant_id) as connection:
             return [GroupShape(**row._asdict()) for row in connection.execute(query, given)]
 
@@ -132,7 +136,9 @@ def _slots() -> Select[Any]:
         total(_IS_BASE, files.c.size_bytes).label("base_bytes"),
         total(_IS_BASE, files.c.row_count).label("base_rows"),
         total(_IS_BASE, deleted).label("deleted_rows"),
-        func.count().filter(_IS_BASE, files.c.size_bytes < bindparam("small_below", type_=BigInteger)).label("small"),
+        func.count()
+        .filter(_IS_BASE, files.c.size_bytes < bindparam("small_below", type_=BigInteger))
+        .label("small"),
     ).group_by(files.c.file_group, files.c.partition_path, files.c.bucket)
 
 
