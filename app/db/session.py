@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.db.acts import current_act
-from app.db.document import ENCODER
+from app.db.document import dumped, undecoded
 from app.format.errors import NotStorable, TooSlow, Unavailable
 
 APPLICATION_ROLE: Final = "headwater_app"
@@ -103,7 +103,8 @@ class Database:
             connect_args={"connect_timeout": 10},
             # There is none, and looking for its type would take another transaction.
             use_native_hstore=False,
-            json_serializer=lambda value: ENCODER.encode(value).decode(),
+            json_serializer=dumped,
+            json_deserializer=undecoded,
         )
         settings = {
             "role": role,

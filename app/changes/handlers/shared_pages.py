@@ -117,22 +117,22 @@ class SharedPages:
                 return _as_of(kept, dataset)
         reading = self._under_way.get(key)
         if reading is None:
-            reading = asyncio.create_task(self._page(key, dataset), name="page")
+            reading = asyncio.create_task(self._page(key, settled, dataset), name="page")
             self._under_way[key] = reading
             reading.add_done_callback(_retrieve_exception)
         return await asyncio.shield(reading)
 
-    async def _page(self, key: _Key, dataset: Dataset) -> EncodedPage:
+    async def _page(self, key: _Key, settled: _Key | None, dataset: Dataset) -> EncodedPage:
+        """Reads the page and keeps it: under `settled` if there is such a key and the page is settled."""
         *_, since, query, encode = key
         try:
             page = await self._threads.run(_encoded, self._read, dataset, since, query, encode)
         finally:
             del self._under_way[key]
-        settled = _settled_key(dataset, since, query, encode) if page.settled else None
-        if settled is None:
-            self._keep(key, page, self._kept_seconds)
-        else:
+        if settled is not None and page.settled:
             self._keep(settled, page, self._settled_seconds)
+        else:
+            self._keep(key, page, self._kept_seconds)
         return page
 
     def _find(self, key: _Key, seconds: float) -> EncodedPage | None:

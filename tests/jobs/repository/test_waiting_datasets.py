@@ -103,7 +103,7 @@ def test_cost_of_a_poll_does_not_grow_with_the_jobs_that_wait(
             explained = connection.execute(
                 type(statement)(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}"), {**values, **parameters}
             )
-            [plan] = explained.scalar_one()
+            [plan] = json.loads(explained.scalar_one())
         scans = list(_scans(plan["Plan"]))
         assert all(scan["Node Type"].startswith("Index") for scan in scans), json.dumps(scans)
         assert sum(_rows_read(scan) for scan in scans) < 50
