@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-write
+	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-topics bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-lower-bounds bench-endurance bench-waiting bench-fairness bench-tenants bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -150,6 +150,9 @@ bench-reads: setup ## read jobs of a whole table in each format, of a part of it
 bench-spark: setup ## a whole table and its feed read with Spark, beside Spark's reader on Parquet
 	@$(BIN)/python -m bench.spark_reads $(BENCH)
 
+bench-topics: setup ## messages of a Kafka topic into a keyed dataset, and the time from a message to the feed
+	@$(BIN)/python -m bench.topics $(BENCH)
+
 bench-clustering: setup ## a hundredth of a table by a filter: as written, partitioned, clustered; rows clustered per second
 	@$(BIN)/python -m bench.clustering $(BENCH)
 
@@ -164,6 +167,9 @@ bench-spread-writes: setup ## small writes over 1, 10 and 100 datasets, and over
 
 bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 	@$(BIN)/python -m bench.small_writes $(BENCH)
+
+bench-lower-bounds: setup ## what the steps of small writes, pages of the feed and bulk loads cost by themselves
+	@$(BIN)/python -m bench.lower_bounds $(BENCH)
 
 bench-endurance: setup ## an hour of small writes: memory, files, latency, and the feed from its start
 	@$(BIN)/python -m bench.endurance $(BENCH)
