@@ -12,6 +12,8 @@ from app.changes.service.read_corrections import ReadCorrections
 from app.changes.service.read_snapshots import ReadSnapshots
 from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.service.consumers import Consumers
+from app.files.slices.memory_budget import MemoryBudget
+from app.files.slices.table_reader import TableReader
 from app.files.slices.table_walk import TableWalk
 from app.idempotency.repository import ReplyStore
 from app.idempotency.service import RunOnce
@@ -35,6 +37,18 @@ def read_changes(platform: Platform) -> ReadChanges:
         reader=platform.reader,
         bytes_max=platform.settings.page_bytes_max,
     )
+
+
+def table_walk(platform: Platform, memory: MemoryBudget) -> TableWalk:
+    """Walks over the rows of tables. `memory`: of one read."""
+    groups = TableReader(platform.storage, platform.reader, memory)
+    return TableWalk(groups=groups, bytes_max=platform.settings.page_bytes_max)
+
+
+def read_memory(platform: Platform) -> MemoryBudget:
+    """The memory of a read in this process. What does not fit goes to a folder of its own."""
+    settings = platform.settings
+    return MemoryBudget(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
 
 
 def read_snapshots(platform: Platform, walk: TableWalk) -> ReadSnapshots:

@@ -13,8 +13,6 @@ from app.exports import compose as exports
 from app.files.links import storage_links
 from app.files.lookups.hot_folder import HotFolder
 from app.files.lookups.key_search import KeySearch
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.slices.table_reader import TableReader
 from app.files.slices.table_walk import TableWalk
 from app.format.identifiers import is_uuid
 from app.http.auth import AccessOf, DatasetsOf
@@ -49,11 +47,8 @@ def dependencies(platform: Platform, threads: Threads, subscriptions: Subscripti
     Use cases are synchronous: handlers call them through `threads`.
     """
     settings = platform.settings
-    # Data of reads that do not fit into memory go to a folder of their own.
-    memory = MemoryBudget(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
-    walk = TableWalk(
-        groups=TableReader(platform.storage, platform.reader, memory), bytes_max=settings.page_bytes_max
-    )
+    memory = core.read_memory(platform)
+    walk = core.table_walk(platform, memory)
     version_of = versions.version_of(platform)
     key_search = KeySearch(platform.storage, platform.reader, memory, _hot_folder(settings))
     page_threads = Threads(PAGE_THREADS_MAX)

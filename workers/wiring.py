@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app import core
 from app.consumers.followers import ConsumerKind, Follower
 from app.exports import compose as exports
 from app.jobs.service.run_tasks import RunTasks, TaskHandler
@@ -94,10 +95,11 @@ def run_tasks(worker: WorkerContext) -> RunTasks:
 def follower_handlers(worker: WorkerContext) -> dict[ConsumerKind, Follower]:
     """The processing of new changes, by kind of consumer."""
     platform = worker.platform
+    walk = core.table_walk(platform, core.read_memory(platform))
     return {
         **views.followers(platform),
         **exports.followers(platform, worker.engine),
-        **webhooks.followers(platform, partitions.partitions(platform)),
+        **webhooks.followers(platform, partitions.partitions(platform), walk),
     }
 
 

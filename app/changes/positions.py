@@ -79,6 +79,10 @@ class SnapshotPosition(msgspec.Struct, frozen=True, kw_only=True):
         version, group, row = (min(int(number), _INT64_MAX) for number in numbers)
         return cls(version=version, group=group, row=row)
 
+    def is_before(self, other: SnapshotPosition) -> bool:
+        """Whether it is before another one of the same version."""
+        return (self.group, self.row) < (other.group, other.row)
+
     @property
     def text(self) -> str:
         """The position as requests and responses write it."""

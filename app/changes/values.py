@@ -22,6 +22,11 @@ class SnapshotPlaces(msgspec.Struct, frozen=True, kw_only=True):
     groups: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
 
+    def count_before(self, place: SnapshotPosition) -> int:
+        """How many of the rows, which are in order, are before a place of the version."""
+        before = (self.groups < place.group) | ((self.groups == place.group) & (self.rows <= place.row))
+        return int(np.count_nonzero(before))
+
     def texts(self) -> list[str]:
         """The positions behind the rows, as requests write them."""
         places = zip(self.groups.tolist(), self.rows.tolist(), strict=True)

@@ -40,6 +40,21 @@ class ConsumerPlace(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
     snapshot: SnapshotPosition | None = None
 
+    @classmethod
+    def stored(cls, offset: int, snapshot: str | None) -> ConsumerPlace:
+        """The position in two columns."""
+        return cls(offset=offset, snapshot=None if snapshot is None else SnapshotPosition.of(snapshot))
+
+    @property
+    def snapshot_text(self) -> str | None:
+        """What the column of the place in a version holds."""
+        return None if self.snapshot is None else self.snapshot.text
+
+    @property
+    def position(self) -> int | SnapshotPosition:
+        """Where it continues."""
+        return self.offset if self.snapshot is None else self.snapshot
+
 
 class ConsumerChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a consumer: the position that it commits, its bounds, or both.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.consumers.followers import ConsumerKind, Follower
-from app.core import read_changes
+from app.core import read_snapshots
+from app.files.slices.table_walk import TableWalk
 from app.outbound.addresses import Rules
 from app.partitions.service.partitions import Partitions
 from app.platform import Platform
@@ -40,13 +41,13 @@ def dependencies(platform: Platform) -> dict[str, object]:
     return {"webhooks": webhooks(platform)}
 
 
-def followers(platform: Platform, partitions: Partitions) -> dict[ConsumerKind, Follower]:
-    """The kinds of consumer whose changes, or events of partitions, are delivered."""
+def followers(platform: Platform, partitions: Partitions, walk: TableWalk) -> dict[ConsumerKind, Follower]:
+    """The kinds of consumer whose changes, or events of partitions, are delivered. `walk`: over rows of tables."""
     settings = platform.settings
     deliver = DeliverWebhooks(
         catalog=platform.stores.catalog,
         deliveries=DeliveryStore(platform.database, keep_seconds=settings.webhook_keep_seconds),
-        messages=Messages(read_changes=read_changes(platform), read_events=partitions.events),
+        messages=Messages(read_feed=read_snapshots(platform, walk), read_events=partitions.events),
         sender=_sender(settings),
         topics=TopicSender(rules=_rules(settings)),
         rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=settings.webhook_dead_max),

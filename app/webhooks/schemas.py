@@ -9,7 +9,14 @@ import msgspec
 from litestar.params import PathParameter
 
 from app.changelog.forms import ChangeForm
-from app.changes.position_parameters import Position, SinceTime, SinceVersion, start_of
+from app.changes.position_parameters import (
+    NextPosition,
+    ReaderPosition,
+    SinceTime,
+    SinceVersion,
+    position_value,
+    reader_start_of,
+)
 from app.changes.positions import StartingPosition
 from app.changes.values import DeliveryFormat
 from app.consumers.values import MaxLag
@@ -65,8 +72,8 @@ class CreateWebhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A condition: the changes of rows for which it is true."""
     partitions: list[str] | None = None
     """Globs of partition paths: the changes of partitions that match one."""
-    since: Position | None = None
-    """The position to start at; `now` by default."""
+    since: ReaderPosition | None = None
+    """The position to start at; `now` by default. `snapshot` sends the rows of the latest version first."""
     since_version: SinceVersion | None = None
     """Starts at the first change that was committed at this version or later; instead of `since`."""
     since_time: SinceTime | None = None
@@ -96,8 +103,10 @@ class UpdateWebhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A condition: the changes of rows for which it is true."""
     partitions: list[str] | msgspec.UnsetType | None = msgspec.UNSET
     """Globs of partition paths: the changes of partitions that match one; null for all."""
-    since: Position | None = None
-    """The position to continue at, forward or back; pending messages are given up."""
+    since: ReaderPosition | None = None
+    """The position to continue at, forward or back; pending messages are given up. `snapshot` sends the rows of the
+    latest version first.
+    """
     since_version: SinceVersion | None = None
     """Continues at the first change that was committed at this version or later; instead of `since`."""
     since_time: SinceTime | None = None
@@ -156,10 +165,10 @@ class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A note for its users."""
     max_lag: MaxLag
     """How far behind the head the webhook may be and still keep the changes that it has not sent."""
-    position: int
-    """The changes before it have been sent, or given up."""
+    position: NextPosition
+    """What is before it has been sent, or given up."""
     pending: int
-    """How many changes there are from the position on."""
+    """How many changes there are from the position on; within the rows of a version, after the version."""
     failures: int
     """How many messages in a row were given up."""
     error: Annotated[dict[str, Any], PROBLEM] | None
@@ -197,10 +206,37 @@ class WebhookSecret(msgspec.Struct, frozen=True, kw_only=True):
     """How long the previous secret signs messages as well."""
 
 
+class DeliveryResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """One message: the changes [since, next_since), in the same form whenever it is sent."""
+
+    id: str
+    """Its id, which the header `webhook-id` holds."""
+    webhook_id: str
+    """The id of the webhook."""
+    since: NextPosition
+    """The position of its first change."""
+    next_since: NextPosition
+    """The position after its last change."""
+    state: DeliveryState
+    """Whether it waits for an attempt, has arrived, or was given up."""
+    attempts: int
+    """How often it was sent."""
+    next_attempt_at: datetime | None
+    """When it is sent again; null where it is not."""
+    status: int | None
+    """The HTTP status of the last attempt; null where there was no response."""
+    error: str | None
+    """What was wrong with the last attempt; null where it arrived."""
+    created_at: datetime
+    """When it was made."""
+    ended_at: datetime | None
+    """When it arrived or was given up."""
+
+
 class DeliveryPage(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of a webhook, the newest first."""
 
-    items: list[Delivery]
+    items: list[DeliveryResponse]
     """The messages of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
@@ -242,7 +278,7 @@ class ListDeliveriesOptions(PageOptions, frozen=True, kw_only=True):
 
 def registration(data: CreateWebhook) -> Registration:
     """The webhook that a request registers. Raises InvalidRequest."""
-    start = start_of(data.since, data.since_version, data.since_time)
+    start = reader_start_of(data.since, data.since_version, data.since_time)
     definition = msgspec.convert(data, WebhookDefinition, from_attributes=True)
     delivery_format = msgspec.convert(data, DeliveryFormat, from_attributes=True)
     return Registration(
@@ -261,7 +297,7 @@ def changed_webhook(webhook: Webhook, data: UpdateWebhook) -> WebhookChange:
         definition=msgspec.structs.replace(definition, delivery_format=delivery_format),
         state=webhook.state if data.state is msgspec.UNSET else data.state,
         max_lag=webhook.max_lag if data.max_lag is msgspec.UNSET else data.max_lag or MaxLag(),
-        since=start_of(data.since, data.since_version, data.since_time),
+        since=reader_start_of(data.since, data.since_version, data.since_time),
     )
 
 
@@ -282,6 +318,15 @@ def attempt_response(reply: Reply) -> WebhookTest:
     )
 
 
+def delivery_response(delivery: Delivery) -> DeliveryResponse:
+    """The JSON of a message."""
+    places = {
+        "since": position_value(delivery.since.position),
+        "next_since": position_value(delivery.until.position),
+    }
+    return msgspec.convert({**msgspec.structs.asdict(delivery), **places}, DeliveryResponse)
+
+
 def webhook_path(webhook_id: str) -> str:
     """The path of a webhook's resource."""
     return f"/webhooks/{webhook_id}"
@@ -294,6 +339,7 @@ def _members(webhook: Webhook) -> dict[str, Any]:
         **msgspec.structs.asdict(webhook.definition.delivery_format),
         **msgspec.structs.asdict(webhook.definition),
         **msgspec.structs.asdict(webhook),
+        "position": position_value(webhook.place.position),
         "dataset": DatasetIdentity(id=webhook.dataset_id, name=webhook.dataset),
         "error": None if webhook.error is None else fault_document(webhook.error),
         "links": WebhookLinks(

@@ -61,6 +61,9 @@ webhook_deliveries: Final = Table(
     id_column("webhook_id"),
     integer_column("since"),
     integer_column("next_since"),
+    # Where rows of a version begin and end; null for changes, and after the last row.
+    Column("since_snapshot", Text),
+    Column("next_snapshot", Text),
     json_column("telling", DeliveryFormat),
     Column("state", Text, nullable=False),
     integer_column("attempts", default=0),
@@ -71,7 +74,7 @@ webhook_deliveries: Final = Table(
     timestamp_column("created_at", default=True),
     timestamp_column("ended_at", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
-    CheckConstraint("since < next_since", name="range"),
+    CheckConstraint("since < next_since OR since_snapshot IS NOT NULL", name="range"),
     CheckConstraint("state IN ('pending', 'delivered', 'dead')", name="state"),
     ForeignKeyConstraint(
         ["tenant_id", "webhook_id"], ["webhooks.tenant_id", "webhooks.id"], ondelete="CASCADE"

@@ -9,9 +9,9 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from app.changes.positions import FeedStart, StartingPosition
+from app.changes.positions import ReaderStart, StartingPosition
 from app.changes.values import DeliveryFormat
-from app.consumers.values import MaxLag
+from app.consumers.values import ConsumerPlace, MaxLag
 from app.format.errors import Fault, HeadwaterError, InvalidRequest
 from app.kafka.connection import Mechanism, Protocol, servers_of
 from app.sql.conditions.row_access import RowAccess
@@ -115,7 +115,8 @@ class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
-    """A webhook as its users see it. `position`: the changes before it are done with.
+    """A webhook as its users see it. `place`: what is before it is done with. `pending`: the number of changes from
+    its offset on.
 
     `error`: why the service paused it. `failures`: messages given up in a row. `revision` counts its changes.
     """
@@ -128,10 +129,15 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     error: Fault | None
     failures: int
     revision: int
-    position: int
+    place: ConsumerPlace
     pending: int
     max_lag: MaxLag
     created_at: datetime
+
+    @property
+    def behind(self) -> bool:
+        """Whether changes, or rows of the version that it is within, wait."""
+        return self.pending > 0 or self.place.snapshot is not None
 
     @property
     def access(self) -> RowAccess:
@@ -140,30 +146,23 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """One message: the changes [since, next_since), in the same form whenever it is sent."""
+    """One message: the changes from `since` up to `until`, in the same form whenever it is sent. Or rows of a version.
+
+    `next_attempt_at`: when it is sent again, if it is. `status`, `error`: the HTTP status of the last attempt, and what
+    was wrong with it.
+    """
 
     id: str
-    """Its id, which the header `webhook-id` holds."""
     webhook_id: str
-    """The id of the webhook."""
-    since: int
-    """The position of its first change."""
-    next_since: int
-    """The position after its last change."""
+    since: ConsumerPlace
+    until: ConsumerPlace
     state: DeliveryState
-    """Whether it waits for an attempt, has arrived, or was given up."""
     attempts: int
-    """How often it was sent."""
     next_attempt_at: datetime | None
-    """When it is sent again; null where it is not."""
     status: int | None
-    """The HTTP status of the last attempt; null where there was no response."""
     error: str | None
-    """What was wrong with the last attempt; null where it arrived."""
     created_at: datetime
-    """When it was made."""
     ended_at: datetime | None
-    """When it arrived or was given up."""
 
 
 class FormattedDelivery(Delivery, frozen=True, kw_only=True):
@@ -227,7 +226,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook to register; see `WebhookStore.add`. Without a `secret` one is made."""
 
     definition: WebhookDefinition
-    since: FeedStart = StartingPosition.NOW
+    since: ReaderStart = StartingPosition.NOW
     secret: str | None = None
     max_lag: MaxLag = MaxLag()
 
@@ -238,4 +237,4 @@ class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
     definition: WebhookDefinition
     state: WebhookState
     max_lag: MaxLag
-    since: FeedStart | None = None
+    since: ReaderStart | None = None

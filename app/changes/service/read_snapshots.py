@@ -48,6 +48,12 @@ class ReadSnapshots:
     changes: ReadChanges
     walk: TableWalk
 
+    def page(self, dataset: Dataset, since: FeedPosition, query: FeedQuery) -> ChangePage:
+        """`page_at_known_head` of the feed as it is now."""
+        if not isinstance(since, SnapshotPosition):
+            return self.changes.page(dataset, since, query)
+        return self.page_at_known_head(dataset, since, query)
+
     def page_at_known_head(self, dataset: Dataset, since: FeedPosition, query: FeedQuery) -> ChangePage:
         """The page from a position on: rows of a version as `+A`, or changes.
 

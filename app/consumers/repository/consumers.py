@@ -19,10 +19,11 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import datasets, heads
-from app.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, StartingPosition, version_ahead
+from app.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, StartingPosition
 from app.changes.repository.changelog import lock_feed, offset_of
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import CONSUMER_COLUMNS, IN_FEED, consumer_of
+from app.consumers.repository.places import keep_version, place_in_version, stored_place
 from app.consumers.tables import consumers
 from app.consumers.values import (
     ConsumerChange,
@@ -42,8 +43,7 @@ from app.db.times import lease_end
 from app.format.errors import LeaseLost, NotFound, PreconditionFailed, PreconditionRequired
 from app.paging import Page, PageTokens
 from app.tenants.repository.quotas import check_count
-from app.timeline.repository.kept_versions import check_kept, share_versions
-from app.timeline.repository.read_leases import lease_version, release_versions
+from app.timeline.repository.kept_versions import share_versions
 from app.timeline.tables import commits
 
 _COUNT: Final[Select[int]] = (
@@ -52,8 +52,6 @@ _COUNT: Final[Select[int]] = (
     .join(datasets, datasets.c.id == consumers.c.dataset_id)
     .where(datasets.c.deleted_at.is_(None), consumers.c.kind == ConsumerKind.READER.value)
 )
-# How long a version is kept for a consumer that is within its rows, after its last commit.
-_KEPT_SECONDS: Final = 86_400.0
 _NO_LEASE: Final[dict[str, Any]] = {"member": None, "lease_until": None}
 
 
@@ -118,7 +116,7 @@ class ConsumerStore:
             if revision is not None:
                 _check_expected(found.consumer.revision, ExpectedRevision(revision=revision))
             connection.execute(delete(consumers).where(_named(dataset_id, name)))
-            _keep(connection, dataset_id, name, found.consumer.snapshot, None)
+            keep_version(connection, dataset_id, name, found.consumer.snapshot, None)
 
     def lease(
         self, tenant_id: str, dataset_id: str, name: str, member: str, seconds: int, token: str | None
@@ -248,7 +246,7 @@ def _insert(
             dataset_id=dataset_id,
             name=name,
             kind=ConsumerKind.READER.value,
-            **_stored(place),
+            **stored_place(place),
             **_bounds(change),
         )
         .on_conflict_do_nothing()
@@ -257,7 +255,7 @@ def _insert(
     if made.one_or_none() is None:
         return False
     check_count(connection, "consumers", _COUNT)
-    _keep(connection, dataset_id, name, None, place.snapshot)
+    keep_version(connection, dataset_id, name, None, place.snapshot)
     return True
 
 
@@ -271,7 +269,7 @@ def _update(connection: Connection, before: ConsumerStatus, change: ConsumerChan
         update(consumers)
         .where(_named(at.dataset_id, at.name))
         .values(
-            **_stored(place),
+            **stored_place(place),
             revision=consumers.c.revision + 1,
             moved_at=func.clock_timestamp() if moved else consumers.c.moved_at,
             **_bounds(change),
@@ -279,7 +277,7 @@ def _update(connection: Connection, before: ConsumerStatus, change: ConsumerChan
         )
     )
     if change.offset is not None:
-        _keep(connection, at.dataset_id, at.name, at.snapshot, place.snapshot)
+        keep_version(connection, at.dataset_id, at.name, at.snapshot, place.snapshot)
 
 
 def _start(
@@ -292,48 +290,9 @@ def _start(
     if start is None or isinstance(start, int | StartingPosition):
         return start
     if isinstance(start, SnapshotPosition):
-        return _place(connection, dataset_id, start)
+        return place_in_version(connection, dataset_id, start)
     offset = offset_of(connection, dataset_id, start)
     return min(offset, bounds.next_offset) if isinstance(offset, int) else offset
-
-
-def _place(connection: Connection, dataset_id: str, wanted: SnapshotPosition) -> ConsumerPlace:
-    """The place in a version that is kept, with the feed after it. The caller holds `share_versions`."""
-    head = connection.execute(
-        select(heads.c.version, heads.c.earliest_offset, heads.c.next_offset).where(
-            heads.c.dataset_id == dataset_id
-        )
-    ).one()
-    version = head.version if wanted.version is None else wanted.version
-    if version > head.version:
-        raise version_ahead(version, head.version)
-    check_kept(connection, dataset_id, version)
-    of_version = commits.c.dataset_id == dataset_id, commits.c.version == version
-    offset = connection.execute(select(commits.c.next_offset).where(*of_version)).scalar_one_or_none() or 0
-    bounds = FeedBounds(earliest=head.earliest_offset, next_offset=head.next_offset)
-    return ConsumerPlace(
-        offset=bounds.checked(offset), snapshot=msgspec.structs.replace(wanted, version=version)
-    )
-
-
-def _stored(place: ConsumerPlace) -> dict[str, Any]:
-    return {"position": place.offset, "snapshot": None if place.snapshot is None else place.snapshot.text}
-
-
-def _keep(
-    connection: Connection,
-    dataset_id: str,
-    name: str,
-    before: SnapshotPosition | None,
-    after: SnapshotPosition | None,
-) -> None:
-    """Keeps the version whose rows a consumer is within from now on, and no other one."""
-    # No name has a space, so this is no reader of a feed.
-    reader = f"consumer:{name}"
-    if before is not None and (after is None or after.version != before.version):
-        release_versions(connection, dataset_id, reader)
-    if after is not None and after.version is not None:
-        lease_version(connection, dataset_id, after.version, reader, _KEPT_SECONDS)
 
 
 def _bounds(change: ConsumerChange) -> dict[str, Any]:

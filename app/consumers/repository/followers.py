@@ -22,7 +22,9 @@ from sqlalchemy import (
 from app.catalog.tables import heads
 from app.changes.positions import SnapshotPosition
 from app.consumers.followers import Consumer, ConsumerKind
+from app.consumers.repository.places import keep_version, stored_place
 from app.consumers.tables import consumers
+from app.consumers.values import ConsumerPlace
 from app.db.session import Database
 from app.db.times import lease_end
 from app.jobs.repository.outbox import post
@@ -33,11 +35,12 @@ _NEVER: Final[ColumnElement[Any]] = literal_column("'infinity'::timestamptz")
 # Consumers whose position is in the feed of changes. The others are woken by the events that they count.
 IN_FEED: Final = consumers.c.kind != ConsumerKind.PARTITION_WEBHOOK.value
 
+_BEHIND: Final = or_(consumers.c.position < heads.c.next_offset, consumers.c.snapshot.is_not(None))
 _FREE: Final = or_(consumers.c.lease_until.is_(None), consumers.c.lease_until < func.clock_timestamp())
 _DUE: Final = and_(
     consumers.c.kind != ConsumerKind.READER.value,
     or_(
-        and_(IN_FEED, consumers.c.wake_at.is_(None), consumers.c.position < heads.c.next_offset),
+        and_(IN_FEED, consumers.c.wake_at.is_(None), _BEHIND),
         consumers.c.wake_at <= func.clock_timestamp(),
     ),
 )
@@ -156,25 +159,28 @@ def add_follower(
     kind: ConsumerKind,
     position: int,
     *,
+    snapshot: SnapshotPosition | None = None,
     wake_after_seconds: float | None = None,
     max_lag_rows: int | None = None,
     max_lag_seconds: int | None = None,
 ) -> None:
     """Adds a follower, at a position that the caller has checked under a lock of the dataset's head.
 
-    A message wakes the workers once this transaction is durable.
+    `snapshot`: its place in a version, which the caller has checked under `share_versions`. A message wakes the workers
+    once this transaction is durable.
     """
     connection.execute(
         insert(consumers).values(
             dataset_id=dataset_id,
             name=name,
             kind=kind.value,
-            position=position,
+            **stored_place(ConsumerPlace(offset=position, snapshot=snapshot)),
             max_lag_rows=max_lag_rows,
             max_lag_seconds=max_lag_seconds,
             wake_at=_wake_at(wake_after_seconds),
         )
     )
+    keep_version(connection, dataset_id, name, None, snapshot)
     post(connection, "follow", dataset_id)
 
 
@@ -201,12 +207,33 @@ def wake_partition_webhooks(connection: Connection, dataset_id: str) -> None:
 
 def move_follower(connection: Connection, dataset_id: str, name: str, since: int, next_since: int) -> bool:
     """Moves a position from `since` on to `next_since`; False if it is not at `since` any more."""
+    before, after = ConsumerPlace(offset=since), ConsumerPlace(offset=next_since)
+    return move_consumer(connection, dataset_id, name, before, after)
+
+
+def move_consumer(
+    connection: Connection, dataset_id: str, name: str, before: ConsumerPlace, after: ConsumerPlace
+) -> bool:
+    """Moves a consumer from a place on to another one; False if it is not there any more.
+
+    Behind the rows of a version, the version is kept for it no longer.
+    """
     moved = connection.execute(
         update(consumers)
-        .where(_named(dataset_id, name), consumers.c.position == since)
-        .values(position=next_since, revision=consumers.c.revision + 1, moved_at=func.clock_timestamp())
+        .where(_named(dataset_id, name), is_at(before))
+        .values(**stored_place(after), revision=consumers.c.revision + 1, moved_at=func.clock_timestamp())
     )
+    if moved.rowcount and before.snapshot is not None and after.snapshot is None:
+        keep_version(connection, dataset_id, name, before.snapshot, None)
     return bool(moved.rowcount)
+
+
+def is_at(place: ConsumerPlace) -> ColumnElement[bool]:
+    """Whether a consumer is at this place."""
+    return and_(
+        consumers.c.position == place.offset,
+        consumers.c.snapshot.is_not_distinct_from(place.snapshot_text),
+    )
 
 
 def is_followed(dataset_id: ColumnElement[str]) -> ColumnElement[bool]:

@@ -14,12 +14,13 @@ from app.http.openapi.operation_docs import documented
 from app.tenants.values import KeyScope, Principal
 from app.webhooks.schemas import (
     DeliveryPage,
+    DeliveryResponse,
     ListDeliveriesOptions,
     Redelivered,
     WebhookId,
+    delivery_response,
 )
 from app.webhooks.service.webhooks import Webhooks
-from app.webhooks.values import Delivery
 
 _TAGS: Final = ["webhooks"]
 
@@ -49,7 +50,9 @@ async def list_webhook_deliveries(
         page_size=options.page_size,
         page_token=options.page_token,
     )
-    return DeliveryPage(items=page.items, next_page_token=page.next_token)
+    return DeliveryPage(
+        items=[delivery_response(each) for each in page.items], next_page_token=page.next_token
+    )
 
 
 @get(
@@ -65,9 +68,9 @@ async def get_webhook_delivery(
     webhooks: Provided[Webhooks],
     principal: Provided[Principal],
     threads: Provided[Threads],
-) -> Delivery:
+) -> DeliveryResponse:
     """Returns a message with the result of its last attempt."""
-    return await threads.run(webhooks.delivery, principal.tenant_id, webhook, delivery)
+    return delivery_response(await threads.run(webhooks.delivery, principal.tenant_id, webhook, delivery))
 
 
 @post(
@@ -84,9 +87,9 @@ async def redeliver_webhook_delivery(
     webhooks: Provided[Webhooks],
     principal: Provided[Principal],
     threads: Provided[Threads],
-) -> Delivery:
+) -> DeliveryResponse:
     """Sends a message that arrived or was given up again, with the same id and body, beside new messages."""
-    return await threads.run(webhooks.redeliver, principal.tenant_id, webhook, delivery)
+    return delivery_response(await threads.run(webhooks.redeliver, principal.tenant_id, webhook, delivery))
 
 
 @post(

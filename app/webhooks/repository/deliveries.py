@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from app.changes.values import DeliveryFormat
 from app.consumers.followers import Consumer
-from app.consumers.repository.followers import move_follower
+from app.consumers.repository.followers import is_at, move_consumer
+from app.consumers.repository.places import extend_version
 from app.consumers.tables import consumers
+from app.consumers.values import ConsumerPlace
 from app.db.session import Database
 from app.db.times import lease_end
 from app.format.errors import Fault, NotFound
+from app.timeline.repository.kept_versions import share_versions
 from app.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
+    delivery_members,
+    delivery_place,
     find_webhook,
     follower_name,
     live_secrets,
@@ -61,7 +66,10 @@ class DeliveryStore:
             except NotFound:
                 return None
             # A message that is not at the position was sent before, and is redelivered.
-            at_position = webhook_deliveries.c.since == webhook.position
+            at_position = and_(
+                webhook_deliveries.c.since == webhook.place.offset,
+                webhook_deliveries.c.since_snapshot.is_not_distinct_from(webhook.place.snapshot_text),
+            )
             ahead = connection.execute(next_pending.where(at_position)).one_or_none()
             behind = connection.execute(next_pending.where(~at_position)).one_or_none()
             return DeliveryWork(
@@ -77,23 +85,28 @@ class DeliveryStore:
         self,
         tenant_id: str,
         consumer: Consumer,
+        since: ConsumerPlace,
+        until: ConsumerPlace,
         delivery_id: str,
         delivery_format: DeliveryFormat,
-        next_since: int,
     ) -> FormattedDelivery | None:
-        """Makes the message of the changes from the consumer's position to `next_since`; None if the claim was lost."""
+        """Makes the message of what the consumer has not sent from `since` up to `until`; None if the claim was lost.
+
+        Within the rows of a version, the version is kept for another day.
+        """
         webhook_id = consumer.name.removeprefix(follower_name(""))
         with self._database.tenant(tenant_id) as connection:
-            if lock_row(connection, webhook_id) is None or not _holds(connection, consumer):
+            _share(connection, consumer, since)
+            if lock_row(connection, webhook_id) is None or not _holds(connection, consumer, since):
                 return None
+            _extend(connection, consumer, since)
             self._purge(connection, webhook_id)
             made = connection.execute(
                 insert(webhook_deliveries)
                 .values(
                     id=delivery_id,
                     webhook_id=webhook_id,
-                    since=consumer.position,
-                    next_since=next_since,
+                    **delivery_place(since, until),
                     telling=delivery_format,
                     state=DeliveryState.PENDING.value,
                     next_attempt_at=func.clock_timestamp(),
@@ -102,12 +115,14 @@ class DeliveryStore:
             )
             return _delivery(made.one())
 
-    def skip(self, tenant_id: str, consumer: Consumer, next_since: int) -> bool:
-        """Moves past changes that are not selected; false if the claim was lost."""
+    def skip(self, tenant_id: str, consumer: Consumer, since: ConsumerPlace, until: ConsumerPlace) -> bool:
+        """Moves past what is not selected; false if the claim was lost."""
         with self._database.tenant(tenant_id) as connection:
-            return _holds(connection, consumer) and move_follower(
-                connection, consumer.dataset_id, consumer.name, consumer.position, next_since
-            )
+            _share(connection, consumer, since)
+            if not _holds(connection, consumer, since):
+                return False
+            _extend(connection, consumer, since)
+            return move_consumer(connection, consumer.dataset_id, consumer.name, since, until)
 
     def delivered(self, tenant_id: str, delivery: FormattedDelivery, status: int | None) -> None:
         """Ends a message that arrived, and moves the position past it."""
@@ -179,20 +194,29 @@ class DeliveryStore:
 
 def _delivery(row: Any) -> FormattedDelivery:
     """The message in a row of _FORMATTED."""
-    values = row._asdict()
-    values.pop("waits", None)
-    return FormattedDelivery(**{**values, "state": DeliveryState(values["state"])})
+    return FormattedDelivery(**delivery_members(row), delivery_format=row.delivery_format)
 
 
-def _holds(connection: Connection, consumer: Consumer) -> bool:
-    """Whether the consumer has the same claim and position as before; it is locked until the transaction ends."""
+def _share(connection: Connection, consumer: Consumer, place: ConsumerPlace) -> None:
+    """Before any other lock, as everywhere: no version is removed while one is kept for longer."""
+    if place.snapshot is not None:
+        share_versions(connection, consumer.dataset_id)
+
+
+def _extend(connection: Connection, consumer: Consumer, place: ConsumerPlace) -> None:
+    if place.snapshot is not None:
+        extend_version(connection, consumer.dataset_id, consumer.name, place.snapshot)
+
+
+def _holds(connection: Connection, consumer: Consumer, place: ConsumerPlace) -> bool:
+    """Whether the consumer has the same claim as before, and is at the place; locked until the transaction ends."""
     held = (
         select(consumers.c.name)
         .where(
             consumers.c.dataset_id == consumer.dataset_id,
             consumers.c.name == consumer.name,
             consumers.c.lease_epoch == consumer.lease_epoch,
-            consumers.c.position == consumer.position,
+            is_at(place),
         )
         .with_for_update()
     )
@@ -235,7 +259,7 @@ def _attempted(
 def _move_past(connection: Connection, dataset_id: str, delivery: FormattedDelivery) -> bool:
     """Moves the position past a message; False for a redelivery, since the position is past it already."""
     name = follower_name(delivery.webhook_id)
-    return move_follower(connection, dataset_id, name, delivery.since, delivery.next_since)
+    return move_consumer(connection, dataset_id, name, delivery.since, delivery.until)
 
 
 def _pause(connection: Connection, webhook_id: str, error: Fault) -> None:

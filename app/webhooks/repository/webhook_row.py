@@ -9,14 +9,16 @@ from sqlalchemy import Connection, Select, and_, case, func, select
 from app.catalog.tables import datasets, heads
 from app.consumers.followers import ConsumerKind
 from app.consumers.tables import consumers
-from app.consumers.values import MaxLag
+from app.consumers.values import ConsumerPlace, MaxLag
 from app.format.errors import NotFound
 from app.format.identifiers import is_uuid
 from app.partitions.tables import partition_feeds
 from app.webhooks.tables import webhook_deliveries, webhooks
 from app.webhooks.values import Delivery, DeliveryState, Webhook, WebhookState
 
-DELIVERY_COLUMNS: Final = tuple(webhook_deliveries.c[name] for name in Delivery.__struct_fields__)
+_MEMBERS: Final = tuple(name for name in Delivery.__struct_fields__ if name not in {"since", "until"})
+_PLACES: Final = ("since", "since_snapshot", "next_since", "next_snapshot")
+DELIVERY_COLUMNS: Final = tuple(webhook_deliveries.c[name] for name in (*_MEMBERS, *_PLACES))
 
 
 def follower_name(webhook_id: str) -> str:
@@ -44,8 +46,23 @@ def live_secrets(connection: Connection, webhook_id: str) -> tuple[str, ...]:
 
 def delivery_of(row: Any) -> Delivery:
     """The delivery in a row of DELIVERY_COLUMNS."""
-    values = row._asdict()
-    return Delivery(**{**values, "state": DeliveryState(values["state"])})
+    return Delivery(**delivery_members(row))
+
+
+def delivery_members(row: Any) -> dict[str, Any]:
+    """The members of a delivery in a row that begins with DELIVERY_COLUMNS."""
+    return {
+        **{name: getattr(row, name) for name in _MEMBERS},
+        "state": DeliveryState(row.state),
+        "since": ConsumerPlace.stored(row.since, row.since_snapshot),
+        "until": ConsumerPlace.stored(row.next_since, row.next_snapshot),
+    }
+
+
+def delivery_place(since: ConsumerPlace, until: ConsumerPlace) -> dict[str, Any]:
+    """The values of the columns of a message's places."""
+    values = (since.offset, since.snapshot_text, until.offset, until.snapshot_text)
+    return dict(zip(_PLACES, values, strict=True))
 
 
 def select_webhooks() -> Select[Any]:
@@ -59,6 +76,7 @@ def select_webhooks() -> Select[Any]:
             *(webhooks.c[name] for name in columns),
             datasets.c.name.label("dataset"),
             consumers.c.position,
+            consumers.c.snapshot,
             pending,
             consumers.c.max_lag_rows,
             consumers.c.max_lag_seconds,
@@ -80,7 +98,8 @@ def webhook_of(row: Any) -> Webhook:
     """The webhook in a row of `select_webhooks`."""
     values = row._asdict()
     max_lag = MaxLag(changes=values.pop("max_lag_rows"), seconds=values.pop("max_lag_seconds"))
-    return Webhook(**{**values, "state": WebhookState(values["state"]), "max_lag": max_lag})
+    place = ConsumerPlace.stored(values.pop("position"), values.pop("snapshot"))
+    return Webhook(**{**values, "state": WebhookState(values["state"]), "max_lag": max_lag, "place": place})
 
 
 def lock_row(connection: Connection, webhook_id: str) -> str | None:

@@ -9,12 +9,13 @@ from sqlalchemy import Connection, Select, and_, delete, func, insert, select, u
 
 from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import datasets
-from app.changes.positions import FeedBounds, FeedStart, resolve_position
+from app.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, resolve_position
 from app.changes.repository.changelog import lock_feed, offset_of
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
+from app.consumers.repository.places import keep_version, place_in_version, stored_place
 from app.consumers.tables import consumers
-from app.consumers.values import MaxLag
+from app.consumers.values import ConsumerPlace, MaxLag
 from app.db.acts import act_concerns, record_act
 from app.db.any_of import matches_any
 from app.db.session import Database
@@ -24,6 +25,7 @@ from app.format.identifiers import is_uuid
 from app.paging import Page, PageTokens
 from app.partitions.repository.marks import lock_events
 from app.tenants.repository.quotas import check_count
+from app.timeline.repository.kept_versions import share_versions
 from app.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
     delivery_of,
@@ -70,14 +72,15 @@ class WebhookStore:
         definition: WebhookDefinition,
         secret: str,
         *,
-        since: FeedStart,
+        since: ReaderStart,
         max_lag: MaxLag,
     ) -> Webhook:
         """`since`: the position to start at. Nothing is cut from there on meanwhile.
 
-        Raises NotFound, OffsetAhead, OffsetExpired, QuotaExceeded.
+        Raises NotFound, OffsetAhead, OffsetExpired, VersionExpired, QuotaExceeded.
         """
         with self._database.tenant(tenant_id) as connection:
+            _share(connection, dataset_id, since)
             bounds = _lock_bounds(connection, dataset_id, definition)
             if not share_datasets(connection, [dataset_id]):
                 raise NotFound(f"there is no dataset {dataset_id!r}")
@@ -91,12 +94,14 @@ class WebhookStore:
                     state=WebhookState.ACTIVE.value,
                 )
             )
+            place = _place(connection, dataset_id, since, bounds)
             add_follower(
                 connection,
                 dataset_id,
                 follower_name(webhook_id),
                 _KINDS[definition.events],
-                resolve_position(offset_of(connection, dataset_id, since), bounds),
+                place.offset,
+                snapshot=place.snapshot,
                 wake_after_seconds=0.0,
                 max_lag_rows=max_lag.changes,
                 max_lag_seconds=max_lag.seconds,
@@ -158,16 +163,17 @@ class WebhookStore:
         definition: WebhookDefinition,
         state: WebhookState,
         max_lag: MaxLag,
-        since: FeedStart | None = None,
+        since: ReaderStart | None = None,
     ) -> Webhook:
         """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
 
         With `since` it goes on from there, and what waits is given up.
-        Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired.
+        Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired, VersionExpired.
         """
         with self._database.tenant(tenant_id) as connection:
-            # The feed is locked first, as everywhere, so there are no deadlocks.
+            # The versions and the feed are locked first, as everywhere, so there are no deadlocks.
             before = find_webhook(connection, webhook_id)
+            _share(connection, before.dataset_id, since)
             bounds = _lock_bounds(connection, before.dataset_id, before.definition)
             found = _lock(connection, webhook_id, revision)
             # One that stays paused keeps its reason.
@@ -191,8 +197,15 @@ class WebhookStore:
             )
             moved = {}
             if since is not None:
-                position = resolve_position(offset_of(connection, found.dataset_id, since), bounds)
-                moved = {"position": position, "moved_at": now}
+                place = _place(connection, found.dataset_id, since, bounds)
+                moved = {**stored_place(place), "moved_at": now}
+                keep_version(
+                    connection,
+                    found.dataset_id,
+                    follower_name(webhook_id),
+                    found.place.snapshot,
+                    place.snapshot,
+                )
             connection.execute(
                 update(consumers)
                 .where(
@@ -222,12 +235,11 @@ class WebhookStore:
         """Raises NotFound, PreconditionFailed."""
         with self._database.tenant(tenant_id) as connection:
             found = _lock(connection, webhook_id, revision)
+            name = follower_name(webhook_id)
             connection.execute(
-                delete(consumers).where(
-                    consumers.c.dataset_id == found.dataset_id,
-                    consumers.c.name == follower_name(webhook_id),
-                )
+                delete(consumers).where(consumers.c.dataset_id == found.dataset_id, consumers.c.name == name)
             )
+            keep_version(connection, found.dataset_id, name, found.place.snapshot, None)
             connection.execute(delete(webhooks).where(webhooks.c.id == webhook_id))
 
     def deliveries(
@@ -293,6 +305,19 @@ def _lock_bounds(connection: Connection, dataset_id: str, definition: WebhookDef
     if definition.events is WebhookEvents.PARTITIONS:
         return FeedBounds(earliest=0, next_offset=lock_events(connection, dataset_id))
     return lock_feed(connection, dataset_id)
+
+
+def _share(connection: Connection, dataset_id: str, since: ReaderStart | None) -> None:
+    """Keeps the versions of the dataset until the transaction ends, if the position is within one."""
+    if isinstance(since, SnapshotPosition):
+        share_versions(connection, dataset_id)
+
+
+def _place(connection: Connection, dataset_id: str, since: ReaderStart, bounds: FeedBounds) -> ConsumerPlace:
+    """Where a webhook starts. Raises OffsetAhead, OffsetExpired, VersionExpired."""
+    if isinstance(since, SnapshotPosition):
+        return place_in_version(connection, dataset_id, since)
+    return ConsumerPlace(offset=resolve_position(offset_of(connection, dataset_id, since), bounds))
 
 
 def _lock(connection: Connection, webhook_id: str, revision: int | None = None) -> Webhook:

@@ -9,8 +9,6 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
 from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.consumers.followers import Consumer
@@ -108,16 +106,16 @@ class DeliverWebhooks:
                 return True
             changes = self.messages.changes_of(dataset, work.webhook.definition, work.next)
             return self._attempt(dataset, work, work.next, changes)
-        position_holder = msgspec.structs.replace(consumer, position=work.webhook.position)
-        batch = self.messages.next_batch(dataset, work.webhook.definition, position_holder.position)
+        place = work.webhook.place
+        batch = self.messages.next_batch(dataset, work.webhook.definition, place)
         if batch.changes is not None:
             delivery = self.deliveries.begin(
-                dataset.tenant_id, position_holder, new_id(), batch.delivery_format, batch.next_since
+                dataset.tenant_id, consumer, place, batch.until, new_id(), batch.delivery_format
             )
             return delivery is not None and self._attempt(dataset, work, delivery, batch.changes)
-        if batch.next_since > position_holder.position:
-            return self.deliveries.skip(dataset.tenant_id, position_holder, batch.next_since)
-        return work.webhook.pending == 0
+        if batch.until != place:
+            return self.deliveries.skip(dataset.tenant_id, consumer, place, batch.until)
+        return not work.webhook.behind
 
     def _redeliver(self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery) -> bool:
         try:
@@ -212,7 +210,7 @@ def _shown(work: DeliveryWork, error: HeadwaterError) -> HeadwaterError:
 def _wait(work: DeliveryWork) -> float | None:
     """When the webhook is due again: see `Follower.follow`."""
     delays = [seconds for seconds in (work.next_seconds, work.redelivery_seconds) if seconds is not None]
-    if work.next is None and work.webhook.pending:
+    if work.next is None and work.webhook.behind:
         delays.append(0.0)
     elif work.next is None and delays:
         delays.append(_NEW_CHANGES_POLL_SECONDS)

@@ -12,9 +12,13 @@ import pyarrow as pa
 
 from app.catalog.values import Dataset
 from app.changelog.forms import json_names, symbols_of
-from app.changes.service.read_changes import FeedQuery, ReadChanges
+from app.changes.position_parameters import position_value
+from app.changes.positions import SnapshotPosition
+from app.changes.service.read_changes import FeedQuery
+from app.changes.service.read_snapshots import ReadSnapshots
 from app.changes.values import ChangePage, DeliveryFormat
 from app.codecs.json.encode import encode_changes_json
+from app.consumers.values import ConsumerPlace
 from app.format.dataset import DEFAULT_VOCABULARY
 from app.partitions.values import PartitionEvents
 from app.webhooks.values import FormattedDelivery, Webhook, WebhookDefinition, WebhookEvents
@@ -24,16 +28,17 @@ PARTITIONS_TYPE: Final = "dataset.partitions"
 TEST_TYPE: Final = "webhook.test"
 # A message of more bytes is made of fewer changes, unless it is of one.
 BODY_BYTES_MAX: Final = 1024 * 1024
+_ROWS_OF_A_READ: Final = 1_000
 
 
 class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes, or events, of the next message, up to `next_since`, as JSON, or None if there are none.
+    """The changes, or events, of the next message, up to `until`, as JSON, or None if there are none.
 
     `delivery_format` names the schema.
     """
 
     delivery_format: DeliveryFormat
-    next_since: int
+    until: ConsumerPlace
     changes: bytes | None
 
 
@@ -44,58 +49,85 @@ class Messages:
     `read_events`: up to this number of events of a dataset from a position on. Raises OffsetAhead.
     """
 
-    read_changes: ReadChanges
+    read_feed: ReadSnapshots
     read_events: Callable[[Dataset, int, int], PartitionEvents]
 
-    def next_batch(self, dataset: Dataset, definition: WebhookDefinition, position: int) -> MessageBatch:
-        """What comes next for a webhook: changes, or only a position further on. Raises what reading a page raises."""
+    def next_batch(
+        self, dataset: Dataset, definition: WebhookDefinition, place: ConsumerPlace
+    ) -> MessageBatch:
+        """What comes next for a webhook: changes, or only a place further on. Raises what reading a page raises."""
         read = self._events if definition.events is WebhookEvents.PARTITIONS else self._changes
         limit = definition.batch_changes_max
         while True:
-            batch = read(dataset, definition.delivery_format, position, limit)
+            batch = read(dataset, definition.delivery_format, place, limit)
             if batch.changes is None or len(batch.changes) <= BODY_BYTES_MAX or limit == 1:
                 return batch
             limit = max(1, min(limit // 2, limit * BODY_BYTES_MAX // len(batch.changes)))
 
     def _changes(
-        self, dataset: Dataset, delivery_format: DeliveryFormat, position: int, limit: int
+        self, dataset: Dataset, delivery_format: DeliveryFormat, place: ConsumerPlace, limit: int
     ) -> MessageBatch:
-        page = self.read_changes.page(dataset, position, _query(delivery_format, limit, None))
+        page = self.read_feed.page(dataset, place.position, _query(delivery_format, limit, None))
         changes = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
         # A message keeps its schema and its names, however often it is sent.
         resolved = msgspec.structs.replace(
             delivery_format, schema_id=page.schema_id, vocabulary=page.vocabulary
         )
-        return MessageBatch(delivery_format=resolved, next_since=page.next_since, changes=changes)
+        until = ConsumerPlace(offset=page.next_since, snapshot=page.snapshot)
+        return MessageBatch(delivery_format=resolved, until=until, changes=changes)
 
     def _events(
-        self, dataset: Dataset, delivery_format: DeliveryFormat, position: int, limit: int
+        self, dataset: Dataset, delivery_format: DeliveryFormat, place: ConsumerPlace, limit: int
     ) -> MessageBatch:
-        found = self.read_events(dataset, position, limit)
+        found = self.read_events(dataset, place.offset, limit)
         events = msgspec.json.encode(found.items) if found.items else None
-        return MessageBatch(delivery_format=delivery_format, next_since=found.next_since, changes=events)
+        until = ConsumerPlace(offset=found.next_since)
+        return MessageBatch(delivery_format=delivery_format, until=until, changes=events)
 
     def changes_of(
         self, dataset: Dataset, definition: WebhookDefinition, delivery: FormattedDelivery
     ) -> bytes:
         """The changes, or events, of a message that was begun before. Raises what reading a page raises."""
         if definition.events is WebhookEvents.PARTITIONS:
-            count = delivery.next_since - delivery.since
+            count = delivery.until.offset - delivery.since.offset
             return self._events(dataset, delivery.delivery_format, delivery.since, count).changes or b"[]"
-        tables: list[pa.Table] = []
-        position = delivery.since
         # Messages of earlier releases had the standard names.
         begun = msgspec.structs.replace(
             delivery.delivery_format,
             vocabulary=delivery.delivery_format.vocabulary or DEFAULT_VOCABULARY,
         )
+        if delivery.since.snapshot is not None:
+            return self._rows(dataset, begun, delivery.since.snapshot, delivery.until.snapshot)
+        tables: list[pa.Table] = []
+        position, end = delivery.since.offset, delivery.until.offset
         while True:
-            query = _query(begun, delivery.next_since - position, delivery.next_since)
-            page = self.read_changes.page(dataset, position, query)
+            page = self.read_feed.page(dataset, position, _query(begun, end - position, end))
             tables.append(page.events.table)
             if page.complete or page.next_since <= position:
                 return _encoded(page, tables)
             position = page.next_since
+
+    def _rows(
+        self,
+        dataset: Dataset,
+        begun: DeliveryFormat,
+        since: SnapshotPosition,
+        until: SnapshotPosition | None,
+    ) -> bytes:
+        """The rows of a version between two places; up to its last row for None."""
+        tables: list[pa.Table] = []
+        place: SnapshotPosition | None = since
+        while True:
+            page = self.read_feed.page(dataset, place or since, _query(begun, _ROWS_OF_A_READ, None))
+            before = (
+                page.events.table
+                if until is None or page.places is None
+                else page.events.table.slice(0, page.places.count_before(until))
+            )
+            tables.append(before)
+            place = page.snapshot
+            if place is None or (until is not None and not place.is_before(until)):
+                return _encoded(page, tables)
 
 
 def changes_body(webhook: Webhook, delivery: FormattedDelivery, changes: bytes) -> bytes:
@@ -103,16 +135,16 @@ def changes_body(webhook: Webhook, delivery: FormattedDelivery, changes: bytes) 
     whose = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
     if webhook.definition.events is WebhookEvents.PARTITIONS:
         events = {
-            "since": delivery.since,
-            "next_since": delivery.next_since,
+            "since": delivery.since.offset,
+            "next_since": delivery.until.offset,
             "events": msgspec.Raw(changes),
         }
         return _body(PARTITIONS_TYPE, delivery.created_at, {**whose, **events})
     data = {
         **whose,
         "form": delivery.delivery_format.form,
-        "since": delivery.since,
-        "next_since": delivery.next_since,
+        "since": position_value(delivery.since.position),
+        "next_since": position_value(delivery.until.position),
         "schema_id": delivery.delivery_format.schema_id,
         "changes": msgspec.Raw(changes),
     }

@@ -15,7 +15,7 @@ from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
 from app.changelog.forms import ChangeForm
-from app.changes.positions import FeedStart, FromTime, FromVersion
+from app.changes.positions import FromTime, FromVersion, ReaderStart, SnapshotPosition
 from app.changes.values import DeliveryFormat
 from app.consumers.values import MaxLag
 from app.format.dataset import ChangelogProducer
@@ -254,8 +254,12 @@ def _check_topic(dataset: Dataset, definition: WebhookDefinition) -> None:
         raise _invalid("/kafka/username", "a user name and sasl_plaintext or sasl_ssl need each other")
 
 
-def _check_start(definition: WebhookDefinition, since: FeedStart | None) -> None:
-    if definition.events is WebhookEvents.PARTITIONS and isinstance(since, FromVersion | FromTime):
+def _check_start(definition: WebhookDefinition, since: ReaderStart | None) -> None:
+    if definition.events is not WebhookEvents.PARTITIONS:
+        return
+    if isinstance(since, SnapshotPosition):
+        raise _invalid("/since", "partitions have no rows to start with; send an offset, `earliest` or `now`")
+    if isinstance(since, FromVersion | FromTime):
         member = "since_version" if isinstance(since, FromVersion) else "since_time"
         raise _invalid(f"/{member}", "positions of this webhook count events of partitions; send `since`")
 

@@ -19,7 +19,7 @@ from app.changes.values import DeliveryFormat
 from app.consumers.followers import Consumer
 from app.consumers.repository.followers import FollowerStore
 from app.consumers.tables import consumers
-from app.consumers.values import MaxLag
+from app.consumers.values import ConsumerPlace, MaxLag
 from app.format.errors import Fault, NotFound, PreconditionFailed
 from app.format.identifiers import new_id
 from app.timeline.values import Published
@@ -78,6 +78,10 @@ def claim_follower(followers: FollowerStore, tenant_id: str, dataset: Dataset) -
     return run
 
 
+def at(offset: int) -> ConsumerPlace:
+    return ConsumerPlace(offset=offset)
+
+
 def resume(webhooks: WebhookStore, tenant_id: str, webhook_id: str) -> None:
     webhooks.change(
         tenant_id,
@@ -99,7 +103,9 @@ def begun(
 ) -> Delivery:
     """A message of two changes."""
     commit(2)
-    delivery = deliveries.begin(tenant_id, claim_follower(), new_id(), DeliveryFormat(schema_id=1), 2)
+    delivery = deliveries.begin(
+        tenant_id, claim_follower(), at(0), at(2), new_id(), DeliveryFormat(schema_id=1)
+    )
     assert delivery is not None
     return delivery
 
@@ -110,9 +116,9 @@ def test_ended_message_advances_the_position(
     work = deliveries.work(tenant_id, webhook.id)
     assert work is not None
     assert (work.next, work.next_seconds, work.redelivery) == (begun, 0, None)
-    assert webhooks.get(tenant_id, webhook.id).position == 0
+    assert webhooks.get(tenant_id, webhook.id).place.offset == 0
     deliveries.delivered(tenant_id, begun, 204)
-    assert webhooks.get(tenant_id, webhook.id).position == 2
+    assert webhooks.get(tenant_id, webhook.id).place.offset == 2
     ended = webhooks.delivery(tenant_id, webhook.id, begun.id)
     assert (ended.state, ended.attempts, ended.status) == (DeliveryState.DELIVERED, 1, 204)
 
@@ -125,7 +131,7 @@ def test_two_workers_with_one_message_count_one_attempt(
     deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=1)
     waits = webhooks.delivery(tenant_id, webhook.id, begun.id)
     assert (waits.state, waits.attempts, waits.error) == (DeliveryState.PENDING, 1, "no")
-    assert webhooks.get(tenant_id, webhook.id).position == 0
+    assert webhooks.get(tenant_id, webhook.id).place.offset == 0
     work = deliveries.work(tenant_id, webhook.id)
     assert work is not None
     assert work.next_seconds is not None
@@ -146,14 +152,14 @@ def test_lost_claim_neither_begins_nor_skips_a_message(
     time.sleep(0.1)
     taken = claim_follower()
     assert taken.lease_epoch > lost.lease_epoch
-    assert deliveries.begin(tenant_id, lost, new_id(), DeliveryFormat(), 2) is None
-    deliveries.skip(tenant_id, lost, 2)
+    assert deliveries.begin(tenant_id, lost, at(0), at(2), new_id(), DeliveryFormat()) is None
+    deliveries.skip(tenant_id, lost, at(0), at(2))
     followers.settle(tenant_id, lost, math.inf)
-    assert webhooks.get(tenant_id, webhook.id).position == 0
-    deliveries.skip(tenant_id, taken, 2)
-    assert webhooks.get(tenant_id, webhook.id).position == 2
+    assert webhooks.get(tenant_id, webhook.id).place.offset == 0
+    deliveries.skip(tenant_id, taken, at(0), at(2))
+    assert webhooks.get(tenant_id, webhook.id).place.offset == 2
     # The same hold again, at a position that it has left.
-    assert deliveries.begin(tenant_id, taken, new_id(), DeliveryFormat(), 3) is None
+    assert deliveries.begin(tenant_id, taken, at(0), at(3), new_id(), DeliveryFormat()) is None
 
 
 def test_wake_during_a_claim_makes_the_follower_due(
@@ -198,7 +204,7 @@ def test_consecutive_dead_messages_pause_a_webhook_and_redeliveries_do_not(
 ) -> None:
     deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=2)
     found = webhooks.get(tenant_id, webhook.id)
-    assert (found.state, found.failures, found.position) == (WebhookState.ACTIVE, 1, 2)
+    assert (found.state, found.failures, found.place.offset) == (WebhookState.ACTIVE, 1, 2)
     assert webhooks.redeliver(tenant_id, webhook.id, None) == 1
     work = deliveries.work(tenant_id, webhook.id)
     assert work is not None
@@ -206,7 +212,7 @@ def test_consecutive_dead_messages_pause_a_webhook_and_redeliveries_do_not(
     assert work.redelivery is not None
     deliveries.failed(tenant_id, work.redelivery, REFUSED, retry_seconds=None, dead_max=2)
     found = webhooks.get(tenant_id, webhook.id)
-    assert (found.state, found.failures, found.position) == (WebhookState.ACTIVE, 1, 2)
+    assert (found.state, found.failures, found.place.offset) == (WebhookState.ACTIVE, 1, 2)
 
 
 def test_first_pause_reason_is_kept(
@@ -239,11 +245,18 @@ def test_old_messages_are_purged_when_new_ones_begin(
         with stores.database.tenant(tenant_id) as connection:
             connection.execute(update(consumers).values(lease_until=func.clock_timestamp()))
         consumer, store = claim_follower(), DeliveryStore(stores.database, keep_seconds=keep_seconds)
-        delivery = store.begin(tenant_id, consumer, new_id(), DeliveryFormat(), consumer.position + 1)
+        delivery = store.begin(
+            tenant_id,
+            consumer,
+            at(consumer.position),
+            at(consumer.position + 1),
+            new_id(),
+            DeliveryFormat(),
+        )
         assert delivery is not None
         store.delivered(tenant_id, delivery, 200)
         page = webhooks.deliveries(tenant_id, webhook.id, None, page_size=10, page_token=None)
-        return [each.since for each in page.items]
+        return [each.since.offset for each in page.items]
 
     assert next_message(3600) == [2, 0]
     assert next_message(1e-6) == [3]
@@ -286,7 +299,12 @@ def test_users_and_workers_do_not_deadlock(
         work = deliveries.work(tenant_id, webhook.id)
         assert work is not None
         begun = work.next or deliveries.begin(
-            tenant_id, consumer, new_id(), DeliveryFormat(), consumer.position + 1
+            tenant_id,
+            consumer,
+            at(consumer.position),
+            at(consumer.position + 1),
+            new_id(),
+            DeliveryFormat(),
         )
         if begun is not None:
             deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=99)
@@ -308,4 +326,4 @@ def test_users_and_workers_do_not_deadlock(
         stop.set()
         for each in running:
             each.result()
-    assert webhooks.get(tenant_id, webhook.id).position > 0
+    assert webhooks.get(tenant_id, webhook.id).place.offset > 0
