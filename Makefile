@@ -87,7 +87,7 @@ test-shares: setup ## all cases of the tests of which CI runs a share, another o
 
 .PHONY: test-flows
 test-flows: setup ## flows that CI leaves out: kills in rounds, restores, refreshes and reads; what follows commits; topics (about eight minutes)
-	@FLOWS=long SHARES=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_topics.py tests/flows/test_kills_of_other_work.py tests/flows/test_post_commit_actions.py tests/flows/test_topic_webhooks.py
+	@FLOWS=long SHARES=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_topics.py tests/flows/test_kills_of_other_work.py tests/flows/test_post_commit_actions.py tests/flows/test_topic_webhooks.py tests/flows/test_webhooks.py
 
 .PHONY: test-spark
 test-spark: setup ## all tests of the data source for Spark; CI runs a share of them (about two minutes)

@@ -122,6 +122,29 @@ def test_batch_of_a_killed_worker_is_not_written_again(
     assert [each["attempts"] for each in deliveries(client, webhook)] == [1, 1]
 
 
+def test_topic_gets_the_rows_of_the_table_and_then_the_changes_each_once(
+    client: Client, service: Service, register: Register, topic: Topic
+) -> None:
+    write(client, service, *({"id": number, "note": "a"} for number in range(5)))
+    webhook = register(
+        url=url_of(topic), form="upsert", since="snapshot", batch_changes_max=2, kafka={"value": "row"}
+    )
+    handler = service.follow.handlers[ConsumerKind.WEBHOOK]
+    assert isinstance(handler, DeliverWebhooks)
+    dying = replace(handler, deliveries=DiesAfterWriting(handler.deliveries))
+    tenant_id, dataset_id = tenant_of(client, service), webhook["dataset"]["id"]
+    consumer = service.followers.claim(tenant_id, dataset_id, "doomed", lease_seconds=0.05)
+    assert consumer is not None
+    with pytest.raises(Killed):
+        dying.follow(tenant_id, consumer)
+    time.sleep(0.1)
+    write(client, service, {"id": 1, "note": "b"})
+    work_until(service, lambda: state_of(client, webhook)["position"] == 7)
+    found = [(json.loads(each.key())["id"], json.loads(each.value())["note"]) for each in topic.committed()]
+    assert sorted(found[:5]) == [(number, "a") for number in range(5)]
+    assert found[5:] == [(1, "b")]
+
+
 @share(2)
 @pytest.mark.parametrize("form", ["single_event", "retract", "debezium", "delta"])
 def test_every_form_has_keys_and_versions(

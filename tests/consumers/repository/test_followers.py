@@ -9,8 +9,16 @@ import pytest
 from sqlalchemy import text
 
 from app.catalog.values import Dataset
+from app.changes.positions import SnapshotPosition
 from app.consumers.followers import Consumer, ConsumerKind
-from app.consumers.repository.followers import FollowerStore, add_follower, move_follower, wake_follower
+from app.consumers.repository.followers import (
+    FollowerStore,
+    add_follower,
+    move_consumer,
+    move_follower,
+    wake_follower,
+)
+from app.consumers.values import ConsumerPlace
 from app.format.identifiers import new_id
 from app.jobs.values import Job, OutboxMessage
 from tests.support.lakehouse import commit_of, definition, message
@@ -42,11 +50,17 @@ def add(stores: Stores, dataset: Dataset) -> Callable[..., str]:
     """Adds a follower and returns its name."""
 
     def run(
-        position: int = 0, *, kind: ConsumerKind = ConsumerKind.WEBHOOK, wake: float | None = None
+        position: int = 0,
+        *,
+        kind: ConsumerKind = ConsumerKind.WEBHOOK,
+        wake: float | None = None,
+        snapshot: SnapshotPosition | None = None,
     ) -> str:
         name = f"{kind.value}:{new_id()}"
         with stores.database.tenant(dataset.tenant_id) as connection:
-            add_follower(connection, dataset.id, name, kind, position, wake_after_seconds=wake)
+            add_follower(
+                connection, dataset.id, name, kind, position, snapshot=snapshot, wake_after_seconds=wake
+            )
         return name
 
     return run
@@ -300,3 +314,18 @@ def test_followers_of_one_tenant_do_not_hide_those_of_another(
     quiet = follow(stores.tenants.add_tenant(f"tenant-{new_id()}"))
     found = [each for each in followers.due(10_000) if each in (*noisy, quiet)]
     assert found == [noisy[0], quiet, *noisy[1:]]
+
+
+def test_follower_within_the_rows_of_a_version_is_due_at_the_head(
+    stores: Stores, dataset: Dataset, add: Callable[..., str], due: Callable[[], bool]
+) -> None:
+    within = SnapshotPosition(version=0, group=0, row=2)
+    name = add(0, snapshot=within)
+    assert due()
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        ids = connection, dataset.id, name
+        there, behind = ConsumerPlace(offset=0, snapshot=within), ConsumerPlace(offset=0)
+        assert not move_follower(*ids, 0, 3)
+        assert not move_consumer(*ids, behind, there)
+        assert move_consumer(*ids, there, behind)
+    assert not due()

@@ -23,6 +23,7 @@ from headwater_client.models.consumers import (
     Lease,
     LeaseHolder,
     MaxLag,
+    ReaderPosition,
 )
 from headwater_client.models.datasets import (
     AddField,
@@ -354,6 +355,7 @@ __all__ = [
     "ReadQuery",
     "ReadRows",
     "ReadSchema",
+    "ReaderPosition",
     "Redelivered",
     "RelaxField",
     "RenameField",

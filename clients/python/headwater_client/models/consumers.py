@@ -120,3 +120,6 @@ class MaxLag(msgspec.Struct, frozen=True, kw_only=True):
     """The most changes."""
     seconds: int | None = None
     """The greatest age of the oldest change."""
+
+
+ReaderPosition = int | str

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from headwater_client.models.changes import ChangeForm
-from headwater_client.models.consumers import DatasetIdentity, MaxLag
-from headwater_client.models.exports import Position
+from headwater_client.models.changes import ChangeForm, NextPosition
+from headwater_client.models.consumers import DatasetIdentity, MaxLag, ReaderPosition
 
 DeliveryState = Literal["pending", "delivered", "dead"]
 """The state of a message: it waits for its next attempt, was delivered, or was given up."""
@@ -67,8 +66,8 @@ class CreateWebhook(
     """A condition: the changes of rows for which it is true."""
     partitions: tuple[str, ...] | None = None
     """Globs of partition paths: the changes of partitions that match one."""
-    since: Position | None = None
-    """The position to start at; `now` by default."""
+    since: ReaderPosition | None = None
+    """The position to start at; `now` by default. `snapshot` sends the rows of the latest version first."""
     since_version: int | None = None
     """Starts at the first change that was committed at this version or later; instead of `since`."""
     since_time: datetime | None = None
@@ -92,10 +91,10 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """Its id, which the header `webhook-id` holds."""
     webhook_id: str
     """The id of the webhook."""
-    since: int
-    """The position of its first change."""
-    next_since: int
-    """The position after its last change."""
+    since: NextPosition
+    """A position: an offset, or a text within the rows of a version."""
+    next_since: NextPosition
+    """A position: an offset, or a text within the rows of a version."""
     state: str
     """Whether it waits for an attempt, has arrived, or was given up."""
     attempts: int
@@ -172,10 +171,10 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_forma
     """A note for its users."""
     max_lag: MaxLag
     """How far behind the head the webhook may be and still keep the changes that it has not sent."""
-    position: int
-    """The changes before it have been sent, or given up."""
+    position: NextPosition
+    """A position: an offset, or a text within the rows of a version."""
     pending: int
-    """How many changes there are from the position on."""
+    """How many changes there are from the position on; within the rows of a version, after the version."""
     failures: int
     """How many messages in a row were given up."""
     error: dict[str, Any] | None
@@ -259,10 +258,10 @@ class WebhookWithSecret(msgspec.Struct, frozen=True, kw_only=True, rename={"deli
     """A note for its users."""
     max_lag: MaxLag
     """How far behind the head the webhook may be and still keep the changes that it has not sent."""
-    position: int
-    """The changes before it have been sent, or given up."""
+    position: NextPosition
+    """A position: an offset, or a text within the rows of a version."""
     pending: int
-    """How many changes there are from the position on."""
+    """How many changes there are from the position on; within the rows of a version, after the version."""
     failures: int
     """How many messages in a row were given up."""
     error: dict[str, Any] | None
