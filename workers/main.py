@@ -122,7 +122,8 @@ def _serve(
     worker = WorkerContext(platform=platform, engine=engine, id=worker_id)
     freed = threading.Event()
     derived = DerivedProcesses(worker_id, ended=freed.set, stopping=stopping)
-    writes = _write_runner(worker, derived, quotas.weight, stopping)
+    rounds = threading.Event()
+    writes = _write_runner(worker, derived, quotas.weight, stopping, rounds.set)
     tasks = Runner(
         run_tasks(worker),
         name="tasks",
@@ -145,7 +146,7 @@ def _serve(
         stopping=stopping,
     )
     policy_runner, policy_poller = _maintenance(worker, quotas.weight, stopping)
-    runners = (writes, tasks, follow, policy_runner, _sources(worker, quotas.weight, stopping, loops))
+    runners = (writes, tasks, follow, policy_runner, _sources(worker, quotas.weight, stopping, loops, rounds))
     poller = Poller(
         [
             PollSource(find=partial(_waiting, stores.jobs, JobQueue.WRITES, Rotation()), runner=writes),
@@ -188,11 +189,12 @@ def _write_runner(
     derived: DerivedProcesses,
     weight: Callable[[str], float],
     stopping: threading.Event,
+    round_ended: Callable[[], None],
 ) -> Runner:
     """The runner of writes whose rows were sent. It is notified of all writes, and passes the others on."""
     settings = worker.platform.settings
     return Runner(
-        run_writes(worker, process=WriteProcess.WORKER, hand_over=derived.wake),
+        run_writes(worker, process=WriteProcess.WORKER, hand_over=derived.wake, round_ended=round_ended),
         name="writes",
         threads=settings.worker_threads,
         per_dataset_max=settings.dataset_writers_max,
@@ -202,9 +204,16 @@ def _write_runner(
 
 
 def _sources(
-    worker: WorkerContext, weight: Callable[[str], float], stopping: threading.Event, loops: Loops
+    worker: WorkerContext,
+    weight: Callable[[str], float],
+    stopping: threading.Event,
+    loops: Loops,
+    woken: threading.Event,
 ) -> Runner:
-    """The runner of sources, and its poll. What they read from may be slow, so they have threads of their own."""
+    """The runner of sources, and its poll, which `woken` starts, too.
+
+    What they read from may be slow, so they have threads of their own.
+    """
     settings = worker.platform.settings
     runner = Runner(
         start_rounds(worker),
@@ -215,7 +224,9 @@ def _sources(
         stopping=stopping,
     )
     poller = Poller([PollSource(find=round_store(worker.platform).due, runner=runner)])
-    loops.add(Loop("sources", poller.run, every_seconds=settings.source_poll_seconds))
+    every = settings.source_poll_seconds
+    # Rounds of small sources end often: they share a poll.
+    loops.add(Loop("sources", poller.run, every_seconds=every, woken=woken, apart_seconds=APART_SECONDS))
     return runner
 
 

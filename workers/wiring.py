@@ -50,10 +50,12 @@ def run_writes(
     *,
     process: WriteProcess | None = None,
     hand_over: Callable[[WriteProcess, str, str], None] = _keep,
+    round_ended: Callable[[], None] = lambda: None,
 ) -> RunWrites:
     """The queue of writes, as far as they run in this process (None: all).
 
-    `hand_over` is called with a tenant and a dataset whose next write runs in another one, which is named first.
+    `hand_over` is called with a tenant and a dataset whose next write runs in another one, which is named first;
+    `round_ended` after a round of a source.
     """
     platform, engine = worker.platform, worker.engine
     stagers: dict[JobKind, InputStager] = {
@@ -61,7 +63,15 @@ def run_writes(
         **versions.stagers(platform, engine),
         **sources.stagers(platform, engine),
     }
-    return writes.run_writes(platform, engine, worker.id, stagers, process=process, hand_over=hand_over)
+    return writes.run_writes(
+        platform,
+        engine,
+        worker.id,
+        stagers,
+        process=process,
+        hand_over=hand_over,
+        round_ended=round_ended,
+    )
 
 
 def start_rounds(worker: WorkerContext) -> StartRounds:

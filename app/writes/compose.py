@@ -80,6 +80,7 @@ def run_writes(
     *,
     process: WriteProcess | None,
     hand_over: Callable[[WriteProcess, str, str], None],
+    round_ended: Callable[[], None],
 ) -> RunWrites:
     """Runs the writes of this process (None: all), which `owner` names."""
     return RunWrites(
@@ -95,6 +96,7 @@ def run_writes(
         heartbeat_seconds=platform.settings.heartbeat_seconds,
         replans_max=platform.settings.replans_max,
         hand_over=hand_over,
+        round_ended=round_ended,
         seconds_max=platform.job_seconds_max,
         write_seconds_max=platform.write_seconds_max,
     )

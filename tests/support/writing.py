@@ -132,6 +132,7 @@ class Writing:
             "heartbeat_seconds": 60,
             "replans_max": self.replans_max,
             "hand_over": lambda *next_write: self.handed_over.append(next_write),
+            "round_ended": lambda: None,
             "seconds_max": lambda _: self.seconds_max,
             "write_seconds_max": lambda _: self.write_seconds_max,
         }

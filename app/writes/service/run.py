@@ -60,6 +60,7 @@ class RunWrites:
 
     `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
     `hand_over` is called for a dataset whose next write is not one of `rules.process`, with where it runs.
+    `round_ended` is called after a round of a source: its next one may be due at once.
     `seconds_max`: the time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`.
     `write_seconds_max`: that of a group of other writes.
     """
@@ -76,6 +77,7 @@ class RunWrites:
     heartbeat_seconds: float
     replans_max: int
     hand_over: Callable[[WriteProcess, str, str], None]
+    round_ended: Callable[[], None]
     seconds_max: Callable[[str], float]
     write_seconds_max: Callable[[str], float]
 
@@ -99,6 +101,8 @@ class RunWrites:
                 self._end(reached.group, error)
         finally:
             self.announce()
+            if any(job.kind is JobKind.SOURCE_ROUND for job in claimed):
+                self.round_ended()
         return True
 
     def _pass_on(self, tenant_id: str, dataset_id: str) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from app.sources.compose import round_store
-from tests.support.http import problem
+from tests.support.http import problem, upsert
 from tests.support.service import Service
 from tests.support.sources import Incoming, notes
+from tests.support.webhooks import tenant_of
 
 
 def test_sources_are_listed_by_name_in_pages(incoming: Incoming, orders: str, events: str) -> None:
@@ -191,3 +193,19 @@ def test_source_of_a_suspended_tenant_starts_no_round(
     incoming.client.post(f"{path}/rounds").raise_for_status()
     incoming.run(path)
     assert notes(incoming.rows()) == {1: "a"}
+
+
+def test_end_of_a_round_is_announced_to_the_poll_of_sources(incoming: Incoming, orders: str) -> None:
+    ended: list[bool] = []
+    runs = replace(incoming.service.run_writes, round_ended=lambda: ended.append(True))
+    tenant_id = tenant_of(incoming.client, incoming.service)
+    dataset_id = incoming.client.get(orders).json()["id"]
+    incoming.client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
+    runs.run(tenant_id, dataset_id)
+    assert (len(incoming.rows()), ended) == (1, [])
+    incoming.put("1.ndjson", {"id": 2, "note": "b"})
+    path = incoming.register()
+    assert incoming.client.post(f"{path}/rounds").status_code == 202
+    runs.run(tenant_id, dataset_id)
+    assert ended == [True]
+    assert incoming.run(path)["state"] == "finished"
