@@ -120,9 +120,8 @@ def _serve(
     quotas = KnownQuotas(QuotaStore(database).of_workers)
     platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
     worker = WorkerContext(platform=platform, engine=engine, id=worker_id)
-    freed = threading.Event()
+    freed, rounds = threading.Event(), threading.Event()
     derived = DerivedProcesses(worker_id, ended=freed.set, stopping=stopping)
-    rounds = threading.Event()
     writes = _write_runner(worker, derived, quotas.weight, stopping, rounds.set)
     tasks = Runner(
         run_tasks(worker),

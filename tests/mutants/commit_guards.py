@@ -171,7 +171,7 @@ COMMIT_GUARDS: Final = (
     Guard(
         name="a follower moves from where it is",
         module="app.consumers.repository.followers",
-        text=", consumers.c.position == since)",
+        text=", is_at(before))",
         without=")",
         tests=(
             "tests.consumers.repository.test_followers::test_follower_moves_only_from_its_current_position",

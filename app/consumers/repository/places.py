@@ -51,7 +51,7 @@ def extend_version(connection: Connection, dataset_id: str, name: str, within: S
     try:
         check_kept(connection, dataset_id, within.version)
     except VersionExpired:
-        # Whoever reads the version next gets the error.
+        # The next read of the version raises the error.
         return
     keep_version(connection, dataset_id, name, within, within)
 
