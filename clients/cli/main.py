@@ -64,6 +64,10 @@ DEMOS = {
         "clients.demo.flights:flights",
         "Load a year of flights and follow the feed of their changes.",
     ),
+    "trips": (
+        "clients.demo.trips:trips",
+        "Write made-up trips to a running service in every way of a quickstart, and read them back.",
+    ),
 }
 
 

@@ -279,9 +279,16 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         if table["name"] in later:
             (folder / table["file"]).unlink()
     manifest["tables"] = [table for table in manifest["tables"] if table["name"] not in later]
-    added = {"workers": "executors", "heads": "watermark", "commits": "watermark", "consumers": "snapshot"}
+    added = [
+        ("workers", "executors"),
+        ("heads", "watermark"),
+        ("commits", "watermark"),
+        ("consumers", "snapshot"),
+        ("webhook_deliveries", "since_snapshot"),
+        ("webhook_deliveries", "next_snapshot"),
+    ]
     for table in manifest["tables"]:
-        if column := added.get(table["name"]):
+        for column in [column for name, column in added if name == table["name"]]:
             at = table["columns"].index(column)
             table["columns"].pop(at)
             lines = gzip.decompress((folder / table["file"]).read_bytes()).splitlines()

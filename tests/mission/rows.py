@@ -175,7 +175,7 @@ HUDI = (
         f"{_READ_JOBS}::test_columns_added_later_are_null_in_older_rows",
         f"{_READ_JOBS}::test_changed_rows_are_read_across_a_dropped_and_a_renamed_column",
     ),
-    row("quickstart data generator", missing="`headwater demo trips` is not built; `demo flights` is"),
+    row("quickstart data generator", "clients/test_trips_demo.py"),
     row(
         "DeltaStreamer, once and continuous",
         f"{_FILES}::test_files_of_a_folder_are_read_once_in_the_order_of_their_names",
