@@ -256,6 +256,7 @@ RELAY_COLUMNS = {
         "name",
         "kind",
         "position",
+        "snapshot",
         "member",
         "lease_until",
         "wake_at",
