@@ -6,6 +6,7 @@ legal needs no sequential pass: changes are sorted by key, and each is compared 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +19,7 @@ from app.codecs.json.objects import to_objects
 from app.commit.merge.numbered_rows import key_numbers
 from app.commit.merge.values import row_codes
 from app.format.dataset import DatasetDefinition
+from app.format.partition.members import member_path
 from app.format.rows.changelog import OP_COLUMN, SYMBOLS, Op
 from app.format.rows.meta_columns import OFFSET_COLUMN
 
@@ -221,12 +223,18 @@ def _difference(
     values = in_feed or in_table or {}
     return Difference(
         kind=found.kind,
-        key={name: values[name] for name in dataset.record_key},
+        key={name: _member(values, member_path(name, values)) for name in dataset.record_key},
         offset=int(sides.offsets[change]) if known else None,
         op=SYMBOLS[int(sides.ops[change])] if known else None,
         in_feed=in_feed,
         in_table=in_table,
     )
+
+
+def _member(values: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        values = values[name]
+    return values
 
 
 def _row(rows: pa.Table, number: int) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from msgspec import UNSET, Meta, Raw
 
 from app.format.errors import BodyTooLarge
-from app.format.schema.schema import Schema
+from app.format.schema.schema import KeyStruct, Schema
 from app.format.schema.texts import Undecodable, parse_texts
 from app.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, to_arrow
 
@@ -74,6 +74,7 @@ def quotation_marks(text: bytes) -> int:
 class CompiledSchema:
     """A schema ready for decoding.
 
+    `key_members`: the paths of members of structs that are never null, since they are part of the record key.
     `leaves`: the least number of values of a row, those of nested structs included. `width_in_lists`: the same of the
     widest struct inside a list or map, of which a row may have any number. `step_rows`: the number of rows to decode at
     once. `decode_row` is None where msgspec cannot express the names of the fields.
@@ -82,6 +83,7 @@ class CompiledSchema:
     arrow: pa.Schema
     types: dict[str, DataType]
     required: frozenset[str]
+    key_members: tuple[tuple[str, ...], ...]
     leaves: int
     width_in_lists: int
     step_rows: int
@@ -94,7 +96,15 @@ class CompiledSchema:
         for name, column in zip(self.types, columns, strict=True):
             if column.null_count and name in self.required:
                 raise Undecodable
-        return pa.Table.from_arrays(columns, schema=self.arrow)
+        table = pa.Table.from_arrays(columns, schema=self.arrow)
+        for name, *path in self.key_members:
+            if pc.struct_field(table.column(name), path).null_count:
+                raise Undecodable
+        return table
+
+    def key_members_of(self, name: str) -> list[tuple[str, ...]]:
+        """The paths below a field of its members that are never null."""
+        return [path[1:] for path in self.key_members if path[0] == name]
 
 
 @functools.lru_cache(maxsize=256)
@@ -111,6 +121,12 @@ def compile_schema(schema: Schema) -> CompiledSchema:
         arrow=schema.to_arrow(),
         types=types,
         required=required,
+        key_members=tuple(
+            (field.name, *path)
+            for field in schema.fields
+            if isinstance(field, KeyStruct)
+            for path in field.key_members
+        ),
         leaves=leaves,
         width_in_lists=max((width_in_lists(data_type) for data_type in types.values()), default=0),
         step_rows=max(1, min(STEP_ROWS_MAX, STEP_LEAVES_MAX // leaves)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
@@ -111,6 +111,11 @@ def unknown_field(name: str, names: Iterable[str]) -> str:
 def missing_field(name: str, type_name: str) -> str:
     """The message for a required field without a value."""
     return f"a value is required: {shown(name)} is {type_name} and not nullable"
+
+
+def null_member(path: Sequence[str]) -> str:
+    """The message for a member of a struct that is missing or null, although it is part of the record key."""
+    return f"a value is required: {shown('.'.join(path))} is part of the record key"
 
 
 def null_field(name: str, type_name: str) -> str:

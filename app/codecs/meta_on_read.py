@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from app.codecs.json.objects import to_objects
 from app.format.dataset import DatasetDefinition
 from app.format.partition.fields import partition_sources
+from app.format.partition.members import column_of, key_fields
 from app.format.rows.meta_columns import (
     FILE_NAME_FIELD,
     META_FIELDS,
@@ -114,7 +115,7 @@ def with_corrections(shown: pa.Table, by: pa.Array, versions: pa.Array) -> pa.Ta
 def _sources_of(definition: DatasetDefinition, meta_column: str) -> Sequence[str]:
     """The columns whose values a meta column repeats."""
     if meta_column == RECORD_KEY_FIELD.name:
-        return definition.record_key
+        return key_fields(definition)
     if meta_column in (PARTITION_FIELD.name, FILE_NAME_FIELD.name):
         return partition_sources(definition)
     return ()
@@ -132,7 +133,7 @@ def _record_keys(rows: pa.Table, key: Sequence[str]) -> pa.Array:
     if not key:
         return pa.nulls(rows.num_rows, pa.string())
     columns = [
-        [f"{name}:{_text(value)}" for chunk in rows.column(name).chunks for value in to_objects(chunk)]
+        [f"{name}:{_text(value)}" for chunk in column_of(rows, name).chunks for value in to_objects(chunk)]
         for name in key
     ]
     return pa.array([",".join(parts) for parts in zip(*columns, strict=True)], pa.string())

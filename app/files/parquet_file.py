@@ -361,4 +361,5 @@ def _part_of_group(
 
 def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:
     """Columns that never repeat a value: a key of one field."""
-    return dataset.record_key if len(dataset.record_key) == 1 else ()
+    key = dataset.record_key
+    return key if len(key) == 1 and key[0] in dataset.schema.names() else ()

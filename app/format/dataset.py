@@ -222,7 +222,7 @@ class Watermark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A checked definition. A dataset without a record key is append-only.
 
-    `ordering_field`: a field, or a member of a struct (`app.format.partition.ordering`). `partition_by`: fields, nested
+    `ordering_field`: a field, or a member of a struct (`app.format.partition.members`). `partition_by`: fields, nested
     paths and transforms in their text form. `index` is None without a key. `delete_marker`: a boolean field; an
     upserted row where it is true deletes its key. `target_bytes`: the size at which a data file ends and the next one
     starts.

@@ -7,6 +7,7 @@ from typing import Final
 
 from app.format.dataset import DatasetDefinition, MergeMode
 from app.format.errors import FieldError, InvalidRequest
+from app.format.partition.members import key_fields, with_key_members
 from app.format.rows.change_schema import change_schema, optional_unless_key
 from app.format.schema.schema import Schema
 
@@ -74,10 +75,11 @@ _NO_CHANGES: Final = {
 
 def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:
     """The schema of the write's rows: a delete needs only the key fields, changes have an op."""
+    schema = with_key_members(dataset.schema, dataset.record_key)
     match operation:
         case Operation.DELETE:
-            return optional_unless_key(dataset.schema, dataset.record_key)
+            return optional_unless_key(schema, key_fields(dataset))
         case Operation.CHANGELOG:
-            return change_schema(dataset.schema, dataset.record_key, dataset.changelog.vocabulary)
+            return change_schema(schema, key_fields(dataset), dataset.changelog.vocabulary)
         case _:
-            return dataset.schema
+            return schema

@@ -60,14 +60,20 @@ def define_view(new: CreateView, plan: ViewPlan) -> DatasetDefinition:
         bucket=new.bucket,
         changelog=new.changelog,
     )
-    faults = [*broken_rules(dataset), *_faults(new)]
+    faults = [*broken_rules(dataset), *_faults(new, plan)]
     if faults:
         errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
         raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
     return define_dataset(dataset)
 
 
-def _faults(new: CreateView) -> Iterator[Fault]:
+def _faults(new: CreateView, plan: ViewPlan) -> Iterator[Fault]:
+    for number, name in enumerate(new.record_key or ()):
+        if name not in plan.schema.names() and "." in name:
+            yield (
+                f"/record_key/{number}",
+                "the key of a view has whole columns: select the member as a column",
+            )
     if new.changelog.producer is not ChangelogProducer.FULL:
         yield "/changelog/producer", "the feed of a view has the changes of its rows: expected 'full'"
     bucket = new.bucket or CreateBucket()

@@ -164,7 +164,7 @@ def test_partition_of_a_keyed_dataset_derives_from_its_key(mode: str | None) -> 
     errors = {error["pointer"]: error["detail"] for error in caught.value.facts["errors"]}
     assert set(errors) == {"/partition_by/1", "/partition_by/2"}
     assert "add 'name' to the record key" in errors["/partition_by/1"]
-    assert "'address' is a struct and cannot be a key field" in errors["/partition_by/2"]
+    assert "add 'address.city' to the record key" in errors["/partition_by/2"]
     assert all("key_dynamic" in detail for detail in errors.values())
 
 

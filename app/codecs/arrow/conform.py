@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.codecs.arrow.arrow_casts import cast_lossless, is_lossless
 from app.codecs.arrow.arrow_checks import (
@@ -32,6 +33,7 @@ from app.codecs.faults import (
     malformed,
     missing_field,
     null_field,
+    null_member,
     reader_faults,
     shown,
     unknown_field,
@@ -208,6 +210,10 @@ def _column_faults(
         nulls = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
         for row in nulls[:faults_max]:
             yield int(row), field.name, null_field(field.name, str(data_type))
+    for path in compiled.key_members_of(field.name):
+        without = pc.struct_field(array, list(path)).is_null().to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(without)[:faults_max]:
+            yield int(row), field.name, null_member(path)
     for rows, reason in invalid_rows(array, data_type):
         for row in rows[:faults_max]:
             yield int(row), field.name, f"expected {data_type}, {reason}"

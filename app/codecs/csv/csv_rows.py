@@ -40,6 +40,7 @@ from app.codecs.csv.csv_records import (
 )
 from app.codecs.faults import Faults, Origin, below, malformed, missing_field, shown, unknown_field
 from app.codecs.json.json_rows import collect
+from app.codecs.json.row_reader import add_null_member
 from app.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
 from app.codecs.value_parser import read_cell
 from app.format.errors import BodyTooLarge, MalformedBody, RowTooLarge
@@ -405,6 +406,9 @@ class _CsvColumn:
         tally = Tally()
         values = [None if cell is None else decoder.decode(cell) for cell in cells]
         array = assemble_values(values, self.data_type, tally)
+        for path in self.compiled.key_members_of(self.field.name):
+            if pc.struct_field(array, list(path)).null_count:
+                return None
         marks = sum(quotation_marks(cell) for cell in cells if cell is not None)
         return array if tally.accounts_for(marks) else None
 
@@ -432,4 +436,8 @@ class _CsvColumn:
             text = cell.decode("utf-8")
         except UnicodeDecodeError as fault:
             return faults.add(pointer, f"expected {self.data_type}, got invalid UTF-8: {fault.reason}")
-        return read_cell(text, self.data_type, pointer, faults)
+        value = read_cell(text, self.data_type, pointer, faults)
+        for path in self.compiled.key_members_of(self.field.name):
+            if not faults.count:
+                add_null_member(value, pointer, path, faults)
+        return value

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from app.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, Tally, quotation_marks, refuse_many_values
-from app.codecs.faults import Faults, below, missing_field, null_field, unknown_field
+from app.codecs.faults import Faults, below, missing_field, null_field, null_member, unknown_field
 from app.codecs.value_parser import Members, describe, distinct_members, read_value
 
 
@@ -67,4 +67,19 @@ def read_row(value: Any, compiled: CompiledSchema, faults: Faults) -> dict[str, 
     for name, data_type in compiled.types.items():
         if name in compiled.required and name not in members and not faults.full:
             faults.add(below("", name), missing_field(name, str(data_type)))
+    for name, *path in compiled.key_members:
+        if name in row and not faults.full:
+            add_null_member(row[name], below("", name), path, faults)
     return row
+
+
+def add_null_member(value: Any, pointer: str, path: Sequence[str], faults: Faults) -> None:
+    """Adds a fault if a member that is part of the record key is missing or null.
+
+    `value`: the struct, as `read_value` returns it. `path`: the member's, below it.
+    """
+    for name in path:
+        pointer = below(pointer, name)
+        value = value.get(name) if isinstance(value, dict) else None
+    if value is None:
+        faults.add(pointer, null_member(path))

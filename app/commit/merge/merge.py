@@ -34,7 +34,7 @@ from app.format.dataset import DatasetDefinition, MergeMode
 from app.format.instant import RowCounts
 from app.format.operation import matches_equal_rows
 from app.format.partition.codes import values_at
-from app.format.partition.ordering import ordering_path
+from app.format.partition.members import columns_of, member_path
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import CORRECTS_FIELD, META_FIELDS
 from app.format.rows.staging import JOB_COLUMN
@@ -177,7 +177,7 @@ class _MergeInput:
         quarantined, overflowed = self._quarantine(merger)
         feed = ChangeArrays.of(merger.events)
         changes = self.rows.gather(feed.row)
-        keys = self.incoming.select(list(self.dataset.record_key))
+        keys = columns_of(self.incoming, self.dataset.record_key)
         conflicts = key_conflicts(merger.refused, self.incoming_rows.job, keys)
         if self.fold is not None:
             conflicts += overflow_conflicts(self.fold.overflows(changes), feed, keys, intents)
@@ -246,7 +246,7 @@ def _order_ranks(rows: pa.Table, dataset: DatasetDefinition) -> np.ndarray:
     """The dense rank of every row's ordering value: int64, from 1, 0 for null. Without an ordering field, all are 0."""
     if dataset.ordering_field is None or dataset.merge_mode not in _ORDERED:
         return np.zeros(rows.num_rows, dtype=np.int64)
-    values = values_at(rows, ordering_path(dataset.ordering_field, dataset.schema.names()))
+    values = values_at(rows, member_path(dataset.ordering_field, dataset.schema.names()))
     ranks: np.ndarray = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
     ranks[values.is_null().to_numpy(zero_copy_only=False)] = 0
     return ranks

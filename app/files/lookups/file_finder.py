@@ -21,6 +21,7 @@ from app.format.file_group import DataFile, FileKind, IndexFile
 from app.format.index.index_answer import FileAnswer
 from app.format.index.key_hash import hash_keys
 from app.format.index.key_index import BloomFilter
+from app.format.partition.members import key_fields
 from app.format.rows.record_key import encode_keys
 from app.sql.conditions.prune import may_match
 
@@ -127,7 +128,7 @@ class FileFinder:
         self, dataset: DatasetDefinition, files: Sequence[DataFile], numbers: Sequence[int]
     ) -> Iterator[np.ndarray]:
         declared = dataset.schema.to_arrow()
-        schema = pa.schema([declared.field(name) for name in dataset.record_key])
+        schema = pa.schema([declared.field(name) for name in key_fields(dataset)])
         for block in self.slices.blocks(files, schema, numbers):
             yield hash_keys(encode_keys(block.rows, dataset.record_key))
 

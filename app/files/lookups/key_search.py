@@ -27,6 +27,7 @@ from app.format.file_group import DataFile, FileKind
 from app.format.index.index_answer import FileAnswer
 from app.format.index.key_hash import hash_keys
 from app.format.index.live_key import LiveKey
+from app.format.partition.members import key_fields
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN, resolved, stored_schema
 from app.format.rows.record_key import encode_keys
 
@@ -72,7 +73,7 @@ class KeySearch:
         Raises CorruptFile.
         """
         declared = dataset.schema.to_arrow()
-        schema = pa.schema([*(declared.field(name) for name in dataset.record_key), *META_FIELDS])
+        schema = pa.schema([*(declared.field(name) for name in key_fields(dataset)), *META_FIELDS])
         found: dict[bytes, LiveKey] = {}
         for block in self._blocks(dataset, files, keys, schema):
             columns = (

@@ -22,6 +22,7 @@ from app.format.file_group import DataFile
 from app.format.index.deletion_vector import live_mask
 from app.format.index.key_hash import Hashes, hash_keys
 from app.format.index.key_index import BloomFilter, KeyIndex
+from app.format.partition.members import roots
 from app.format.rows.record_key import encode_keys
 
 
@@ -76,7 +77,7 @@ class KeyLookup:
     ) -> Iterator[FoundRows]:
         """The live rows with one of `keys`, for each file that has some. Raises CorruptFile.
 
-        `keys`: canonical (`encode_keys` of the columns `key`); keys may be repeated. `schema`: the columns of the
+        `keys`: canonical (`encode_keys` of `key`); keys may be repeated. `schema`: the columns of the
         returned rows, which include the key's. At most one row of a key is live, so a key that is found in one file is
         not searched in the next.
         """
@@ -115,14 +116,14 @@ class KeyLookup:
         key: Sequence[str],
         schema: pa.Schema,
     ) -> FoundRows | None:
-        incoming, positions = self._candidates(file, hashes, missing, [schema.field(name) for name in key])
+        incoming, positions = self._candidates(file, hashes, missing, key, schema)
         if not len(incoming):
             return None
         rows = self.copies.take(file, positions, schema)
         return FoundRows(file=number, positions=positions, incoming=incoming, rows=rows)
 
     def _candidates(
-        self, file: DataFile, hashes: Hashes, missing: Positions, key: Sequence[pa.Field]
+        self, file: DataFile, hashes: Hashes, missing: Positions, key: Sequence[str], schema: pa.Schema
     ) -> tuple[Positions, Positions]:
         """Pairs of the number of a hash that is not found yet and the position of a live row with it, by position."""
         index = self._stored_index(file) if len(missing) else None
@@ -132,7 +133,7 @@ class KeyLookup:
         if not len(missing):
             return missing, missing
         if index is None:
-            index = self._built_index(file, key)
+            index = self._built_index(file, key, schema)
         numbers, positions = index.probe(hashes[missing])
         if file.deletion_vector is not None and len(positions):
             live = live_mask(self._vectors.read(file.deletion_vector), 0, file.row_count)[positions]
@@ -148,10 +149,10 @@ class KeyLookup:
         # Files on a local disk are mapped directly.
         return read() if isinstance(self._storage, LocalStorage) else self._kept(file.index_file.path, read)
 
-    def _built_index(self, file: DataFile, key: Sequence[pa.Field]) -> KeyIndex:
+    def _built_index(self, file: DataFile, key: Sequence[str], schema: pa.Schema) -> KeyIndex:
         def build() -> KeyIndex:
-            rows = self.copies.read(file, pa.schema(key))
-            return KeyIndex.build(encode_keys(rows, [field.name for field in key]))
+            fields = [schema.field(name) for name in roots(key, schema.names)]
+            return KeyIndex.build(encode_keys(self.copies.read(file, pa.schema(fields)), key))
 
         if file.row_count < KEPT_ROWS_MIN:
             return build()

@@ -19,6 +19,7 @@ from app.files.slices.spill import SpillBuffer
 from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile
 from app.format.file_group import ChangelogSegment, DataFile, FileKind, StoredFile
+from app.format.partition.members import key_fields
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import META_FIELDS
 from app.format.schema.schema import Schema
@@ -58,9 +59,8 @@ def check_files(slices: SliceReader, task: FoldTask, memory: MemoryBudget) -> Fo
 
 def _row_schema(dataset: DatasetDefinition) -> pa.Schema:
     # A forbidden null is a difference to report, unless it is in a key.
-    return pa.schema(
-        [field.with_nullable(field.name not in dataset.record_key) for field in dataset.schema.to_arrow()]
-    )
+    key = key_fields(dataset)
+    return pa.schema([field.with_nullable(field.name not in key) for field in dataset.schema.to_arrow()])
 
 
 def _change_schema(dataset: DatasetDefinition) -> pa.Schema:

@@ -31,6 +31,7 @@ from app.format.definition.policy_rules import service_faults
 from app.format.definition.schema_change import UpdateChangelog
 from app.format.errors import FieldError, InvalidDataset
 from app.format.partition.fields import parse_partition, plain_names
+from app.format.partition.members import roots
 from app.format.policies import TableServices
 from app.format.schema.schema import Field, Schema
 from app.format.schema.types import parse_type
@@ -117,7 +118,10 @@ def _retention(new: CreateRetention | None) -> Retention | None:
 
 def _required(new: CreateDataset) -> list[str]:
     """The fields that never hold nulls: those of the key, and with a key those that rows are partitioned by as such."""
-    return [*new.record_key, *plain_names(new.partition_by)] if new.record_key else []
+    if not new.record_key:
+        return []
+    names = [field.name for field in new.schema.fields]
+    return [*roots(new.record_key, names), *plain_names(new.partition_by)]
 
 
 def _bucket(new: CreateDataset) -> Bucket:

@@ -14,6 +14,7 @@ from app.format.dataset import (
     BucketMode,
     ChangelogProducer,
     IndexType,
+    MergeMode,
     TableType,
     Vocabulary,
 )
@@ -22,7 +23,7 @@ from app.format.definition.new_dataset import CreateBucket, CreateDataset, Creat
 from app.format.definition.partition_rules import PARTITION_RULES
 from app.format.identifiers import is_uuid
 from app.format.partition.fields import PartitionSyntaxError, source_type
-from app.format.partition.ordering import ordering_path
+from app.format.partition.members import member_path
 from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
 from app.format.schema.types import DataType, TypeSyntaxError, may_be_key, may_be_ordered, parse_type
 
@@ -81,10 +82,6 @@ def _fields_rule(new: CreateDataset) -> Iterator[Fault]:
 
 
 def _references(new: CreateDataset) -> Iterator[tuple[str, str]]:
-    for number, name in enumerate(new.record_key):
-        yield f"/record_key/{number}", name
-    for number, name in enumerate((new.bucket or CreateBucket()).key):
-        yield f"/bucket/key/{number}", name
     if new.event_time_field is not None:
         yield "/event_time_field", new.event_time_field
     if new.watermark is not None:
@@ -101,34 +98,55 @@ def _references_rule(new: CreateDataset) -> Iterator[Fault]:
             data_type = parse_type(types[name])
         except TypeSyntaxError:
             continue
-        if pointer.startswith("/record_key") and not may_be_key(data_type):
-            yield pointer, f"{name!r} is {data_type}, which has no exact equality; use another type"
         if pointer in ("/event_time_field", "/watermark/field") and not (
             str(data_type) == "date" or str(data_type).startswith("timestamp")
         ):
             yield pointer, f"{name!r} is {data_type}; event time is a date or a timestamp"
 
 
-def _ordering_field_rule(new: CreateDataset) -> Iterator[Fault]:
-    name = new.ordering_field
-    if name is None:
-        return
+def _member_type(new: CreateDataset, text: str) -> DataType | None:
+    """The type of a field, or of a member of structs; None if another rule reports its type.
+
+    Raises PartitionSyntaxError if there is none.
+    """
     types: dict[str, DataType] = {}
     unknown = set()
     for field in new.schema.fields:
         try:
             types[field.name] = parse_type(field.type)
         except TypeSyntaxError:
-            unknown.add(field.name)  # another rule reports it
+            unknown.add(field.name)
+    path = member_path(text, {*types, *unknown})
+    return None if path[0] in unknown else source_type(path, types)
+
+
+def _record_key_rule(new: CreateDataset) -> Iterator[Fault]:
+    names = {field.name for field in new.schema.fields}
+    for number, name in enumerate(new.record_key):
+        pointer = f"/record_key/{number}"
+        try:
+            data_type = _member_type(new, name)
+        except PartitionSyntaxError as error:
+            plain = name not in names and "." not in name
+            yield pointer, f"there is no field {name!r} in the schema" if plain else str(error)
+            continue
+        if data_type is not None and not may_be_key(data_type):
+            yield pointer, f"{name!r} is {data_type}, which has no exact equality; use another type"
+        if name not in names and new.merge_mode in (MergeMode.PARTIAL, MergeMode.AGGREGATE):
+            mode = new.merge_mode.value
+            yield pointer, f"merge_mode {mode} merges whole fields, so a member cannot be part of the key"
+
+
+def _ordering_field_rule(new: CreateDataset) -> Iterator[Fault]:
+    name = new.ordering_field
+    if name is None:
+        return
     try:
-        path = ordering_path(name, {*types, *unknown})
-        if path[0] in unknown:
-            return
-        data_type = source_type(path, types)
+        data_type = _member_type(new, name)
     except PartitionSyntaxError as error:
         yield "/ordering_field", str(error)
         return
-    if not may_be_ordered(data_type):
+    if data_type is not None and not may_be_ordered(data_type):
         yield (
             "/ordering_field",
             f"{name!r} is {data_type}, which has no order; use a number, string, date or timestamp",
@@ -192,15 +210,14 @@ def _bucket_key_rule(new: CreateDataset) -> Iterator[Fault]:
     if bucket.function is not BucketFunction.MOD:
         return
     fields = bucket.key or new.record_key
-    types = {field.name: field.type for field in new.schema.fields}
-    if len(fields) != 1 or not _is_integer(types.get(fields[0], "")):
+    if len(fields) != 1 or not _is_integer(new, fields[0]):
         yield "/bucket/function", "'mod' takes the remainder of one integer field: name it as the bucket key"
 
 
-def _is_integer(text: str) -> bool:
+def _is_integer(new: CreateDataset, text: str) -> bool:
     try:
-        return "int" in str(parse_type(text))
-    except TypeSyntaxError:
+        return "int" in str(_member_type(new, text))
+    except PartitionSyntaxError:
         return False
 
 
@@ -285,6 +302,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _name_rule,
     _fields_rule,
     _references_rule,
+    _record_key_rule,
     _ordering_field_rule,
     _repeats_rule,
     _key_rule,

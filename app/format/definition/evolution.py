@@ -24,7 +24,7 @@ from app.format.definition.schema_change import (
 )
 from app.format.errors import FieldError, SchemaChangeRefused
 from app.format.partition.fields import partition_sources
-from app.format.partition.ordering import ordering_root
+from app.format.partition.members import key_fields, member_root
 from app.format.policies import TableServices
 from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX, Field, Schema
 from app.format.schema.types import DataType, TypeSyntaxError, parse_type
@@ -117,10 +117,11 @@ def _existing(dataset: DatasetDefinition, member: str, name: str) -> Field:
 def _with_fields(dataset: DatasetDefinition, fields: Sequence[Field]) -> DatasetDefinition:
     """The dataset with other fields. Ids that were assigned once stay reserved, also after their field is dropped."""
     schema = dataset.schema
-    if dataset.ordering_field not in schema.names() and dataset.ordering_field in {
-        field.name for field in fields
-    }:
+    taken = {field.name for field in fields} - set(schema.names())
+    if dataset.ordering_field in taken:
         raise _Refused("name", f"{dataset.ordering_field!r} names the ordering field, a member of a struct")
+    for name in taken & set(dataset.record_key):
+        raise _Refused("name", f"{name!r} names a part of the record key, a member of a struct")
     highest = max(schema.highest_field_id, *(field.id for field in fields))
     changed = msgspec.structs.replace(schema, fields=tuple(fields), last_field_id=highest)
     return msgspec.structs.replace(dataset, schema=changed)
@@ -238,13 +239,12 @@ def _refuse_fixed(dataset: DatasetDefinition, name: str, member: str, consequenc
 
 def _fixed_roles(dataset: DatasetDefinition, name: str) -> Iterator[str]:
     """The roles of the field that determine where stored rows lie, or which of them won."""
-    if name in dataset.record_key:
-        yield "part of the record key"
+    if name in key_fields(dataset):
+        plain = name in dataset.record_key
+        yield "part of the record key" if plain else "a struct with a part of the record key"
     if name in partition_sources(dataset):
         yield "what the dataset is partitioned by"
-    if name in dataset.bucket_key:
-        yield "part of the bucket key"
-    if name == ordering_root(dataset.ordering_field, dataset.schema.names()):
+    if name == member_root(dataset.ordering_field, dataset.schema.names()):
         plain = name == dataset.ordering_field
         yield (
             "the ordering field" if plain else f"the struct with the ordering field {dataset.ordering_field}"

@@ -8,7 +8,7 @@ from typing import Final
 from app.format.dataset import Aggregate, BucketMode, MergeMode
 from app.format.definition.new_dataset import CreateBucket, CreateDataset
 from app.format.partition.fields import PartitionSyntaxError, parse_partition
-from app.format.partition.ordering import ordering_root
+from app.format.partition.members import member_root
 from app.format.schema.types import DataType, List, TypeSyntaxError, may_be_ordered, parse_type
 
 Fault = tuple[str, str]
@@ -27,7 +27,7 @@ def _types(new: CreateDataset) -> dict[str, DataType]:
 
 def _ordering_root(new: CreateDataset) -> str | None:
     """The field that the ordering value is in."""
-    return ordering_root(new.ordering_field, {field.name for field in new.schema.fields})
+    return member_root(new.ordering_field, {field.name for field in new.schema.fields})
 
 
 def _ordering_rule(new: CreateDataset) -> Iterator[Fault]:
@@ -37,7 +37,7 @@ def _ordering_rule(new: CreateDataset) -> Iterator[Fault]:
         yield "/ordering_field", "merge_mode event_time compares rows by the ordering field: specify it"
     if new.merge_mode is MergeMode.FIRST and new.ordering_field is not None:
         yield "/ordering_field", "merge_mode first keeps the row that came first, whatever its ordering value"
-    if _ordering_root(new) in new.record_key:
+    if new.ordering_field in new.record_key:
         yield "/ordering_field", "rows of one key share its fields, so a key field cannot order them"
 
 

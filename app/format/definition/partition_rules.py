@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from app.format.dataset import BucketMode
@@ -15,6 +15,7 @@ from app.format.partition.fields import (
     partition_name,
     source_type,
 )
+from app.format.partition.members import member_path
 from app.format.schema.types import DataType, TypeSyntaxError, parse_type
 
 Fault = tuple[str, str]
@@ -73,16 +74,23 @@ def _key_rule(new: CreateDataset) -> Iterator[Fault]:
     mode = (new.bucket or CreateBucket()).mode
     if not new.record_key or mode is BucketMode.KEY_DYNAMIC:
         return
+    names = {field.name for field in new.schema.fields}
+    paths = {_key_path(text, names) for text in new.record_key}
     for pointer, field in _parsed(new):
-        if field.path[0] in new.record_key:
+        if field.path[0] in new.record_key or field.path in paths:
             continue
         rule = "a key lives in one partition only if its fields determine the partition: "
         other = "or use bucket mode 'key_dynamic', which keeps keys unique across partitions"
-        if len(field.path) > 1:
-            what = f"{field.path[0]!r} is a struct and cannot be a key field, so partition by other fields, "
-        else:
-            what = f"add {field.path[0]!r} to the record key, "
+        what = f"add {'.'.join(field.path)!r} to the record key, "
         yield pointer, rule + what + other
+
+
+def _key_path(text: str, fields: Collection[str]) -> tuple[str, ...] | None:
+    """The path of a part of the key, unless another rule reports it."""
+    try:
+        return member_path(text, fields)
+    except PartitionSyntaxError:
+        return None
 
 
 PARTITION_RULES: Final[tuple[Callable[[CreateDataset], Iterator[Fault]], ...]] = (

@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.format.partition.members import columns_of
+
 _PREFIX_BYTES: Final = 8
 # By the length of a text, the bits of a word that belong to it.
 _MASKS: Final = np.array(
@@ -27,7 +29,7 @@ def key_order(rows: pa.Table, key: Sequence[str]) -> npt.NDArray[np.int64]:
     The order of Arrow's `sort_by`: texts by their UTF-8 bytes. Rows with equal keys are in any order. The key fields
     contain no nulls.
     """
-    columns = rows.select(list(key)).combine_chunks()
+    columns = columns_of(rows, key).combine_chunks()
     first = columns.column(0)
     # Texts of more than 2 GiB stay in several chunks.
     prefixes = _prefixes(first.chunk(0)) if first.num_chunks == 1 else None

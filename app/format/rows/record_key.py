@@ -20,14 +20,18 @@ import pyarrow.compute as pc
 
 from app.format.dataset import BucketFunction
 from app.format.index.key_hash import hash_keys
+from app.format.partition.members import column_of
 
 _COLON = pa.scalar(b":", pa.large_binary())
 _NOTHING = pa.scalar(b"", pa.large_binary())
 
 
 def encode_keys(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
-    """Canonical key bytes, one `large_binary` per row. The key fields of `rows` contain no nulls."""
-    columns = [_canonical(rows.column(name)) for name in key]
+    """Canonical key bytes, one `large_binary` per row. The key fields of `rows` contain no nulls.
+
+    `key`: names of columns, or members of structs as in `meta.region`.
+    """
+    columns = [_canonical(column_of(rows, name)) for name in key]
     if len(columns) == 1:
         return columns[0]
     parts = []
@@ -55,7 +59,7 @@ def bucket_numbers(
     if not key or count == 1:
         return np.zeros(rows.num_rows, dtype=np.int32)
     if function is BucketFunction.MOD:
-        numbers: npt.NDArray[np.int64] = pc.cast(rows.column(key[0]), pa.int64()).to_numpy()
+        numbers: npt.NDArray[np.int64] = pc.cast(column_of(rows, key[0]), pa.int64()).to_numpy()
         return np.mod(numbers, count).astype(np.int32)
     hashes = hash_keys(encode_keys(rows, key))
     return (hashes % np.uint64(count)).astype(np.int32)

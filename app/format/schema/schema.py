@@ -47,6 +47,15 @@ def _arrow_field(field: Field) -> pa.Field:
     return pa.field(field.name, to_arrow(field.data_type()), nullable=field.nullable, metadata=metadata)
 
 
+class KeyStruct(Field, frozen=True, kw_only=True):
+    """A struct with members that are part of the record key.
+
+    `key_members`: their paths below it. None of them is ever null.
+    """
+
+    key_members: tuple[tuple[str, ...], ...]
+
+
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
     """An ordered list of fields. `id` counts the dataset's schema versions from 1.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import unquote
@@ -20,6 +21,7 @@ from app.changes.values import ChangePage
 from app.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
 from app.format.dataset import DatasetDefinition
 from app.format.errors import FieldError, InvalidRequest, RowNotFound
+from app.format.partition.members import member_path
 from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
@@ -247,18 +249,23 @@ def _key_object(definition: DatasetDefinition, sent: str) -> str:
     if names and len(texts) != len(names):
         detail = f"expected the values of {', '.join(names)}, separated by commas; got {len(texts)}"
         raise InvalidRequest(f"key: {detail}", [FieldError(pointer="/key", detail=detail)])
-    members = (
-        f"{msgspec.json.encode(name).decode()}:{_json_text(definition, name, text)}"
-        for name, text in zip(names, texts, strict=False)
-    )
-    return "{" + ",".join(members) + "}"
+    found: dict[str, Any] = {}
+    for name, text in zip(names, texts, strict=False):
+        *structs, last = path = member_path(name, definition.schema.names())
+        members = found
+        for struct in structs:
+            members = members.setdefault(struct, {})
+        members[last] = _value(definition, path, text)
+    return msgspec.json.encode(found).decode()
 
 
-def _json_text(definition: DatasetDefinition, name: str, text: str) -> str:
-    """The JSON of a value: numbers and booleans as they are, all others as a string."""
-    kind = definition.schema.field(name).to_arrow().type
+def _value(definition: DatasetDefinition, path: Sequence[str], text: str) -> int | str:
+    """A value as in JSON: numbers and booleans as they are, all others as a string."""
+    kind = definition.schema.field(path[0]).to_arrow().type
+    for name in path[1:]:
+        kind = kind.field(name).type
     try:
         plain = msgspec.json.decode(text) if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else None
     except msgspec.DecodeError:
         plain = None
-    return text if isinstance(plain, int) else msgspec.json.encode(text).decode()
+    return plain if isinstance(plain, int) else text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from app.format.definition.evolution import under_schema
 from app.format.errors import FieldError, InvalidRequest, VersionExpired
 from app.format.file_group import DataFile, bucket_file_group, halved_slot
 from app.format.halving import file_groups_of, inside
+from app.format.partition.members import columns_of, key_fields, key_rows, member_path, with_key_members
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN
 from app.format.rows.projection import projection
 from app.format.rows.record_key import encode_keys
@@ -61,9 +62,9 @@ class RowLookup:
         if not 1 <= len(texts) <= KEYS_MAX:
             detail = f"expected 1–{KEYS_MAX} keys, got {len(texts)}"
             raise InvalidRequest(f"keys: {detail}", [FieldError(pointer=pointer, detail=detail)])
-        fields = definition.schema.select(definition.record_key)
+        fields = with_key_members(definition.schema, definition.record_key).select(key_fields(definition))
         keys = decode_json_rows(f"[{','.join(texts)}]".encode(), fields, pointer=pointer)
-        return keys.select(list(definition.record_key))
+        return key_rows(keys.select(fields.names()), definition.record_key)
 
     def find(self, dataset: Dataset, keys: pa.Table, query: KeyQuery, access: RowAccess) -> FoundKeys:
         """The row of each key that the access shows, with the version and the offset of the change that set its values.
@@ -94,7 +95,7 @@ class RowLookup:
         query = FeedQuery(
             limit=limit,
             until=self.timeline.next_offset(dataset.tenant_id, dataset.id, version),
-            where=equality(keys.to_pylist()[0]),
+            where=equality(_values(dataset.definition, keys)),
             access=access,
         )
         return self.changes.page(dataset, since, query)
@@ -108,7 +109,7 @@ class RowLookup:
                 definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
             )
         bound = bind_access(access, dataset.definition.schema, definition.schema)
-        bound.refuse_masked(definition.record_key, "a lookup by key")
+        bound.refuse_masked(key_fields(definition), "a lookup by key")
         shown = projection(definition.schema, query.columns)
         found = self._rows(dataset, definition, keys, _read_schema(definition, shown.names(), bound), version)
         if bound.where is not None:
@@ -156,6 +157,13 @@ class RowLookup:
         return pa.concat_tables(tables)
 
 
+def _values(definition: DatasetDefinition, keys: pa.Table) -> dict[tuple[str, ...], Any]:
+    """The values of the first key, by the paths of its parts."""
+    names = definition.schema.names()
+    [first] = columns_of(keys.slice(0, 1), definition.record_key).to_pylist()
+    return {member_path(text, names): value for text, value in first.items()}
+
+
 def _file_groups(part: StagedBatch) -> list[str]:
     """The file groups that may have the keys of a part."""
     if part.slot.of is None:
@@ -170,6 +178,6 @@ def _of_group(keys: pa.Table, dataset: DatasetDefinition, file_group: str) -> pa
 
 def _read_schema(definition: DatasetDefinition, shown: Sequence[str], access: BoundAccess) -> pa.Schema:
     """The columns to read: those returned, those that decide, and those that identify a row."""
-    wanted = {*shown, *definition.record_key, *(access.where.columns() if access.where else ())}
+    wanted = {*shown, *key_fields(definition), *(access.where.columns() if access.where else ())}
     fields = [field for field in definition.schema.to_arrow() if field.name in wanted]
     return pa.schema([*(field.with_nullable(True) for field in fields), *META_FIELDS])

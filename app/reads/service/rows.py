@@ -28,6 +28,7 @@ from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.definition.evolution import under_schema
 from app.format.errors import FieldError, InvalidRequest, VersionExpired
 from app.format.file_group import FileKind
+from app.format.partition.members import key_fields
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
 from app.format.rows.projection import check_partitions, projection
 from app.format.schema.schema import Schema
@@ -256,7 +257,7 @@ def _row_selection(definition: DatasetDefinition, query: RowQuery, access: Bound
     wanted = {
         *shown.names(),
         *(where.columns() if where else ()),
-        *(definition.record_key if query.meta else ()),
+        *(key_fields(definition) if query.meta else ()),
     }
     fields = list(schema.select([name for name in schema.names() if name in wanted]).to_arrow())
     selection = _RowSelection(

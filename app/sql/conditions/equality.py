@@ -11,9 +11,14 @@ Flat: TypeAlias = bool | int | str | bytes | date | datetime | Decimal
 """A value of a column of a record key."""
 
 
-def equality(values: Mapping[str, Flat]) -> str:
-    """A filter for the rows that have each of these values, by column. There is one at least."""
-    return " AND ".join(f"{_quoted(name)} = {_literal(value)}" for name, value in values.items())
+def equality(values: Mapping[tuple[str, ...], Flat]) -> str:
+    """A filter for the rows that have each of these values. There is one at least.
+
+    `values`: by path, a column and then members of structs.
+    """
+    return " AND ".join(
+        f"{'.'.join(map(_quoted, path))} = {_literal(value)}" for path, value in values.items()
+    )
 
 
 def _quoted(name: str) -> str:

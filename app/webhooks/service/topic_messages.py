@@ -10,6 +10,7 @@ import msgspec
 from app.changelog.forms import ChangeForm, json_names
 from app.changes.values import DeliveryFormat
 from app.format.dataset import DEFAULT_VOCABULARY
+from app.format.partition.members import member_path
 from app.kafka.writer import OutMessage
 from app.webhooks.values import TopicValue
 
@@ -60,4 +61,11 @@ def _key(row: msgspec.Raw | None, record_key: Sequence[str]) -> bytes | None:
     if row is None or not record_key:
         return None
     members = msgspec.json.decode(row, type=_Members)
-    return msgspec.json.encode({name: members[name] for name in record_key})
+    return msgspec.json.encode({name: _member(members, member_path(name, members)) for name in record_key})
+
+
+def _member(members: _Members, path: Sequence[str]) -> msgspec.Raw:
+    *structs, last = path
+    for name in structs:
+        members = msgspec.json.decode(members[name], type=_Members)
+    return members[last]

@@ -21,6 +21,7 @@ from app.consumers.values import MaxLag
 from app.format.dataset import ChangelogProducer
 from app.format.errors import FieldError, NoFeed, PreconditionFailed
 from app.format.identifiers import new_id
+from app.format.partition.members import key_fields
 from app.paging import Page
 from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.tenants.values import seen_in_part
@@ -241,7 +242,7 @@ def _check_topic(dataset: Dataset, definition: WebhookDefinition) -> None:
     if definition.events is not WebhookEvents.CHANGES:
         raise _invalid("/events", "a topic gets changes; events of partitions need a URL with https")
     shown, options = definition.delivery_format, definition.kafka or TopicOptions()
-    key = dataset.definition.record_key
+    key = key_fields(dataset.definition)
     if shown.columns is not None and not set(key) <= set(shown.columns):
         raise _invalid(
             "/columns", f"messages of a topic have the record key as key; include {', '.join(key)}"

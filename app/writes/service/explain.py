@@ -23,6 +23,7 @@ from app.format.file_group import DataFile, FileKind
 from app.format.index.index_answer import FileAnswer
 from app.format.index.live_key import LiveKey
 from app.format.operation import Operation, input_schema
+from app.format.partition.members import key_fields, with_key_members
 from app.format.rows.record_key import encode_keys
 from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.timeline.ports import VersionReader
@@ -61,12 +62,12 @@ class ExplainWrite:
             raise InvalidRequest(f"key: {detail}", [FieldError(pointer="/key", detail=detail)])
         for text in texts:
             _check_object(text)
-        fields = definition.schema.select(definition.record_key)
+        fields = with_key_members(definition.schema, definition.record_key).select(key_fields(definition))
         keys = decode_json_rows(f"[{','.join(texts)}]".encode(), fields, pointer="/key")
         rows = pa.table(
             {
                 field.name: keys.column(field.name)
-                if field.name in definition.record_key
+                if field.name in keys.column_names
                 else pa.nulls(keys.num_rows, field.type)
                 for field in definition.schema.to_arrow()
             }

@@ -21,6 +21,7 @@ from app.format.index.key_hash import hash_keys
 from app.format.index.live_key import LiveKey
 from app.format.operation import Operation
 from app.format.partition.codes import partition_codes
+from app.format.partition.members import column_of
 from app.format.rows.changelog import OP_COLUMN
 from app.format.rows.placement import Placement
 from app.format.rows.record_key import encode_keys
@@ -103,7 +104,9 @@ def explained_keys(
     """Explains each of the batch's `rows` in one task. `keys`: their canonical keys; `live`: keys that have a row."""
     dataset = task.dataset
     names = dataset.record_key
-    values = [[value for chunk in rows.column(name).chunks for value in to_objects(chunk)] for name in names]
+    values = [
+        [value for chunk in column_of(rows, name).chunks for value in to_objects(chunk)] for name in names
+    ]
     found = [live.get(key) for key in keys.to_pylist()]
     ops = rows.column(OP_COLUMN).to_pylist()
     effects = [_effect(batch, op, live=at is not None) for op, at in zip(ops, found, strict=True)]

@@ -14,6 +14,7 @@ from app.files.slices.slice_merge import MatchedRows, merge_incoming
 from app.format.dataset import ChangelogProducer
 from app.format.file_group import FileKind
 from app.format.instant import RowCounts
+from app.format.partition.members import key_fields
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import META_FIELDS
 from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
@@ -80,7 +81,7 @@ def _resolved(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:
 
 def _bare(files: TaskFiles, rows: pa.Table) -> pa.Table:
     """The keys alone: without an ordering value, a delete always wins."""
-    key = files.task.dataset.record_key
+    key = key_fields(files.task.dataset)
     columns = [
         rows.column(name) if name in key else pa.nulls(rows.num_rows, rows.schema.field(name).type)
         for name in rows.column_names

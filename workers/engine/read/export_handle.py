@@ -27,6 +27,7 @@ from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.files.slices.spill import SpillBuffer
 from app.files.storage import Storage
 from app.format.index.key_hash import hash_keys
+from app.format.partition.members import key_fields
 from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.meta_columns import CORRECTS_COLUMN
 from app.format.rows.record_key import encode_keys
@@ -186,7 +187,7 @@ def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) ->
         ) as rows_by_key:
             for run in runs_of(segments):
                 for first, last in _pieces(part, scan, run):
-                    read = scan.read(run, first, last, also=(*key, *part.spec.dataset.bucket_key))
+                    read = scan.read(run, first, last, also=key_fields(part.spec.dataset))
                     groups = [segment.file.file_group for segment in run.segments]
                     stored = own_rows(read, groups, part.spec.dataset, part.share, part.shares)
                     emitted = pc.not_equal(stored.column(OP_COLUMN), int(Op.CORRECT_FROM))

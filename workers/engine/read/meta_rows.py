@@ -20,6 +20,7 @@ from app.codecs.meta_on_read import (
     with_meta,
 )
 from app.format.dataset import DatasetDefinition
+from app.format.partition.members import key_fields
 from app.format.rows.meta_columns import OFFSET_COLUMN
 from app.format.schema.schema import Schema
 from app.sql.conditions.bound_access import BoundAccess
@@ -75,7 +76,7 @@ class MetaRows:
     @property
     def sources(self) -> pa.Schema:
         """The columns to read."""
-        names = dict.fromkeys([*self.columns, *self.definition.record_key])
+        names = dict.fromkeys([*self.columns, *key_fields(self.definition)])
         return pa.schema([*rows_schema(self.definition.schema.select(tuple(names))), *META_SOURCES])
 
     def shown(self, rows: pa.Table) -> pa.Table:
