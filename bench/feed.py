@@ -5,13 +5,17 @@ time say what one core serves.
 
 The same feed with filters, as Arrow: of values that lie anywhere in it, so that all of it has to be scanned, and of
 values that only its last write has, where the bounds of row groups rule out the rest.
+
+The table and then the feed (`since=snapshot`), beside a plain read of the table's pages and beside the whole feed.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import numpy as np
 import psutil
 import pyarrow.ipc as ipc
@@ -76,6 +80,36 @@ def read_filtered(api: psutil.Process, table: Table, *, selects: str, limit: int
     }
 
 
+def read_table(api: psutil.Process, way: str, form: str, pages: Iterator[httpx.Response]) -> dict[str, Any]:
+    """Reads pages to the end, to have the table."""
+    cpu_before, began = processor_seconds([api]), time.perf_counter()
+    contents = [page.content for page in pages]
+    seconds, cpu_seconds = time.perf_counter() - began, processor_seconds([api]) - cpu_before
+    if form == "Arrow":
+        rows = sum(ipc.open_stream(content).read_all().num_rows for content in contents)
+    else:
+        rows = sum(content.count(b"\n") for content in contents)
+    return {
+        "way": way,
+        "form": form,
+        "rows": rows,
+        "pages": len(contents),
+        "MB": round(sum(map(len, contents)) / 1e6),
+        "s": round(seconds, 2),
+        "api cpu s": round(cpu_seconds, 2),
+        "rows/cpu s": round(rows / cpu_seconds),
+    }
+
+
+def read_ways(api: psutil.Process, table: Table, *, limit: int) -> Iterator[dict[str, Any]]:
+    """The ways to have the table: its rows, its rows as the start of the feed, and all changes."""
+    for form in ("NDJSON", "Arrow"):
+        accept = FORMS[form]
+        yield read_table(api, "rows", form, table.row_pages(accept, limit=limit))
+        yield read_table(api, "since=snapshot", form, table.pages(accept, limit=limit, since="snapshot"))
+        yield read_table(api, "since=0", form, table.pages(accept, limit=limit))
+
+
 def main() -> None:
     """Runs the measurement."""
     options = parser(__doc__)
@@ -97,8 +131,10 @@ def main() -> None:
         read_all(api, table, form="Arrow", limit=chosen.limit)
         figures = [read_all(api, table, form=form, limit=chosen.limit) for form in FORMS]
         filtered = [read_filtered(api, table, selects=each, limit=chosen.limit) for each in FILTERS]
+        ways = list(read_ways(api, table, limit=chosen.limit))
     publish("feed", {"limit": chosen.limit, "buckets": chosen.buckets}, figures)
     publish("feed-filtered", {"limit": chosen.limit, "buckets": chosen.buckets}, filtered)
+    publish("feed-snapshot", {"limit": chosen.limit, "buckets": chosen.buckets}, ways)
 
 
 if __name__ == "__main__":

@@ -115,11 +115,14 @@ class Table:
         accept: str,
         *,
         limit: int,
-        since: int = 0,
+        since: int | str = 0,
         until: int | None = None,
         where: str | None = None,
     ) -> Iterator[httpx.Response]:
-        """The feed from `since` to `until`, or to its end, page by page: all of it, or what a filter selects."""
+        """The feed from `since` to `until`, or to its end, page by page: all of it, or what a filter selects.
+
+        `since` may be `snapshot`: the rows of the table, then the changes after it.
+        """
         more: dict[str, Any] = {} if until is None else {"until": until}
         if where is not None:
             more["where"] = where
@@ -130,9 +133,21 @@ class Table:
                 headers={"Accept": accept},
             )
             yield page.raise_for_status()
-            since = int(page.headers["headwater-next-since"])
-            if since == until or page.headers["headwater-pending"] == "0":
+            since = page.headers["headwater-next-since"]
+            if since == str(until) or page.headers["headwater-pending"] == "0":
                 return
+
+    def row_pages(self, accept: str, *, limit: int) -> Iterator[httpx.Response]:
+        """The rows of the latest version, page by page."""
+        token: dict[str, str] = {}
+        while True:
+            page = self.client.get(
+                f"/datasets/{self.id}/rows", params={"limit": limit, **token}, headers={"Accept": accept}
+            )
+            yield page.raise_for_status()
+            if "headwater-next-page-token" not in page.headers:
+                return
+            token = {"page_token": page.headers["headwater-next-page-token"]}
 
 
 def run_seconds(job: Mapping[str, Any]) -> float:
