@@ -68,6 +68,7 @@ _PERMANENT: Final = frozenset(
         KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.MSG_SIZE_TOO_LARGE,
     }
 )
 

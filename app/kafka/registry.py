@@ -33,6 +33,10 @@ _SCHEMAS_MAX: Final = 256
 _REGISTRIES_MAX: Final = 32
 _UNKNOWN_MAX: Final = 100
 _RETRY_SECONDS: Final = (0.2, 0.5)
+_IDS: Final = 2**32
+# It is not compatible with those before it, or not valid there.
+_REFUSED: Final = frozenset({http.client.CONFLICT, http.client.UNPROCESSABLE_ENTITY})
+_CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
 _TYPES: Final = {"AVRO": MessageFormat.AVRO, "PROTOBUF": MessageFormat.PROTOBUF, "JSON": MessageFormat.JSON}
 
@@ -53,6 +57,7 @@ class SchemaRegistry:
         self._address = address
         self._connector = Connector(rules=rules)
         self._schemas: OrderedDict[tuple[int, MessageFormat], MessageSchema] = OrderedDict()
+        self._ids: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._lock = threading.Lock()
 
     def schema(self, number: int, form: MessageFormat) -> MessageSchema:
@@ -77,6 +82,29 @@ class SchemaRegistry:
             self._schemas[place] = found
             while len(self._schemas) > _SCHEMAS_MAX:
                 self._schemas.popitem(last=False)
+        return found
+
+    def register(self, subject: str, schema: str, seconds_max: float) -> int:
+        """The id of an Avro schema, which gets a version of the subject unless it has one.
+
+        Raises SourceUnavailable, and SourceFailed if the registry does not accept it.
+        """
+        place = (subject, schema)
+        with self._lock:
+            found = self._ids.get(place)
+            if found is not None:
+                self._ids.move_to_end(place)
+                return found
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        content = json.dumps({"schema": schema, "schemaType": "AVRO"}).encode()
+        document = self._request("POST", path, content, min(seconds_max, _ANSWER_SECONDS_MAX))
+        found = None if document is None else document.get("id")
+        if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < _IDS:
+            raise self._unusable(f"no id for the schema of subject {subject!r}")
+        with self._lock:
+            self._ids[place] = found
+            while len(self._ids) > _SCHEMAS_MAX:
+                self._ids.popitem(last=False)
         return found
 
     def _parsed(self, document: dict[str, Any], form: MessageFormat) -> MessageSchema:
@@ -122,29 +150,33 @@ class SchemaRegistry:
         query = "?format=serialized" if form is MessageFormat.PROTOBUF else ""
         for seconds in (*_RETRY_SECONDS, None):
             try:
-                return self._get_once(path + query)
+                return self._request("GET", path + query, None, _ANSWER_SECONDS_MAX)
             except SourceUnavailable:
                 if seconds is None:
                     raise
                 time.sleep(seconds)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _get_once(self, path: str) -> dict[str, Any] | None:
+    def _request(
+        self, method: str, path: str, content: bytes | None, seconds_max: float
+    ) -> dict[str, Any] | None:
         headers = {"Accept": _ACCEPT, "User-Agent": "Headwater"}
+        if content is not None:
+            headers["Content-Type"] = _CONTENT_TYPE
         if self._address.username is not None:
             credentials = f"{self._address.username}:{self._address.password or ''}"
             headers["Authorization"] = "Basic " + base64.b64encode(credentials.encode()).decode()
         try:
             target = self._connector.rules.target(self._address.url.rstrip("/") + path)
-            with self._connector.connected(target, time.monotonic() + _ANSWER_SECONDS_MAX) as connection:
-                connection.request("GET", target.path, headers=headers)
+            with self._connector.connected(target, time.monotonic() + seconds_max) as connection:
+                connection.request(method, target.path, content, headers)
                 response = connection.getresponse()
-                status, content = response.status, response.read(_ANSWER_BYTES_MAX + 1)
+                status, answer = response.status, response.read(_ANSWER_BYTES_MAX + 1)
         except AddressRefused as error:
             raise SourceFailed(f"the schema registry may not be connected to: {error}") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise SourceUnavailable(f"the schema registry cannot be reached: {foreign_text(error)}") from None
-        return self._document(status, content)
+        return self._document(status, answer)
 
     def _document(self, status: int, content: bytes) -> dict[str, Any] | None:
         """The document of an answer; None if there is none. Raises SourceUnavailable, SourceFailed."""
@@ -152,6 +184,8 @@ class SchemaRegistry:
             return None
         if status in {http.client.UNAUTHORIZED, http.client.FORBIDDEN}:
             raise SourceFailed(f"the schema registry does not accept the credentials (status {status})")
+        if status in _REFUSED:
+            raise SourceFailed(f"the schema registry does not accept the schema: {_reason(status, content)}")
         if status != http.client.OK:
             raise SourceUnavailable(f"the schema registry answered with status {status}")
         if len(content) > _ANSWER_BYTES_MAX:
@@ -196,6 +230,14 @@ class SchemasOfRound:
 def registry_of(address: RegistryAddress, rules: Rules) -> SchemaRegistry:
     """The registry at an address. It is the same one for the same address, credentials and rules."""
     return SchemaRegistry(address, rules)
+
+
+def _reason(status: int, content: bytes) -> str:
+    """What the registry says, or the status alone."""
+    try:
+        return foreign_text(json.loads(content[:_ANSWER_BYTES_MAX])["message"])
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return f"status {status}"
 
 
 def _text_of(document: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import (
     Consumer,
+    KafkaError,
     KafkaException,
     Producer,
     TopicPartition,
@@ -60,23 +61,34 @@ class TopicWriter:
         deadline = time.monotonic() + seconds_max
         self.check()
         with self._brokers.reported(f"topic {self._topic!r} cannot be written"):
-            producer = Producer(self._settings())
             try:
-                # What an earlier writer has begun is ended by then: committed, or aborted.
-                producer.init_transactions(_left(deadline))
-                if self._offsets.note(self._name) == batch_id:
-                    return False
-                producer.begin_transaction()
-                try:
-                    self._write(producer, messages, deadline)
-                    self._commit(producer, batch_id, deadline)
-                except (KafkaException, SourceUnavailable):
-                    # Else the next writer ends it, or the timeout of the transaction.
-                    with suppress(KafkaException):
-                        producer.abort_transaction(_ABORT_SECONDS_MAX)
+                return self._transact(batch_id, messages, deadline, together=True)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
                     raise
-            finally:
-                producer.purge()
+            # The limit of a topic applies to what is sent at once, so each message may be small enough by itself.
+            return self._transact(batch_id, messages, deadline, together=False)
+
+    def _transact(
+        self, batch_id: str, messages: Sequence[OutMessage], deadline: float, *, together: bool
+    ) -> bool:
+        producer = Producer(self._settings(together=together))
+        try:
+            # What an earlier writer has begun is ended by then: committed, or aborted.
+            producer.init_transactions(_left(deadline))
+            if self._offsets.note(self._name) == batch_id:
+                return False
+            producer.begin_transaction()
+            try:
+                self._write(producer, messages, deadline)
+                self._commit(producer, batch_id, deadline)
+            except (KafkaException, SourceUnavailable):
+                # Else the next writer ends it, or the timeout of the transaction.
+                with suppress(KafkaException):
+                    producer.abort_transaction(_ABORT_SECONDS_MAX)
+                raise
+        finally:
+            producer.purge()
         return True
 
     def _write(self, producer: Producer, messages: Sequence[OutMessage], deadline: float) -> None:
@@ -110,9 +122,10 @@ class TopicWriter:
             group.close()
         producer.commit_transaction(_left(deadline))
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self, *, together: bool) -> dict[str, Any]:
         return self._brokers.settings(
-            {
+            ({} if together else {"batch.num.messages": 1})
+            | {
                 "transactional.id": self._name,
                 "transaction.timeout.ms": _TRANSACTION_SECONDS_MAX * 1_000,
                 # The partitions that Java's clients choose, so that all writers agree on that of a key.

@@ -39,6 +39,8 @@ webhooks: Final = Table(
     # The secret before it, which signs along until then.
     Column("old_secret", Text),
     timestamp_column("old_secret_until", nullable=True),
+    # For the schema registry of a topic.
+    Column("registry_password", Text),
     Column("state", Text, nullable=False),
     # Why it is paused; null if its user did that.
     json_column("error", Fault, nullable=True),

@@ -10,11 +10,24 @@ from typing import Final
 from app.format.errors import SourceFailed, SourceUnavailable
 from app.kafka.connection import Brokers, Cluster
 from app.kafka.offsets import NoTopic
+from app.kafka.registry import RegistryAddress, registry_of
 from app.kafka.writer import OutMessage, TopicWriter
-from app.outbound.addresses import Rules
-from app.webhooks.values import RefusedUrl, Reply, TopicAddress, TopicOptions, Webhook, WebhookDefinition
+from app.outbound.addresses import AddressRefused, Rules
+from app.outbound.connector import CONNECT_SECONDS_MAX, Connector
+from app.webhooks.values import (
+    RefusedUrl,
+    Register,
+    Reply,
+    TopicAddress,
+    TopicOptions,
+    TopicPasswords,
+    Webhook,
+    WebhookDefinition,
+)
 
 _TOTAL_SECONDS_MAX: Final = 20.0
+# For each of two schemas.
+_REGISTRY_SECONDS_MAX: Final = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,22 +45,47 @@ class TopicSender:
         except ValueError as error:
             raise RefusedUrl(str(error)) from None
 
+    def check_registry(self, options: TopicOptions) -> None:
+        """Raises RefusedUrl if a schema registry may not be connected to, as things are now."""
+        try:
+            target = self.rules.target(options.registry_url or "")
+            Connector(rules=self.rules).addresses(target, CONNECT_SECONDS_MAX)
+        except (AddressRefused, OSError) as error:
+            raise RefusedUrl(str(error)) from None
+
     def test(self, webhook: Webhook, password: str) -> Reply:
         """Whether the topic can be found. It gets no message."""
         return _replied(lambda: self._writer(webhook, password).check())
 
     def send(
-        self, webhook: Webhook, password: str, delivery_id: str, messages: Sequence[OutMessage]
+        self,
+        webhook: Webhook,
+        passwords: TopicPasswords,
+        delivery_id: str,
+        make: Callable[[Register], Sequence[OutMessage]],
     ) -> Reply:
         """Writes the messages of a delivery in one transaction, unless that was done before.
 
-        A failure of any sort is a reply without success.
+        `make`: the messages; it gets a function that registers their schemas. A failure of any sort is a reply without
+        success.
         """
 
         def write() -> None:
-            self._writer(webhook, password).write(delivery_id, messages, _TOTAL_SECONDS_MAX)
+            messages = make(self._register(webhook, passwords.registry))
+            self._writer(webhook, passwords.broker).write(delivery_id, messages, _TOTAL_SECONDS_MAX)
 
         return _replied(write)
+
+    def _register(self, webhook: Webhook, password: str | None) -> Register:
+        options = webhook.definition.kafka or TopicOptions()
+        address = RegistryAddress(
+            url=options.registry_url or "", username=options.registry_username, password=password
+        )
+
+        def register(subject: str, schema: str) -> int:
+            return registry_of(address, self.rules).register(subject, schema, _REGISTRY_SECONDS_MAX)
+
+        return register
 
     def _writer(self, webhook: Webhook, password: str) -> TopicWriter:
         brokers, topic = self._brokers(webhook.definition, password)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Final, NamedTuple
@@ -62,9 +63,42 @@ class TopicValue(str, Enum):
     ROW = "row"
 
 
+class TopicFormat(str, Enum):
+    """The format of the keys and the values of messages: JSON, or Avro with a schema registry."""
+
+    JSON = "json"
+    AVRO = "avro"
+
+
+class ChangeMessage(NamedTuple):
+    """A message of a topic. Without a `value` it is a tombstone. `version`, `offset`: of the change, as text."""
+
+    key: bytes | None
+    value: bytes | None
+    version: bytes | None
+    offset: bytes | None
+
+
+Register = Callable[[str, str], int]
+"""Takes a subject and an Avro schema, and returns the id of the schema."""
+
+
+class TopicPasswords(NamedTuple):
+    """What identifies the service to brokers, and to a schema registry."""
+
+    broker: str
+    registry: str | None
+
+
 class TopicOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to write to a topic."""
 
+    format: TopicFormat = TopicFormat.JSON
+    """The format of keys and values: `json`, or `avro` with a schema registry."""
+    registry_url: Annotated[str, msgspec.Meta(max_length=2_000)] | None = None
+    """The schema registry, which has Confluent's REST API. Required by `avro`."""
+    registry_username: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
+    """The name by which the service identifies itself to the registry."""
     value: TopicValue = TopicValue.CHANGE
     """`change`: the change as the feed has it. `row`: the row alone, and a tombstone for a deletion."""
     security_protocol: Protocol = Protocol.PLAINTEXT
@@ -172,7 +206,7 @@ class FormattedDelivery(Delivery, frozen=True, kw_only=True):
 
 
 class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to do for a webhook. `secrets` sign, all of them.
+    """What there is to do for a webhook. `secrets` sign, all of them; of a topic, the password for its brokers.
 
     `next`: the message at its position, if one was begun. `redelivery`: of the earlier ones that are to be sent once
     more,
@@ -181,6 +215,7 @@ class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
 
     webhook: Webhook
     secrets: tuple[str, ...]
+    registry_password: str | None
     next: FormattedDelivery | None
     next_seconds: float | None
     redelivery: FormattedDelivery | None
@@ -223,11 +258,15 @@ class WebhookGivenUp(HeadwaterError):
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
-    """A webhook to register; see `WebhookStore.add`. Without a `secret` one is made."""
+    """A webhook to register; see `WebhookStore.add`. Without a `secret` one is made.
+
+    `registry_password`: for the schema registry of a topic.
+    """
 
     definition: WebhookDefinition
     since: ReaderStart = StartingPosition.NOW
     secret: str | None = None
+    registry_password: str | None = None
     max_lag: MaxLag = MaxLag()
 
 

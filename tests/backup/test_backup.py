@@ -284,6 +284,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("heads", "watermark"),
         ("commits", "watermark"),
         ("consumers", "snapshot"),
+        ("webhooks", "registry_password"),
         ("webhook_deliveries", "since_snapshot"),
         ("webhook_deliveries", "next_snapshot"),
     ]

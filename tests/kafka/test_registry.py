@@ -120,3 +120,26 @@ def test_unknown_ids_are_requested_once_and_bounded(registry: Registry) -> None:
             schemas(AVRO, number)
     with pytest.raises(SourceFailed, match="more than 100 schemas"):
         schemas(AVRO, 300)
+
+
+def test_schema_is_registered_once(registry: Registry) -> None:
+    schemas = client(registry)
+    numbers = {schemas.register(subject, '"int"', 10.0) for subject in ("a/b", "c", "a/b")}
+    assert numbers == {1}
+    assert registry.subjects == {"a/b": [1], "c": [1]}
+    assert registry.requests == ["POST /subjects/a%2Fb/versions", "POST /subjects/c/versions"]
+
+
+@pytest.mark.parametrize("status", [409, 422])
+def test_schema_that_is_refused_is_no_outage(registry: Registry, status: int) -> None:
+    registry.failures += [status]
+    with pytest.raises(SourceFailed, match="does not accept the schema: Error in the backend"):
+        client(registry).register("a", '"int"', 10.0)
+
+
+def test_schema_is_registered_after_an_outage(registry: Registry) -> None:
+    registry.failures += [500]
+    schemas = client(registry)
+    with pytest.raises(SourceUnavailable, match="status 500"):
+        schemas.register("a", '"int"', 10.0)
+    assert schemas.register("a", '"int"', 10.0) == 1

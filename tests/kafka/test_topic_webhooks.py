@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -195,6 +196,35 @@ def test_webhook_of_a_missing_topic_pauses_and_loses_nothing(
     work_until(service, lambda: state_of(client, webhook)["pending"] == 0)
     assert values(topic) == feed(client)
     assert client.post(f"/webhooks/{webhook['id']}/tests").json()["delivered"]
+
+
+def noise(size: int) -> str:
+    """A text that compression does not shorten much."""
+    return Random(size).randbytes(size // 2).hex()
+
+
+def test_batch_is_written_if_each_message_is_small_enough(
+    client: Client, service: Service, register: Register, new_topic: Callable[..., Topic]
+) -> None:
+    topic = new_topic(settings={"max.message.bytes": "3000"})
+    register(url=url_of(topic))
+    write(client, service, *({"id": number, "note": noise(1_000 + number)} for number in range(20)))
+    assert values(topic) == feed(client)
+
+
+def test_message_that_is_too_large_pauses_the_webhook_until_there_is_room(
+    client: Client, service: Service, register: Register, new_topic: Callable[..., Topic]
+) -> None:
+    topic = new_topic(settings={"max.message.bytes": "3000"})
+    webhook = register(url=url_of(topic))
+    write(client, service, {"id": 1, "note": noise(10_000)})
+    work_until(service, lambda: state_of(client, webhook)["state"] == "paused")
+    assert "Message size too large" in state_of(client, webhook)["error"]["detail"]
+    assert topic.committed() == []
+    topic.set("max.message.bytes", "100000")
+    patch(client, webhook, state="active")
+    work_until(service, lambda: state_of(client, webhook)["pending"] == 0)
+    assert values(topic) == feed(client)
 
 
 @pytest.mark.parametrize(

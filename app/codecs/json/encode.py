@@ -58,17 +58,23 @@ def encode_changes_json(
     delivery formats lack some of these and have others, which follow in their order; an op that is text is unchanged.
     `names`: of the members, by column, where they are not those of the columns.
     """
-    order = [name for name in _CHANGE_MEMBERS if name in changes.column_names]
-    order += [name for name in changes.column_names if name not in _CHANGE_MEMBERS]
-    columns = {name: changes.column(name) for name in order}
-    if "op" in columns and columns["op"].type == pa.uint8():
-        columns["op"] = pc.take(pa.array(symbols, pa.string()), columns["op"])
+    columns = change_members(changes, symbols)
     if "system_time" in columns:
         # A commit has one time, so its text is created once.
         times = columns["system_time"].combine_chunks().dictionary_encode()
         columns["system_time"] = pc.take(timestamp_texts(times.dictionary), times.indices)
     named = {names.get(name, name): column for name, column in columns.items()}
     return _encode(pa.table(named), as_ndjson=as_ndjson)
+
+
+def change_members(changes: pa.Table, symbols: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    """The columns of changes in the order of their members; an op that is a code as its text."""
+    order = [name for name in _CHANGE_MEMBERS if name in changes.column_names]
+    order += [name for name in changes.column_names if name not in _CHANGE_MEMBERS]
+    columns = {name: changes.column(name) for name in order}
+    if "op" in columns and columns["op"].type == pa.uint8():
+        columns["op"] = pc.take(pa.array(symbols, pa.string()), columns["op"])
+    return columns
 
 
 def _encode(table: pa.Table, *, as_ndjson: bool) -> bytes:

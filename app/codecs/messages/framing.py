@@ -23,6 +23,11 @@ def framed(payload: bytes) -> tuple[int, bytes]:
     return int.from_bytes(payload[1:_HEAD_BYTES], "big"), payload[_HEAD_BYTES:]
 
 
+def with_frame(number: int, content: bytes) -> bytes:
+    """The bytes of a message under the schema with an id."""
+    return b"\0" + number.to_bytes(_HEAD_BYTES - 1, "big") + content
+
+
 def message_indexes(payload: bytes) -> tuple[tuple[int, ...], bytes]:
     """The path of a message type in its Protobuf file, and the bytes after it. Raises BadMessage."""
     count, place = _zigzag(payload, 0)

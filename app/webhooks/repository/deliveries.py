@@ -24,6 +24,7 @@ from app.webhooks.repository.webhook_row import (
     follower_name,
     live_secrets,
     lock_row,
+    registry_password,
 )
 from app.webhooks.tables import webhook_deliveries, webhooks
 from app.webhooks.values import (
@@ -75,6 +76,9 @@ class DeliveryStore:
             return DeliveryWork(
                 webhook=webhook,
                 secrets=live_secrets(connection, webhook_id),
+                registry_password=registry_password(connection, webhook_id)
+                if webhook.definition.of_topic
+                else None,
                 next=None if ahead is None else _delivery(ahead),
                 next_seconds=None if ahead is None else max(0.0, float(ahead.waits)),
                 redelivery=None if behind is None else _delivery(behind),

@@ -44,6 +44,12 @@ def live_secrets(connection: Connection, webhook_id: str) -> tuple[str, ...]:
     return (row.secret, row.old_secret) if row.still else (row.secret,)
 
 
+def registry_password(connection: Connection, webhook_id: str) -> str | None:
+    """What identifies the service to the schema registry of a topic."""
+    query = select(webhooks.c.registry_password).where(webhooks.c.id == webhook_id)
+    return connection.execute(query).scalar_one()
+
+
 def delivery_of(row: Any) -> Delivery:
     """The delivery in a row of DELIVERY_COLUMNS."""
     return Delivery(**delivery_members(row))

@@ -74,6 +74,7 @@ class WebhookStore:
         *,
         since: ReaderStart,
         max_lag: MaxLag,
+        registry_password: str | None = None,
     ) -> Webhook:
         """`since`: the position to start at. Nothing is cut from there on meanwhile.
 
@@ -91,6 +92,7 @@ class WebhookStore:
                     dataset_id=dataset_id,
                     definition=definition,
                     secret=secret,
+                    registry_password=registry_password,
                     state=WebhookState.ACTIVE.value,
                 )
             )

@@ -16,7 +16,7 @@ from app.format.errors import Fault, HeadwaterError, Unavailable, without_path
 from app.format.identifiers import new_id
 from app.webhooks.repository.deliveries import DeliveryStore
 from app.webhooks.sender import HttpSender
-from app.webhooks.service.message import Messages, changes_body
+from app.webhooks.service.message import MessageContent, Messages, changes_body
 from app.webhooks.service.signing import key_of, message_headers
 from app.webhooks.service.topic_messages import topic_messages
 from app.webhooks.topic_sender import TopicSender
@@ -25,7 +25,7 @@ from app.webhooks.values import (
     DeliveryWork,
     FormattedDelivery,
     Reply,
-    TopicOptions,
+    TopicPasswords,
     WebhookGivenUp,
     WebhookState,
 )
@@ -104,22 +104,22 @@ class DeliverWebhooks:
         if work.next is not None:
             if work.next_seconds:
                 return True
-            changes = self.messages.changes_of(dataset, work.webhook.definition, work.next)
-            return self._attempt(dataset, work, work.next, changes)
+            content = self.messages.content_of(dataset, work.webhook.definition, work.next)
+            return self._attempt(dataset, work, work.next, content)
         place = work.webhook.place
         batch = self.messages.next_batch(dataset, work.webhook.definition, place)
-        if batch.changes is not None:
+        if batch.content is not None:
             delivery = self.deliveries.begin(
                 dataset.tenant_id, consumer, place, batch.until, new_id(), batch.delivery_format
             )
-            return delivery is not None and self._attempt(dataset, work, delivery, batch.changes)
+            return delivery is not None and self._attempt(dataset, work, delivery, batch.content)
         if batch.until != place:
             return self.deliveries.skip(dataset.tenant_id, consumer, place, batch.until)
         return not work.webhook.behind
 
     def _redeliver(self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery) -> bool:
         try:
-            changes = self.messages.changes_of(dataset, work.webhook.definition, delivery)
+            content = self.messages.content_of(dataset, work.webhook.definition, delivery)
         except Unavailable:
             raise
         except HeadwaterError as error:
@@ -127,15 +127,15 @@ class DeliverWebhooks:
             reply = Reply(status=None, error=_shown(work, error).detail, seconds=0.0)
             self._failed(dataset.tenant_id, delivery, reply, None)
             return True
-        return self._attempt(dataset, work, delivery, changes)
+        return self._attempt(dataset, work, delivery, content)
 
     def _attempt(
-        self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, changes: bytes
+        self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
     ) -> bool:
         """Whether the message arrived."""
         webhook = work.webhook
         of_topic = webhook.definition.of_topic
-        reply = (self._write if of_topic else self._post)(dataset, work, delivery, changes)
+        reply = (self._write if of_topic else self._post)(dataset, work, delivery, content)
         if reply.delivered:
             self.deliveries.delivered(dataset.tenant_id, delivery, reply.status)
         elif reply.status == GONE or (reply.refused and delivery.attempts + 1 >= self.rules.dead_max):
@@ -148,24 +148,26 @@ class DeliverWebhooks:
             self._failed(dataset.tenant_id, delivery, reply, seconds)
         return reply.delivered
 
-    def _post(self, _: Dataset, work: DeliveryWork, delivery: FormattedDelivery, changes: bytes) -> Reply:
-        body = changes_body(work.webhook, delivery, changes)
+    def _post(
+        self, _: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
+    ) -> Reply:
+        body = changes_body(work.webhook, delivery, content.json)
         keys = [key_of(secret) for secret in work.secrets]
         headers = message_headers(keys, delivery.id, body)
         return self.sender.send(work.webhook.definition.url, headers, body)
 
     def _write(
-        self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, changes: bytes
+        self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
     ) -> Reply:
-        options = work.webhook.definition.kafka or TopicOptions()
-        messages = topic_messages(
+        passwords = TopicPasswords(broker=work.secrets[0], registry=work.registry_password)
+        return self.topics.send(
+            work.webhook,
+            passwords,
             delivery.id,
-            delivery.delivery_format,
-            changes,
-            record_key=dataset.definition.record_key,
-            value=options.value,
+            lambda register: topic_messages(
+                work.webhook, delivery, content, dataset.definition.record_key, register
+            ),
         )
-        return self.topics.send(work.webhook, work.secrets[0], delivery.id, messages)
 
     def _failed(
         self, tenant_id: str, delivery: FormattedDelivery, reply: Reply, retry_seconds: float | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -31,15 +31,19 @@ BODY_BYTES_MAX: Final = 1024 * 1024
 _ROWS_OF_A_READ: Final = 1_000
 
 
-class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes, or events, of the next message, up to `until`, as JSON, or None if there are none.
+class MessageContent(NamedTuple):
+    """The changes, or events, of a message as a JSON array; changes also as the columns of their form."""
 
-    `delivery_format` names the schema.
-    """
+    json: bytes
+    changes: pa.Table | None = None
+
+
+class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What the next message holds, up to `until`, or None if there is nothing. `delivery_format` names the schema."""
 
     delivery_format: DeliveryFormat
     until: ConsumerPlace
-    changes: bytes | None
+    content: MessageContent | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,37 +64,39 @@ class Messages:
         limit = definition.batch_changes_max
         while True:
             batch = read(dataset, definition.delivery_format, place, limit)
-            if batch.changes is None or len(batch.changes) <= BODY_BYTES_MAX or limit == 1:
+            size = 0 if batch.content is None else len(batch.content.json)
+            if size <= BODY_BYTES_MAX or limit == 1:
                 return batch
-            limit = max(1, min(limit // 2, limit * BODY_BYTES_MAX // len(batch.changes)))
+            limit = max(1, min(limit // 2, limit * BODY_BYTES_MAX // size))
 
     def _changes(
         self, dataset: Dataset, delivery_format: DeliveryFormat, place: ConsumerPlace, limit: int
     ) -> MessageBatch:
         page = self.read_feed.page(dataset, place.position, _query(delivery_format, limit, None))
-        changes = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
+        content = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
         # A message keeps its schema and its names, however often it is sent.
         resolved = msgspec.structs.replace(
             delivery_format, schema_id=page.schema_id, vocabulary=page.vocabulary
         )
         until = ConsumerPlace(offset=page.next_since, snapshot=page.snapshot)
-        return MessageBatch(delivery_format=resolved, until=until, changes=changes)
+        return MessageBatch(delivery_format=resolved, until=until, content=content)
 
     def _events(
         self, dataset: Dataset, delivery_format: DeliveryFormat, place: ConsumerPlace, limit: int
     ) -> MessageBatch:
         found = self.read_events(dataset, place.offset, limit)
-        events = msgspec.json.encode(found.items) if found.items else None
+        content = MessageContent(msgspec.json.encode(found.items)) if found.items else None
         until = ConsumerPlace(offset=found.next_since)
-        return MessageBatch(delivery_format=delivery_format, until=until, changes=events)
+        return MessageBatch(delivery_format=delivery_format, until=until, content=content)
 
-    def changes_of(
+    def content_of(
         self, dataset: Dataset, definition: WebhookDefinition, delivery: FormattedDelivery
-    ) -> bytes:
-        """The changes, or events, of a message that was begun before. Raises what reading a page raises."""
+    ) -> MessageContent:
+        """What a message that was begun before holds. Raises what reading a page raises."""
         if definition.events is WebhookEvents.PARTITIONS:
             count = delivery.until.offset - delivery.since.offset
-            return self._events(dataset, delivery.delivery_format, delivery.since, count).changes or b"[]"
+            found = self._events(dataset, delivery.delivery_format, delivery.since, count)
+            return found.content or MessageContent(b"[]")
         # Messages of earlier releases had the standard names.
         begun = msgspec.structs.replace(
             delivery.delivery_format,
@@ -113,7 +119,7 @@ class Messages:
         begun: DeliveryFormat,
         since: SnapshotPosition,
         until: SnapshotPosition | None,
-    ) -> bytes:
+    ) -> MessageContent:
         """The rows of a version between two places; up to its last row for None."""
         tables: list[pa.Table] = []
         place: SnapshotPosition | None = since
@@ -165,10 +171,12 @@ def _query(delivery_format: DeliveryFormat, limit: int, until: int | None) -> Fe
     return FeedQuery(**msgspec.structs.asdict(delivery_format), limit=limit, until=until)
 
 
-def _encoded(page: ChangePage, tables: list[pa.Table]) -> bytes:
-    return encode_changes_json(
-        pa.concat_tables(tables),
+def _encoded(page: ChangePage, tables: list[pa.Table]) -> MessageContent:
+    changes = pa.concat_tables(tables)
+    text = encode_changes_json(
+        changes,
         as_ndjson=False,
         symbols=symbols_of(page.form),
         names=json_names(page.form, page.vocabulary),
     )
+    return MessageContent(text, changes)

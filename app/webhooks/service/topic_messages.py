@@ -5,67 +5,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
-from app.changelog.forms import ChangeForm, json_names
-from app.changes.values import DeliveryFormat
-from app.format.dataset import DEFAULT_VOCABULARY
-from app.format.partition.members import member_path
+from app.codecs.messages.reading import UnsupportedSchema
+from app.format.errors import SourceFailed
 from app.kafka.writer import OutMessage
-from app.webhooks.values import TopicValue
+from app.webhooks.service.avro_messages import avro_messages
+from app.webhooks.service.json_messages import json_messages
+from app.webhooks.service.message import MessageContent
+from app.webhooks.values import (
+    FormattedDelivery,
+    Register,
+    TopicAddress,
+    TopicFormat,
+    TopicOptions,
+    Webhook,
+)
 
 DELIVERY_HEADER: Final = "headwater-delivery"
 VERSION_HEADER: Final = "headwater-version"
 OFFSET_HEADER: Final = "headwater-offset"
-_NULL: Final = b"null"
-_Members = dict[str, msgspec.Raw]
 
 
 def topic_messages(
-    delivery_id: str,
-    delivery_format: DeliveryFormat,
-    changes: bytes,
-    *,
+    webhook: Webhook,
+    delivery: FormattedDelivery,
+    content: MessageContent,
     record_key: Sequence[str],
-    value: TopicValue,
+    register: Register,
 ) -> list[OutMessage]:
-    """The messages of the changes in a JSON array, in their order. Rows without a record key have messages without key.
+    """The messages of a delivery's changes, in their order. Rows without a record key have messages without key.
 
-    The form `delta` has no offsets, so its messages have no header with one.
+    The form `delta` has no offsets, so its messages have no header with one. Raises SourceUnavailable, and SourceFailed
+    if the changes cannot be messages.
     """
-    names = json_names(delivery_format.form, delivery_format.vocabulary or DEFAULT_VOCABULARY)
+    options = webhook.definition.kafka or TopicOptions()
+    delivery_format = delivery.delivery_format
+    if options.format is TopicFormat.JSON or content.changes is None:
+        found = json_messages(content.json, delivery_format, record_key, options.value)
+    else:
+        topic = TopicAddress.of(webhook.definition.url).topic
+        found = avro_messages(content.changes, delivery_format, record_key, options.value, topic, register)
     messages = []
-    for number, change in enumerate(msgspec.json.decode(changes, type=list[msgspec.Raw])):
-        members = msgspec.json.decode(change, type=_Members)
-        row, facts = members.get("row"), members
-        version, offset = names.get("version", "version"), names.get("offset", "offset")
-        if delivery_format.form is ChangeForm.DEBEZIUM:
-            row = members["before"] if bytes(members["after"]) == _NULL else members["after"]
-            facts = msgspec.json.decode(members["source"], type=_Members)
-            version, offset = "version", "offset"
-        elif delivery_format.form is ChangeForm.DELTA:
-            version = "_commit_version"
-        headers = [(DELIVERY_HEADER, f"{delivery_id}/{number}".encode())]
-        for header, name in ((VERSION_HEADER, version), (OFFSET_HEADER, offset)):
-            if name in facts:
-                headers.append((header, bytes(facts[name])))
-        content: bytes | None = bytes(change)
-        if value is TopicValue.ROW:
-            gone = msgspec.json.decode(members[names.get("op", "op")]) == "-R"
-            content = None if gone or row is None else bytes(row)
-        messages.append(OutMessage(key=_key(row, record_key), value=content, headers=tuple(headers)))
+    try:
+        for number, message in enumerate(found):
+            headers = [(DELIVERY_HEADER, f"{delivery.id}/{number}".encode())]
+            for header, fact in ((VERSION_HEADER, message.version), (OFFSET_HEADER, message.offset)):
+                if fact is not None:
+                    headers.append((header, fact))
+            messages.append(OutMessage(key=message.key, value=message.value, headers=tuple(headers)))
+    except UnsupportedSchema as error:
+        raise SourceFailed(f"its rows have no Avro schema: {error}") from None
     return messages
-
-
-def _key(row: msgspec.Raw | None, record_key: Sequence[str]) -> bytes | None:
-    if row is None or not record_key:
-        return None
-    members = msgspec.json.decode(row, type=_Members)
-    return msgspec.json.encode({name: _member(members, member_path(name, members)) for name in record_key})
-
-
-def _member(members: _Members, path: Sequence[str]) -> msgspec.Raw:
-    *structs, last = path
-    for name in structs:
-        members = msgspec.json.decode(members[name], type=_Members)
-    return members[last]

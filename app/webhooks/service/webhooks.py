@@ -14,9 +14,10 @@ from app.catalog.ports import DatasetLookup
 from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
-from app.changelog.forms import ChangeForm
+from app.changelog.forms import ChangeForm, in_form
 from app.changes.positions import FromTime, FromVersion, ReaderStart, SnapshotPosition
 from app.changes.values import DeliveryFormat
+from app.codecs.messages.reading import UnsupportedSchema
 from app.consumers.values import MaxLag
 from app.format.dataset import ChangelogProducer
 from app.format.errors import FieldError, NoFeed, PreconditionFailed
@@ -27,6 +28,7 @@ from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.tenants.values import seen_in_part
 from app.webhooks.repository.webhooks import WebhookStore
 from app.webhooks.sender import HttpSender
+from app.webhooks.service.avro_messages import avro_parts
 from app.webhooks.service.message import test_body
 from app.webhooks.service.signing import key_of, message_headers, new_secret
 from app.webhooks.topic_sender import TopicSender
@@ -38,6 +40,8 @@ from app.webhooks.values import (
     RefusedUrl,
     Registration,
     Reply,
+    TopicAddress,
+    TopicFormat,
     TopicOptions,
     TopicValue,
     Webhook,
@@ -70,6 +74,8 @@ class Webhooks:
         Raises InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
         """
         secret = _secret_of(new)
+        if (_registry_user(new.definition) is None) != (new.registry_password is None):
+            raise _invalid("/registry_password", "kafka.registry_username and a password need each other")
         _check_start(new.definition, new.since)
         shown = msgspec.structs.replace(new.definition.delivery_format, access=access)
         definition = msgspec.structs.replace(new.definition, delivery_format=shown)
@@ -82,6 +88,7 @@ class Webhooks:
             secret,
             since=new.since,
             max_lag=new.max_lag,
+            registry_password=new.registry_password,
         )
         self.wake()
         return webhook, secret
@@ -129,6 +136,11 @@ class Webhooks:
         wanted = apply(webhook)
         if wanted.definition.of_topic != webhook.definition.of_topic:
             raise _invalid("/url", "a webhook of a topic and one of a receiver cannot replace each other")
+        if _registry_user(wanted.definition) != _registry_user(webhook.definition):
+            raise _invalid(
+                "/kafka/registry_username",
+                "another registry or user has another password: register another webhook",
+            )
         _check_start(wanted.definition, wanted.since)
         if wanted.state is WebhookState.ACTIVE or wanted.definition != webhook.definition:
             dataset = self.catalog.get(tenant_id, webhook.dataset_id)
@@ -207,9 +219,11 @@ class Webhooks:
         if definition.events is WebhookEvents.PARTITIONS:
             _check_partitions(dataset, definition.delivery_format, max_lag)
         else:
-            _check_delivery_format(dataset, definition.delivery_format)
+            selection = _selection(dataset, definition.delivery_format)
+            if definition.of_topic:
+                _check_messages(dataset, definition, selection)
         if definition.of_topic:
-            _check_topic(dataset, definition)
+            self._check_topic(dataset, definition)
         elif definition.kafka is not None:
             raise _invalid("/kafka", f"this is of topics; leave it out, or send a url with {TOPIC_SCHEME}")
         try:
@@ -219,6 +233,15 @@ class Webhooks:
                 self.sender.check(definition.url)
         except RefusedUrl as error:
             raise _invalid("/url", str(error)) from None
+
+    def _check_topic(self, dataset: Dataset, definition: WebhookDefinition) -> None:
+        _check_topic(dataset, definition)
+        options = definition.kafka or TopicOptions()
+        if options.registry_url is not None:
+            try:
+                self.topics.check_registry(options)
+            except RefusedUrl as error:
+                raise _invalid("/kafka/registry_url", str(error)) from None
 
     def _refuse_topic(self, tenant_id: str, webhook_id: str, reason: str) -> None:
         if self.index.get(tenant_id, webhook_id).definition.of_topic:
@@ -254,6 +277,40 @@ def _check_topic(dataset: Dataset, definition: WebhookDefinition) -> None:
     if options.security_protocol.identifies != (options.username is not None):
         raise _invalid("/kafka/username", "a user name and sasl_plaintext or sasl_ssl need each other")
 
+    _check_registry(options)
+
+
+def _check_registry(options: TopicOptions) -> None:
+    of_avro = options.format is TopicFormat.AVRO
+    if of_avro and options.registry_url is None:
+        raise _invalid("/kafka/registry_url", "format avro requires a schema registry")
+    if not of_avro and options.registry_url is not None:
+        raise _invalid("/kafka/registry_url", "format json has no schemas; leave it out, or send format avro")
+    if options.registry_url is None and options.registry_username is not None:
+        raise _invalid("/kafka/registry_username", "there is no registry_url; leave it out")
+
+
+def _registry_user(definition: WebhookDefinition) -> tuple[str | None, str | None] | None:
+    """The registry and the user there; None without a user."""
+    options = definition.kafka or TopicOptions()
+    return None if options.registry_username is None else (options.registry_url, options.registry_username)
+
+
+def _check_messages(dataset: Dataset, definition: WebhookDefinition, selection: ChangeSelection) -> None:
+    """Raises InvalidWebhook if Avro cannot represent the changes."""
+    options, shown = definition.kafka or TopicOptions(), definition.delivery_format
+    if options.format is not TopicFormat.AVRO:
+        return
+    events = in_form(selection.changes_schema().empty_table(), shown.form, dataset.definition.name)
+    named = msgspec.structs.replace(
+        shown, vocabulary=shown.vocabulary or dataset.definition.changelog.vocabulary
+    )
+    topic = TopicAddress.of(definition.url).topic
+    try:
+        avro_parts(events.table, named, dataset.definition.record_key, options.value, topic)
+    except UnsupportedSchema as error:
+        raise _invalid("/kafka/format", f"Avro cannot represent the changes: {error}") from None
+
 
 def _check_start(definition: WebhookDefinition, since: ReaderStart | None) -> None:
     if definition.events is not WebhookEvents.PARTITIONS:
@@ -282,10 +339,11 @@ def _check_partitions(dataset: Dataset, delivery_format: DeliveryFormat, max_lag
         raise seen_in_part(dataset.definition.name)
 
 
-def _check_delivery_format(dataset: Dataset, delivery_format: DeliveryFormat) -> None:
+def _selection(dataset: Dataset, delivery_format: DeliveryFormat) -> ChangeSelection:
+    """Raises NoFeed, InvalidRequest, InvalidFilter, MaskedColumn, GrantNotApplicable, RestrictedGrant."""
     if dataset.definition.changelog.producer is ChangelogProducer.NONE:
         raise NoFeed("a webhook of changes needs a feed, and changelog.producer of the dataset is 'none'")
-    ChangeSelection.of(
+    return ChangeSelection.of(
         dataset.definition,
         dataset.definition.schema,
         columns=delivery_format.columns,

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 _SECONDS = 60
 
@@ -66,6 +74,13 @@ class Topic:
             producer.commit_transaction(_SECONDS)
         else:
             producer.abort_transaction(_SECONDS)
+
+    def set(self, name: str, value: str) -> None:
+        """Changes a setting of the topic."""
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, self.name, incremental_configs=[entry])
+        for changed in self.admin.incremental_alter_configs([resource]).values():
+            changed.result(_SECONDS)
 
     def committed(self) -> list[Any]:
         """All messages of committed transactions, those of each partition in order."""
