@@ -14,7 +14,7 @@ from app.files.checksums import HashingSink
 from app.files.quarantine_file import QuarantineFileStore, QuarantineSink
 from app.files.storage import Storage
 from app.format.definition.schema_merge import columnar_shape
-from app.format.errors import EngineStopped, FieldError, MalformedBody
+from app.format.errors import EngineStopped, Fault, FieldError, MalformedBody
 from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput
 from app.format.schema.shapes import Shape
@@ -92,6 +92,13 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
             self._records = BadRecords(write=self._sink.write)
         fault = FieldError(pointer="", detail=detail)
         self._records.put(BadRecord(position=position, errors=(fault,), payload=payload))
+
+    def reject_item(self, item: SourceItem, detail: str) -> SourceItem:
+        """See `Output.reject_item`."""
+        error = MalformedBody(detail)
+        if self._quarantine is None:
+            raise error
+        return msgspec.structs.replace(item, error=Fault.of(error))
 
     def __enter__(self) -> Self:
         return self

@@ -163,6 +163,13 @@ class Output(Protocol):
         """
         ...
 
+    def reject_item(self, item: SourceItem, detail: str) -> SourceItem:
+        """The item as one that was left out, if the source quarantines bad records.
+
+        Raises MalformedBody with `detail` if it does not.
+        """
+        ...
+
 
 class SourceKind(Protocol):
     """A kind of source."""

@@ -102,13 +102,26 @@ class AvroSchema:
     def decode(self, content: bytes) -> Any:
         """See `MessageReader.decode`."""
         source = io.BytesIO(content)
-        try:
-            value = fastavro.schemaless_reader(source, self._schema, None)
-        except _FAULTS as error:
-            raise BadMessage(f"it is not Avro of its schema: {type(error).__name__}: {error}") from None
+        value = self.read(source)
         if source.tell() != len(content):
             raise BadMessage("it is not Avro of its schema: there are bytes after the value")
+        return self.converted(value)
+
+    def read(self, source: io.BytesIO) -> Any:
+        """The next value, as Avro has it. Raises BadMessage."""
+        try:
+            return fastavro.schemaless_reader(source, self._schema, None)
+        except _FAULTS as error:
+            raise BadMessage(f"it is not Avro of its schema: {type(error).__name__}: {error}") from None
+
+    def converted(self, value: Any) -> Any:
+        """The value as `decode` returns it. Raises BadMessage."""
         return value if self._convert is None else self._convert(value)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether values take no bytes."""
+        return self._is_empty(self._schema)
 
     def _column(self, schema: Any, place: str, depth: int, outer: tuple[str, ...]) -> MessageColumn:
         """The column of a part of the schema. `outer`: the names of the records around it."""

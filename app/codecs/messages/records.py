@@ -276,6 +276,11 @@ class RecordMaker:
         return _ENCODER.encode(envelope)
 
 
+def json_line(row: dict[str, Any]) -> bytes:
+    """A decoded row as one line of JSON, without its end."""
+    return _ENCODER.encode(row)
+
+
 def _types_of_struct(column: MessageColumn | None) -> dict[str, str]:
     """The types of the members of a struct, by name."""
     struct = None if column is None else parse_type(column.type)

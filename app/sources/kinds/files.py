@@ -14,6 +14,9 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from app.codecs.messages.avro_file import AvroFile
+from app.codecs.messages.reading import BadMessage, UnsupportedSchema
+from app.codecs.messages.records import json_line
 from app.format.errors import FieldError, SourceUnavailable
 from app.format.rows.formats import Format
 from app.sources.kinds.configs import checked_config, refused_config
@@ -40,13 +43,20 @@ _BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
 
 
 class FileFormatName(str, Enum):
-    """The formats of files. `json` is an array of objects, or objects one after another, each on a line."""
+    """The formats of files. `json` is an array of objects, or objects one after another, each on a line.
+
+    `avro` is an object container file; its records are read as lines of JSON.
+    """
 
     JSON = "json"
     NDJSON = "ndjson"
     CSV = "csv"
     PARQUET = "parquet"
     ARROW = "arrow"
+    AVRO = "avro"
+
+
+_COMPRESSED_INSIDE: Final = (FileFormatName.PARQUET, FileFormatName.ARROW, FileFormatName.AVRO)
 
 
 class FilesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,7 +81,7 @@ class Files:
             admitted_root(found.path, environment.roots)
         except RefusedPath as reason:
             raise refused_config(FieldError(pointer="/config/path", detail=str(reason))) from None
-        if found.gzip and found.format in (FileFormatName.PARQUET, FileFormatName.ARROW):
+        if found.gzip and found.format in _COMPRESSED_INSIDE:
             detail = f"{found.format.value} files are compressed inside"
             raise refused_config(FieldError(pointer="/config/gzip", detail=detail))
         checked: dict[str, Any] = msgspec.to_builtins(found)
@@ -107,7 +117,8 @@ class Files:
             with open_folder(config.path, place.environment.roots).open(name) as (found, file):
                 if found.fingerprint != fingerprint:
                     return PartRead()
-                return _copied(file, found, config, output)
+                read = _transcoded if config.format is FileFormatName.AVRO else _copied
+                return read(file, found, config, output)
         except FileNotFoundError:
             return PartRead()
 
@@ -149,6 +160,28 @@ def _copied(file: BinaryIO, found: FoundFile, config: FilesConfig, output: Outpu
         if size_bytes != found.size_bytes:
             raise SourceUnavailable(f"file {found.name} is being written", item=found.name)
     return PartRead()
+
+
+def _transcoded(file: BinaryIO, found: FoundFile, config: FilesConfig, output: Output) -> PartRead:
+    """The records of a file of Avro, as lines. Those that cannot be rows are rejected."""
+    del config
+    item = SourceItem(name=found.name, fingerprint=found.fingerprint)
+    rows = 0
+    columns: dict[str, str] = {}
+    try:
+        records = AvroFile(file)
+        with output.body(Format.NDJSON, f"file {found.name}", item=item, columns=columns) as body:
+            columns.update({name: column.type for name, column in records.members.items()})
+            for number, (payload, record) in enumerate(records.records()):
+                if isinstance(record, BadMessage):
+                    output.reject(payload, f"record {number} of file {found.name}: {record}", number)
+                else:
+                    rows += 1
+                    body.write(json_line(record) + b"\n")
+    except (BadMessage, UnsupportedSchema) as error:
+        return PartRead(items=(output.reject_item(item, f"file {found.name}: {error}"),))
+    # Without a body, nothing else says that the file was read.
+    return PartRead(items=() if rows else (item,))
 
 
 def _format_of(config: FilesConfig, first: bytes) -> Format:

@@ -123,7 +123,7 @@ class RunRounds:
                 position=source.position,
                 due_seconds=source.definition.interval_seconds,
             )
-            return StagedInput(job=job, staged=(), checkpoint=checkpoint, result=_result(checkpoint, ()))
+            return StagedInput(job=job, staged=(), checkpoint=checkpoint, result=_result(checkpoint))
         job = _decided(job, source, dataset, plan)
         it = _Round(job=job, source=source, place=place, plan=plan, prefix=prefix, tag=tag)
         return it, self._fetch(it)
@@ -167,7 +167,7 @@ class RunRounds:
             quarantined=(*decoded.quarantined, *own),
             definition=decoded.definition,
             checkpoint=checkpoint,
-            result=_result(checkpoint, tuple(rejected.values())),
+            result=_result(checkpoint),
         )
 
     def _fetch(self, it: _Round) -> list[Fetched]:
@@ -249,9 +249,13 @@ def _at(request: WriteRequest, position: dict[str, object]) -> WriteRequest:
     return msgspec.structs.replace(request, round=msgspec.structs.replace(request.round, position=position))
 
 
-def _result(checkpoint: Checkpoint, rejected: Sequence[SourceItem]) -> dict[str, object]:
+def _result(checkpoint: Checkpoint) -> dict[str, object]:
     """The result of the job of a round."""
-    errors = [{"name": item.name, "detail": item.error.detail} for item in rejected if item.error is not None]
+    errors = [
+        {"name": item.name, "detail": item.error.detail}
+        for item in checkpoint.items
+        if item.error is not None
+    ]
     return {
         "source_id": checkpoint.source_id,
         "round": checkpoint.since + 1,

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +25,62 @@ def _parquet() -> bytes:
     sink = BytesIO()
     pq.write_table(pa.table({"id": [1, 2], "note": ["a", "b"]}), sink)
     return sink.getvalue()
+
+
+def _avro(*rows: dict[str, Any], codec: str = "deflate") -> bytes:
+    fields = [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "ratio", "type": "double"},
+    ]
+    sink = BytesIO()
+    fastavro.writer(sink, {"type": "record", "name": "Order", "fields": fields}, rows, codec=codec)
+    return sink.getvalue()
+
+
+def _order(number: int, ratio: float = 0.5) -> dict[str, Any]:
+    return {"id": number, "note": "a", "at": datetime(2026, 11, 24, 1, number, tzinfo=UTC), "ratio": ratio}
+
+
+def test_avro_files_register_a_dataset_with_their_types(incoming: Incoming) -> None:
+    incoming.put_bytes("1.avro", _avro(_order(1), _order(2)))
+    incoming.put_bytes("2.avro", _avro())
+    create = {"record_key": ["id"], "ordering_field": "at"}
+    path = incoming.register(dataset="fresh", create=create, config={"format": "avro"})
+    source = incoming.run(path)
+    assert (source["state"], source["last_error"]) == ("finished", None)
+    fields = incoming.client.get("/datasets/fresh").json()["schema"]["fields"]
+    assert {field["name"]: field["type"] for field in fields} == {
+        "id": "int64",
+        "note": "string",
+        "at": "timestamp",
+        "ratio": "double",
+    }
+    assert [row["at"] for row in incoming.rows("fresh")] == ["2026-11-24T01:01:00Z", "2026-11-24T01:02:00Z"]
+    # The file without records was read, too.
+    assert source["lag"] == {"items": 0, "bytes": 0}
+
+
+def test_bad_records_and_damaged_files_of_avro_are_left_out_if_the_source_quarantines(
+    incoming: Incoming,
+) -> None:
+    incoming.put_bytes("1.avro", _avro(_order(1), _order(2, float("nan"))))
+    incoming.put_bytes("2.avro", _avro(_order(3))[:-5])
+    incoming.put_bytes("3.avro", _avro(_order(4)))
+    create = {"record_key": ["id"], "ordering_field": "at"}
+    members = {"dataset": "fresh", "create": create, "config": {"format": "avro"}}
+    path = incoming.register(**members)
+    source = incoming.run(path)
+    assert source["state"] == "failed"
+    assert "record 1 of file 1.avro: nan is not a finite number" in source["last_error"]["detail"]
+    incoming.client.delete(path)
+    source = incoming.run(incoming.register(**members, on_error="quarantine"))
+    assert (source["state"], source["lag"]) == ("finished", {"items": 0, "bytes": 0})
+    job = incoming.client.get(f"/jobs/{source['last_round']['job_id']}").json()
+    assert job["result"]["rejected"] == [{"name": "2.avro", "detail": "file 2.avro: it is cut off"}]
+    assert job["rows"]["quarantined"] == 1
+    assert [row["id"] for row in incoming.rows("fresh")] == [1, 4]
 
 
 def test_files_of_a_folder_are_read_once_in_the_order_of_their_names(incoming: Incoming, orders: str) -> None:
