@@ -182,6 +182,7 @@ HUDI = (
         f"{_FILES}::test_continuous_source_reads_what_arrives_and_changed_files_again",
         f"{_FILES}::test_rounds_are_bounded_and_follow_each_other",
         "flows/test_sources.py::test_round_with_a_killed_worker_is_committed_once",
+        "kafka/test_impressions_example.py",
     ),
     row(
         "Kafka, Avro and schema registry",
