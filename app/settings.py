@@ -425,6 +425,10 @@ class Settings:
         default=(), metadata=_env("HEADWATER_SOURCE_ROOTS", _folders_and_prefixes)
     )
     """The folders and prefixes below which sources may read files; `{tenant_id}` stands for the id of the tenant."""
+    export_roots: tuple[str, ...] = field(
+        default=(), metadata=_env("HEADWATER_EXPORT_ROOTS", _folders_and_prefixes)
+    )
+    """The folders and prefixes below which exports may write files; `{tenant_id}` stands for the id of the tenant."""
     source_http: bool = field(default=False, metadata=_env("HEADWATER_SOURCE_HTTP", _flag))
     """Whether sources may connect unencrypted."""
     source_allow: tuple[str, ...] = field(

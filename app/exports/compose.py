@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from app.consumers.followers import ConsumerKind, Follower
 from app.exports.repository.exports import ExportStore
 from app.exports.service.exports import ManageExports
 from app.exports.service.run import RunExports
 from app.exports.values import ExportEngine
+from app.files.folders.admitted import roots_of_tenant
 from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind
 from app.platform import Platform
@@ -16,7 +18,13 @@ from app.platform import Platform
 
 def manage_exports(platform: Platform) -> ManageExports:
     """Exports in the API."""
-    return ManageExports(exports=ExportStore(platform.database), storage=platform.storage, wake=platform.wake)
+    return ManageExports(
+        exports=ExportStore(platform.database),
+        storage=platform.storage,
+        storage_uri=platform.settings.storage_uri,
+        roots_of=_roots(platform),
+        wake=platform.wake,
+    )
 
 
 def count(platform: Platform) -> Callable[[str], int]:
@@ -48,4 +56,9 @@ def _run_exports(platform: Platform, engine: ExportEngine) -> RunExports:
         index=platform.changelog,
         storage=platform.storage,
         engine=engine,
+        roots_of=_roots(platform),
     )
+
+
+def _roots(platform: Platform) -> Callable[[str], tuple[str, ...]]:
+    return partial(roots_of_tenant, platform.settings.export_roots)

@@ -24,6 +24,7 @@ from app.exports.values import (
     ManifestSchema,
     Schedule,
     Versions,
+    run_destination,
 )
 from app.format.dataset import DEFAULT_TARGET_BYTES
 from app.format.errors import FieldError, InvalidRequest
@@ -47,6 +48,7 @@ _NAME: Final = msgspec.Meta(
     examples=["Orders for the warehouse"],
     extra_json_schema={EXPECTED: "a string of 1–200 characters without control characters"},
 )
+_DESTINATION: Final = msgspec.Meta(max_length=2_000, examples=["s3://warehouse/orders"])
 _RunPath = Annotated[str, msgspec.Meta(examples=[f"{_PATH}/runs/1"])]
 
 
@@ -98,6 +100,10 @@ class CreateExport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A name for its users."""
     max_lag: MaxLag | None = None
     """How far behind the head the export may be and still keep the changes that it has not written."""
+    destination: Annotated[str, _DESTINATION] | None = None
+    """A folder to which the files of each run are copied, too: `s3://bucket/prefix` or `file:///folder`, below one of
+    those that the operator has named.
+    """
 
 
 class UpdateExport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -206,6 +212,8 @@ class ExportResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The size at which a file is ended."""
     max_lag: MaxLag | None
     """How far behind the head it may be and still keep the changes that it has not written; null for no limit."""
+    destination: str | None
+    """The folder to which the files are copied; null for none."""
     state: ExportState
     """`active`, `paused`, or `ended`."""
     offset: int
@@ -285,6 +293,8 @@ class ExportRunResponse(msgspec.Struct, frozen=True, kw_only=True):
     """How many files it has written; null before it has succeeded."""
     rows: Annotated[int, msgspec.Meta(examples=[25])] | None
     """How many rows it has written; null before it has succeeded."""
+    destination: str | None
+    """The folder with copies of the files and the manifest; null before the run has succeeded, and for none."""
     created_at: datetime | None
     """When the manifest was written; null before the run has succeeded."""
     links: RunLinks
@@ -325,6 +335,7 @@ def export_definition(data: CreateExport, access: RowAccess) -> ExportDefinition
         access=access,
         meta=data.meta,
         corrected_since=data.corrected_since,
+        destination=data.destination,
     )
 
 
@@ -374,6 +385,7 @@ def export_response(export: Export) -> ExportResponse:
         schedule=definition.schedule,
         target_bytes=definition.target_bytes,
         max_lag=definition.max_lag,
+        destination=definition.destination,
         state=export.state,
         offset=export.offset,
         error=None if failed is None else _error(failed),
@@ -404,7 +416,9 @@ def run_summary(run: ExportRun) -> ExportRunSummary:
 
 def run_response(export: Export, run: ExportRun) -> ExportRunResponse:
     """The JSON of a run with its manifest."""
-    manifest = run.manifest
+    # Files that are not in their destination yet belong to no run that has succeeded.
+    manifest = run.manifest if run.job.state is JobState.SUCCEEDED else None
+    destination = None if manifest is None else export.definition.destination
     return ExportRunResponse(
         export_id=run.export_id,
         number=run.number,
@@ -423,6 +437,7 @@ def run_response(export: Export, run: ExportRun) -> ExportRunResponse:
         files=[] if manifest is None else [_file_response(run, file) for file in manifest.files],
         file_count=None if manifest is None else len(manifest.files),
         rows=None if manifest is None else manifest.rows,
+        destination=None if destination is None else run_destination(destination, run.export_id, run.number),
         created_at=None if manifest is None else manifest.created_at,
         links=_links(run),
     )

@@ -23,7 +23,7 @@ from app.commit.table_rows import TableRows, table_rows
 from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.file_format import FileFormat
 from app.format.file_group import ChangelogSegment, DataFile
-from app.format.result_file import ExportedFile
+from app.format.result_file import ExportedFile, RunFile
 from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.sql.conditions.tree import Filter
 
@@ -113,6 +113,23 @@ class ExportedPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     files: tuple[ExportedFile, ...]
     splits_end: bool = False
+
+
+class PublishTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Copies files to the folder with the URI `destination`, which must be below one of the `roots`."""
+
+    files: tuple[RunFile, ...]
+    destination: str
+    roots: tuple[str, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """The number of bytes to copy."""
+        return sum(file.size_bytes for file in self.files)
+
+
+class PublishedFiles(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The result of copying files."""
 
 
 def export_parts(

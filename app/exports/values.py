@@ -12,7 +12,7 @@ import msgspec
 from app.changelog.forms import ChangeForm
 from app.changes.positions import FeedStart
 from app.consumers.values import MaxLag
-from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
+from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery, PublishTask
 from app.format.result_file import RunFile
 from app.format.schema.schema import Field
 from app.jobs.engine import TaskProgress
@@ -38,6 +38,7 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
     row's partition must match. Without a `schedule` it runs on request only. `max_lag`: how far behind the head it may
     be and still keep the changes that it has not written. `access`: what the key that created it may see. `meta`:
     whether rows have the meta columns. `corrected_since`: whether rows are marked that later changes have corrected.
+    `destination`: the URI of a folder to which the files are copied, too.
     """
 
     name: str | None
@@ -55,6 +56,7 @@ class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
     access: RowAccess = EVERYTHING
     meta: bool = False
     corrected_since: bool = False
+    destination: str | None = None
 
     @property
     def with_sources(self) -> bool:
@@ -154,6 +156,11 @@ class ExportRun(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest | None = None
 
 
+def run_destination(destination: str, export_id: str, number: int) -> str:
+    """The folder of a run, below the destination of its export."""
+    return f"{destination.rstrip('/')}/{export_id}/run-{number:06d}"
+
+
 class Export(msgspec.Struct, frozen=True, kw_only=True):
     """An export as users see it. `offset` is where the next run starts; `runs` are the latest, the last one first.
 
@@ -210,7 +217,9 @@ class StartedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a claimed job for a run: the files of `manifest`, and the manifest as a file of its own."""
+    """The result of a claimed job for a run: the files of `manifest`, and the manifest as a file of its own, which is
+    the last one.
+    """
 
     claim: Claim
     manifest: Manifest
@@ -225,4 +234,8 @@ class ExportEngine(TaskProgress, Protocol):
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
         """
+        ...
+
+    def publish(self, tasks: Sequence[PublishTask], tag: str) -> None:
+        """Copies files to a destination. Raises DestinationFailed, CorruptFile, EngineStopped."""
         ...

@@ -393,6 +393,13 @@ class SourceFailed(HeadwaterError):
     title = "The source cannot be read"
 
 
+class DestinationFailed(HeadwaterError):
+    """The files of a run cannot be written to the destination of their export. Fact: `destination`."""
+
+    code = "destination-failed"
+    title = "The destination takes no files"
+
+
 class NotVerifiable(HeadwaterError):
     """The fold of the dataset's feed does not give its table. Facts: `producer`, or `from_version` where the changes of
     that version have expired.

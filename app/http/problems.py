@@ -96,6 +96,7 @@ STATUS: Final[Mapping[str, int]] = {
     "source-empty": 409,
     "source-exists": 409,
     "source-failed": 422,
+    "destination-failed": 422,
     "source-unavailable": 502,
     "storage-full": 507,
     "storage-unavailable": 503,

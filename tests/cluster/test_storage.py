@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from app.files.folders.destination import open_destination
 from app.files.links import StorageLinks, storage_links
 from app.files.storage import ArrowStorage, create_bucket, open_storage
-from app.format.errors import CorruptFile
+from app.format.errors import CorruptFile, DestinationFailed
 from app.runtime.loopback import LOOPBACK, free_port
 from tests.cluster.conftest import PROGRAMS
 from tests.support.waiting import until
@@ -130,3 +131,16 @@ def test_link_expires(link: str) -> None:
     short = links(1).download(PATH, name="rows.csv", media_type="text/csv")
     until(lambda: fetched(short).status_code == 403, "the link to expire", seconds_max=30)
     assert fetched(link).status_code == 200
+
+
+def test_destinations_are_written_whole(storage: ArrowStorage) -> None:
+    uri = "s3://headwater/outgoing/some orders/run-000001"
+    destination = open_destination(uri, ["s3://headwater/outgoing"])
+    destination.put("part 1.csv", [CONTENT[:1_000_000], CONTENT[1_000_000:]])
+    destination.put("manifest.json", [b"{}"])
+    written = open_storage("s3://headwater/outgoing/some orders/run-000001")
+    with written.open("part 1.csv") as file:
+        assert file.read() == CONTENT
+    assert sorted(name for name, _ in written.list("")) == ["manifest.json", "part 1.csv"]
+    with pytest.raises(DestinationFailed, match="cannot be written to s3://missing/x"):
+        open_destination("s3://missing/x", ["s3://missing"]).put("part", [b"1"])

@@ -22,7 +22,7 @@ from app.composition import stores_on
 from app.consumers.repository.followers import FollowerStore
 from app.consumers.service.run_followers import Follow
 from app.db.session import ADMINISTRATOR_ROLE, Database
-from app.exports.tasks import ExportedPart, ExportPart
+from app.exports.tasks import ExportedPart, ExportPart, PublishTask
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.restore_staging import restage
 from app.files.slices.version_comparison import compare
@@ -110,6 +110,10 @@ class TasksInProcess:
 
     def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         return self.merge(tasks, tag)
+
+    def publish(self, tasks: Sequence[PublishTask], tag: str) -> None:
+        for task in tasks:
+            run_task(self._place, task)
 
     def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
         answers = [run_task(self._place, part) for part in parts]
@@ -252,6 +256,7 @@ def settings_for(database_url: str, admin_url: str, redis_url: str, directory: P
         webhook_retry_seconds=(0.05, 0.05),
         webhook_http=True,
         webhook_allow=("127.0.0.0/8",),
+        export_roots=((directory / "outgoing").as_uri() + "/{tenant_id}", "s3://outgoing/exports"),
         source_roots=((directory / "incoming").as_uri(), (directory / "own").as_uri() + "/{tenant_id}"),
         source_http=True,
         source_allow=("127.0.0.0/8",),

@@ -21,7 +21,7 @@ from app.commit.merge_bundle import MergedBundle, bundled
 from app.commit.restore_plan import Restaged, RestageTask
 from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.commit.write_plan import MergeTask
-from app.exports.tasks import ExportedPart, ExportPart
+from app.exports.tasks import ExportedPart, ExportPart, PublishTask
 from app.format.dataset import DatasetDefinition
 from app.format.errors import EngineStopped
 from app.format.operation import Operation
@@ -176,6 +176,10 @@ class SparkEngine:
         size = sum(segment.size_bytes for part in parts for segment in part.segments)
         answers = self._run(parts, tag, size, Work.TASKS)
         return [answer for answer in answers if isinstance(answer, ExportedPart)]
+
+    def publish(self, tasks: Sequence[PublishTask], tag: str) -> None:
+        """Copies files to a destination. Raises DestinationFailed, CorruptFile, EngineStopped."""
+        self._run(tasks, tag, sum(task.size_bytes for task in tasks), Work.TASKS)
 
     def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
         """The combined result of the tasks. Raises CorruptFile, StorageFull, EngineStopped."""

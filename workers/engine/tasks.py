@@ -15,7 +15,7 @@ from app.changelog.verification import FoldTask, FoldVerdict
 from app.commit.comparison import Compared, CompareTask
 from app.commit.merge_bundle import MergeBundle, MergedBundle
 from app.commit.restore_plan import Restaged, RestageTask
-from app.exports.tasks import ExportedPart, ExportPart
+from app.exports.tasks import ExportedPart, ExportPart, PublishedFiles, PublishTask
 from app.files.slices.feed_verification import check_files
 from app.files.slices.restore_staging import restage
 from app.files.slices.version_comparison import compare
@@ -37,6 +37,7 @@ from workers.engine.decode.decode_handle import (
 from workers.engine.decode.fetch_handle import fetch
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.read.export_handle import export
+from workers.engine.read.publish_handle import publish
 from workers.engine.read.read_handle import read
 from workers.engine.task_files import TaskResources
 from workers.engine.task_setup import Refusal, TaskSetup, accepted, refused, resources_of
@@ -48,6 +49,7 @@ Task = (
     | MergeBundle
     | FoldTask
     | ExportPart
+    | PublishTask
     | ReadPart
     | RestageTask
     | CompareTask
@@ -60,6 +62,7 @@ TaskResult = (
     | MergedBundle
     | FoldVerdict
     | ExportedPart
+    | PublishedFiles
     | ReadPartResult
     | Restaged
     | Compared
@@ -119,6 +122,8 @@ def run_task(resources: TaskResources, task: Task) -> TaskResult:
             return fetch(task, resources.storage)
         case ExportPart():
             return export(task, resources.storage, resources.slices, resources.memory)
+        case PublishTask():
+            return publish(task, resources.storage)
         case CompareTask():
             return compare(task, resources.slices, resources.memory)
         case RestageTask():

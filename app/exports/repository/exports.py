@@ -21,7 +21,9 @@ from app.exports.repository.runs import (
     finish_run,
     next_run,
     plan_run,
+    record_run,
     refuse_ended,
+    run_files,
 )
 from app.exports.tables import export_files, export_runs, exports
 from app.exports.values import (
@@ -197,6 +199,21 @@ class ExportStore:
         if row is None:
             raise NotFound(f"Run {number} of the export has no file {name!r}")
         return RunFile(**row._asdict())
+
+    def files(self, tenant_id: str, export_id: str, number: int) -> tuple[RunFile, ...]:
+        """The files of a run, its manifest last. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            find_export(connection, export_id)
+            return run_files(connection, export_id, number)
+
+    def record(self, tenant_id: str, finished: FinishedRun) -> bool:
+        """One transaction: the manifest and the files of a run whose job goes on with them.
+
+        False, and nothing, if the claim is void.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            _lock_export(connection, finished.manifest.export_id)
+            return record_run(connection, finished)
 
     def finish(self, tenant_id: str, finished: FinishedRun) -> bool:
         """One transaction: manifest, files, the position of the consumer, and the success of the job.

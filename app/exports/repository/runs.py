@@ -12,8 +12,9 @@ from app.consumers.repository.followers import move_follower, wake_follower
 from app.consumers.tables import consumers
 from app.exports.repository.export_rows import consumer_name, find_export, find_run, run_of_range
 from app.exports.tables import export_files, export_runs, exports
-from app.exports.values import Export, ExportRun, ExportState, FinishedRun, NewRun
+from app.exports.values import MANIFEST_NAME, Export, ExportRun, ExportState, FinishedRun, NewRun
 from app.format.errors import ExportEnded, HeadwaterError
+from app.format.result_file import RunFile
 from app.jobs.repository.accept import accept_jobs
 from app.jobs.repository.job_ends import succeed_task
 from app.jobs.repository.job_locks import held_by, lock_jobs
@@ -118,20 +119,22 @@ def plan_run(connection: Connection, export: Export, head: int, job_id: str) -> 
     return None if next_run(connection, export, head, new) is None else float(schedule.every_seconds)
 
 
-def finish_run(connection: Connection, finished: FinishedRun) -> bool:
-    """Publishes what a held job has written: manifest, files, position and job, all or nothing.
+def record_run(connection: Connection, finished: FinishedRun) -> bool:
+    """Records the manifest and the files of a held job, unless an earlier attempt has recorded them.
 
     The caller has locked the export. False if the claim is void.
     """
     manifest = finished.manifest
     if not lock_jobs(connection, held_by([finished.claim])):
         return False
-    export = find_export(connection, manifest.export_id)
-    run = export_runs.c.export_id == manifest.export_id, export_runs.c.number == manifest.number
-    connection.execute(update(export_runs).where(*run).values(manifest=manifest))
+    run = find_run(connection, manifest.export_id, manifest.number)
+    if run.manifest is not None:
+        return True
+    this = export_runs.c.export_id == manifest.export_id, export_runs.c.number == manifest.number
+    connection.execute(update(export_runs).where(*this).values(manifest=manifest))
     rows = [
         {
-            "dataset_id": export.dataset_id,
+            "dataset_id": run.job.dataset_id,
             "path": file.path,
             "export_id": manifest.export_id,
             "number": manifest.number,
@@ -143,6 +146,28 @@ def finish_run(connection: Connection, finished: FinishedRun) -> bool:
         for file in finished.files
     ]
     connection.execute(insert(export_files), rows)
+    return True
+
+
+def run_files(connection: Connection, export_id: str, number: int) -> tuple[RunFile, ...]:
+    """The files of a run by name, its manifest last."""
+    query = (
+        select(*(export_files.c[field] for field in RunFile.__struct_fields__))
+        .where(export_files.c.export_id == export_id, export_files.c.number == number)
+        .order_by(export_files.c.name == MANIFEST_NAME, export_files.c.name)
+    )
+    return tuple(RunFile(**row._asdict()) for row in connection.execute(query))
+
+
+def finish_run(connection: Connection, finished: FinishedRun) -> bool:
+    """Publishes what a held job has written: manifest, files, position and job, all or nothing.
+
+    The caller has locked the export. False if the claim is void.
+    """
+    if not record_run(connection, finished):
+        return False
+    manifest = finished.manifest
+    export = find_export(connection, manifest.export_id)
     offsets = manifest.offsets
     name = consumer_name(export.id)
     if not move_follower(connection, export.dataset_id, name, offsets.since, offsets.next_since):

@@ -22,9 +22,11 @@ from app.exports.values import (
     NewRun,
     StartedRun,
 )
+from app.files.folders.admitted import RefusedPath, admitted_root, is_below
+from app.files.folders.destination import SETTING
 from app.files.ports import ObjectStorage
 from app.format.dataset import ChangelogProducer
-from app.format.errors import CorruptFile, NoFeed
+from app.format.errors import CorruptFile, FieldError, InvalidRequest, NoFeed
 from app.format.identifiers import new_id
 from app.format.result_file import RunFile
 from app.paging import Page
@@ -33,10 +35,15 @@ from app.sql.conditions.row_access import RowAccess
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ManageExports:
-    """The exports of a tenant. `wake` is called after a job or a follower was recorded."""
+    """The exports of a tenant. `wake` is called after a job or a follower was recorded.
+
+    `roots_of`: the folders below which a tenant, by its id, may have destinations.
+    """
 
     exports: ExportStore
     storage: ObjectStorage
+    storage_uri: str
+    roots_of: Callable[[str], tuple[str, ...]]
     wake: Callable[[], None]
 
     def create(
@@ -53,6 +60,8 @@ class ManageExports:
         GrantNotApplicable, RestrictedGrant.
         """
         _check(dataset, definition)
+        if definition.destination is not None:
+            self._check_destination(dataset.tenant_id, definition.destination)
         new = NewExport(
             id=new_id(),
             dataset_id=dataset.id,
@@ -64,6 +73,17 @@ class ManageExports:
         export = self.exports.create(dataset.tenant_id, new)
         self.wake()
         return export
+
+    def _check_destination(self, tenant_id: str, uri: str) -> None:
+        """Raises InvalidRequest."""
+        try:
+            admitted_root(uri, self.roots_of(tenant_id), SETTING)
+            if is_below(uri, self.storage_uri) or is_below(self.storage_uri, uri):
+                raise RefusedPath("the service keeps its own files there")
+        except RefusedPath as reason:
+            detail = f"{uri} cannot be a destination: {reason}"
+            error = FieldError(pointer="/destination", detail=detail)
+            raise InvalidRequest(f"destination: {detail}", [error]) from None
 
     def get(self, tenant_id: str, export_id: str) -> Export:
         """Raises NotFound."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -23,6 +23,7 @@ from app.exports.tasks import (
     ExportedPart,
     ExportQuery,
     ExportSpec,
+    PublishTask,
     changed_row_parts,
     export_parts,
     reads_feed,
@@ -38,6 +39,7 @@ from app.exports.values import (
     ManifestSchema,
     Offsets,
     Versions,
+    run_destination,
 )
 from app.files.ports import ObjectStorage
 from app.format.errors import NotFound
@@ -54,7 +56,10 @@ from app.timeline.service.version_pins import VersionPins
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunExports:
-    """Runs exports, and starts the runs of exports with a schedule."""
+    """Runs exports, and starts the runs of exports with a schedule.
+
+    `roots_of`: the folders below which a tenant, by its id, may have destinations.
+    """
 
     catalog: DatasetLookup
     exports: ExportStore
@@ -63,15 +68,44 @@ class RunExports:
     index: ChangelogIndex
     storage: ObjectStorage
     engine: ExportEngine
+    roots_of: Callable[[str], tuple[str, ...]]
 
     def run(self, job: Job, tag: str) -> None:
         """Raises NotFound, InvalidRequest, InvalidFilter, OffsetExpired, VersionExpired, CorruptFile, StorageFull,
-        EngineStopped.
+        EngineStopped, DestinationFailed.
         """
         if not isinstance(job.request, ExportTask):
             raise TypeError(f"job {job.id} is no run of an export: {job.kind.value}")
         run = self.exports.run(job.tenant_id, job.request.export_id, job.request.number)
         definition = self.exports.get(job.tenant_id, run.export_id).definition
+        finished = self._recorded(job, run) or self._written(job, run, definition, tag)
+        if definition.destination is not None:
+            # From then on these are the files of the run: a worker that goes on with it copies the same ones.
+            if not self.exports.record(job.tenant_id, finished):
+                return
+            self._publish(job, finished, definition.destination, tag)
+        self.exports.finish(job.tenant_id, finished)
+
+    def _recorded(self, job: Job, run: ExportRun) -> FinishedRun | None:
+        """What an earlier attempt has written, if it ended before the files were in the destination."""
+        if run.manifest is None:
+            return None
+        files = self.exports.files(job.tenant_id, run.export_id, run.number)
+        return FinishedRun(claim=job.claim, manifest=run.manifest, files=files)
+
+    def _publish(self, job: Job, finished: FinishedRun, destination: str, tag: str) -> None:
+        """Copies the files, and after all others the manifest: a folder with it is complete."""
+        manifest = finished.manifest
+        folder = run_destination(destination, manifest.export_id, manifest.number)
+        roots = self.roots_of(job.tenant_id)
+        *files, last = finished.files
+        for some in ([(file,) for file in files], [(last,)]):
+            tasks = [PublishTask(files=each, destination=folder, roots=roots) for each in some]
+            if tasks:
+                self.engine.publish(tasks, tag)
+
+    def _written(self, job: Job, run: ExportRun, definition: ExportDefinition, tag: str) -> FinishedRun:
+        """Writes the files of a run."""
         bounds = self.index.bounds(job.tenant_id, job.dataset_id)
         bounds.checked(run.since)
         segments = self.index.segments(job.tenant_id, job.dataset_id, run.since, run.until)
@@ -91,9 +125,7 @@ class RunExports:
         manifest = _manifest(dataset, definition, run, segments, answers)
         files = [_of_part(file) for answer in answers for file in answer.files]
         files.append(self._write_manifest(f"{folder}/{MANIFEST_NAME}", manifest))
-        self.exports.finish(
-            job.tenant_id, FinishedRun(claim=job.claim, manifest=manifest, files=tuple(files))
-        )
+        return FinishedRun(claim=job.claim, manifest=manifest, files=tuple(files))
 
     def _export_table(
         self, dataset: Dataset, definition: ExportDefinition, run: ExportRun, prefix: str, tag: str

@@ -17,10 +17,11 @@ import msgspec
 from app.codecs.messages.avro_file import AvroFile
 from app.codecs.messages.reading import BadMessage, UnsupportedSchema
 from app.codecs.messages.records import json_line
+from app.files.folders.admitted import RefusedPath, admitted_root
 from app.format.errors import FieldError, SourceUnavailable
 from app.format.rows.formats import Format
 from app.sources.kinds.configs import checked_config, refused_config
-from app.sources.kinds.folders import FoundFile, RefusedPath, admitted_root, open_folder
+from app.sources.kinds.folders import SETTING, FoundFile, open_folder
 from app.sources.ports import (
     Ledger,
     Output,
@@ -78,7 +79,7 @@ class Files:
         """See `SourceKind.checked`."""
         found = checked_config(config, FilesConfig)
         try:
-            admitted_root(found.path, environment.roots)
+            admitted_root(found.path, environment.roots, SETTING)
         except RefusedPath as reason:
             raise refused_config(FieldError(pointer="/config/path", detail=str(reason))) from None
         if found.gzip and found.format in _COMPRESSED_INSIDE:
@@ -180,7 +181,7 @@ def _transcoded(file: BinaryIO, found: FoundFile, config: FilesConfig, output: O
                     body.write(json_line(record) + b"\n")
     except (BadMessage, UnsupportedSchema) as error:
         return PartRead(items=(output.reject_item(item, f"file {found.name}: {error}"),))
-    # Without a body, nothing else says that the file was read.
+    # Without a body, nothing else records that the file was read.
     return PartRead(items=() if rows else (item,))
 
 

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, Final, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from app.files.folders.admitted import RefusedPath, admitted_root, path_is_below
 from app.files.storage import s3_file_system
 from app.format.errors import SourceFailed, SourceUnavailable
 
-_SCHEMES = ("file", "s3")
+SETTING: Final = "HEADWATER_SOURCE_ROOTS"
 _ESCAPED = re.compile(r"\\x([89a-f][0-9a-f])")
-
-
-class RefusedPath(ValueError):
-    """A path that must not be read. The message has the reason."""
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,33 +51,10 @@ class SourceFolder(Protocol):
         ...
 
 
-def admitted_root(uri: str, roots: Sequence[str]) -> str:
-    """The root below which a URI is. Raises RefusedPath with the reason."""
-    parts = urlsplit(uri)
-    if parts.scheme not in _SCHEMES:
-        raise RefusedPath("expected file:///folder or s3://bucket/prefix")
-    if parts.query or parts.fragment:
-        raise RefusedPath("a path has no query and no fragment; encode ? as %3F and # as %23")
-    path = unquote(parts.path)
-    if "\0" in path or ".." in path.split("/"):
-        raise RefusedPath("a path has no `..`")
-    if not roots:
-        raise RefusedPath(
-            "this deployment reads no files: its operator names folders in HEADWATER_SOURCE_ROOTS"
-        )
-    for root in roots:
-        found = urlsplit(root)
-        if (found.scheme, found.netloc) == (parts.scheme, parts.netloc) and _is_below(
-            path, unquote(found.path)
-        ):
-            return root
-    raise RefusedPath("it is below none of the folders that the operator has named in HEADWATER_SOURCE_ROOTS")
-
-
 def open_folder(uri: str, roots: Sequence[str]) -> SourceFolder:
     """The folder of a URI. Raises SourceFailed if it is not admitted any more."""
     try:
-        root = admitted_root(uri, roots)
+        root = admitted_root(uri, roots, SETTING)
     except RefusedPath as reason:
         raise SourceFailed(f"{uri} cannot be read: {reason}") from None
     parts = urlsplit(uri)
@@ -89,11 +62,6 @@ def open_folder(uri: str, roots: Sequence[str]) -> SourceFolder:
     if parts.scheme == "file":
         return LocalFolder(Path(path), Path(unquote(urlsplit(root).path)))
     return ObjectFolder(s3_file_system(os.environ), f"{parts.netloc}{path}".rstrip("/"))
-
-
-def _is_below(path: str, root: str) -> bool:
-    path, root = posixpath.normpath(path or "/"), posixpath.normpath(root or "/")
-    return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
 def _is_hidden(name: str) -> bool:
@@ -172,7 +140,7 @@ class LocalFolder:
             return os.open(self._folder / _hidden_bytes(name), how)
 
     def _check(self, path: str) -> None:
-        if not _is_below(path, os.path.realpath(self._root)):
+        if not path_is_below(path, os.path.realpath(self._root)):
             raise SourceFailed(f"{self._folder} leads out of the folders that the operator has named")
 
 

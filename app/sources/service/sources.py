@@ -11,6 +11,7 @@ import msgspec
 from app.catalog.service import GrantedDatasets, refuse_derived
 from app.catalog.values import Dataset
 from app.commit.write_rules import brings_rows, check_options, partition_done_faults
+from app.files.folders.admitted import roots_of_tenant
 from app.format.errors import FieldError, NotFound
 from app.format.identifiers import new_id
 from app.jobs.values import Accepted
@@ -154,10 +155,10 @@ def _invalid(pointer: str, detail: str) -> InvalidSource:
 def environment(
     roots: tuple[str, ...], allow: tuple[str, ...], *, plain_http: bool
 ) -> Callable[[str], SourceEnvironment]:
-    """What the operator admits to each tenant. `{tenant_id}` in a root stands for the id of the tenant."""
+    """What the operator admits to each tenant."""
 
     def of(tenant_id: str) -> SourceEnvironment:
-        own = tuple(root.replace("{tenant_id}", tenant_id) for root in roots)
+        own = roots_of_tenant(roots, tenant_id)
         return SourceEnvironment(roots=own, allow=allow, plain_http=plain_http)
 
     return of

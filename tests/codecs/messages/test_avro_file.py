@@ -87,7 +87,7 @@ def test_file_without_records_has_none_and_its_columns() -> None:
     assert {name: column.type for name, column in file.members.items()} == {"id": "int64", "note": "string"}
 
 
-def test_record_that_cannot_be_a_row_is_told_with_its_bytes() -> None:
+def test_record_that_cannot_be_a_row_is_returned_with_its_bytes() -> None:
     content = written([{"x": 1.0}, {"x": float("nan")}, {"x": 2.0}], RATIO)
     (_, one), (payload, bad), (_, two) = AvroFile(io.BytesIO(content)).records()
     assert (one, two) == ({"x": 1.0}, {"x": 2.0})

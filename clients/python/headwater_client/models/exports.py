@@ -61,6 +61,10 @@ class CreateExport(
     """A name for its users."""
     max_lag: MaxLag | None = None
     """How far behind the head the export may be and still keep the changes that it has not written."""
+    destination: str | None = None
+    """A folder to which the files of each run are copied, too: `s3://bucket/prefix` or `file:///folder`, below one of
+    those that the operator has named.
+    """
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format": "form"}):
@@ -98,6 +102,8 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format
     """The size at which a file is ended."""
     max_lag: MaxLag | None
     """How far behind the head it may be and still keep the changes that it has not written; null for no limit."""
+    destination: str | None
+    """The folder to which the files are copied; null for none."""
     state: str
     """`active`, `paused`, or `ended`."""
     offset: int
@@ -186,6 +192,8 @@ class ExportRun(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_for
     """How many files it has written; null before it has succeeded."""
     rows: int | None
     """How many rows it has written; null before it has succeeded."""
+    destination: str | None
+    """The folder with copies of the files and the manifest; null before the run has succeeded, and for none."""
     created_at: datetime | None
     """When the manifest was written; null before the run has succeeded."""
     links: RunLinks
