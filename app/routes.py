@@ -91,7 +91,7 @@ from app.webhooks.handlers.webhooks import (
     try_webhook,
 )
 from app.writes.handlers.explanations import explain_keys, explain_write
-from app.writes.handlers.uploads import create_upload
+from app.writes.handlers.uploads import create_upload, create_upload_link
 from app.writes.handlers.writes import create_write
 
 ROUTES: Final = (
@@ -103,6 +103,7 @@ ROUTES: Final = (
     change_dataset,
     delete_dataset,
     create_upload,
+    create_upload_link,
     create_write,
     explain_keys,
     explain_write,

@@ -10,9 +10,9 @@ from app import core
 from app.changes.handlers.head_polls import head_polls
 from app.changes.handlers.shared_pages import SharedPages
 from app.exports import compose as exports
-from app.files.links import storage_links
 from app.files.lookups.hot_folder import HotFolder
 from app.files.lookups.key_search import KeySearch
+from app.files.s3.links import storage_links
 from app.files.slices.table_walk import TableWalk
 from app.format.identifiers import is_uuid
 from app.http.auth import AccessOf, DatasetsOf

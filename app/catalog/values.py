@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from app.files.checksums import is_sha256
 from app.format.dataset import DatasetDefinition
 from app.format.schema.schema import Schema
 
@@ -40,7 +41,10 @@ class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes that a client has uploaded, to be named by a write."""
+    """Bytes that a client has uploaded, to be named by a write.
+
+    `checksum`: XXH3-128, or SHA-256 of bytes that the client sends to a link, whenever it does.
+    """
 
     id: str
     dataset_id: str
@@ -48,3 +52,8 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
     checksum: str
     created_at: datetime
+
+    @property
+    def linked(self) -> bool:
+        """Whether its bytes are sent to a link."""
+        return is_sha256(self.checksum)

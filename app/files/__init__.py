@@ -8,6 +8,7 @@
     quarantine_file, export_file               bad records; result files of exports and reads
     data_sink, ordered_sink                    the data files that a task writes; the same in the order of a clustering
     lookups                                    which file has a key, and at which position
+    s3                                         links to single objects; parts of unfinished uploads
     slices                                     the live rows of a file group: read, merged, sorted, compared
 
 A path that a commit names is durable: a closed file and the entries of its folders are synced first.

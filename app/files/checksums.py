@@ -5,6 +5,7 @@ A process that has read very many files hashes those again that it has not read 
 
 from __future__ import annotations
 
+import hashlib
 import io
 from typing import BinaryIO, Final, Protocol
 
@@ -18,6 +19,7 @@ _STEP_BYTES = 8 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024
 _VERIFIED_BYTES_MAX: Final = 16 * 1024 * 1024
 _DIGEST_BYTES: Final = 16
+_SHA256_DIGITS: Final = 64
 
 # The files that this process has verified, by a hash of path and checksum.
 verified_files: Final = ByteCache[bytes, bool](_VERIFIED_BYTES_MAX)
@@ -57,7 +59,7 @@ def buffered(sink: HashingSink) -> pa.BufferedOutputStream:
 
 
 class Checksummed(Protocol):
-    """A file with the size and the checksum that were recorded when it was written."""
+    """A file with the size and the checksum that were recorded when it was written: XXH3-128, or SHA-256."""
 
     @property
     def path(self) -> str: ...
@@ -85,8 +87,14 @@ def verify(file: Checksummed, opened: pa.NativeFile) -> None:
         verified_files.put(key, True, _DIGEST_BYTES)
 
 
+def is_sha256(checksum: str) -> bool:
+    """Whether a checksum is a SHA-256, and not an XXH3-128."""
+    return len(checksum) == _SHA256_DIGITS
+
+
 def _verify_content(path: str, checksum: str, opened: pa.NativeFile) -> None:
-    digest = xxhash.xxh3_128()
+    # Bytes that were uploaded to a link have the digest that its user computed.
+    digest = hashlib.sha256() if is_sha256(checksum) else xxhash.xxh3_128()
     opened.seek(0)
     while chunk := opened.read_buffer(_STEP_BYTES):
         if not len(chunk):

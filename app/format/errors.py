@@ -230,6 +230,20 @@ class TransactionFailed(HeadwaterError):
     title = "Another write of the transaction failed"
 
 
+class LinksUnavailable(HeadwaterError):
+    """The service gives no links to its storage: it is a folder, or they are turned off."""
+
+    code = "links-unavailable"
+    title = "The storage gives no links"
+
+
+class UploadIncomplete(HeadwaterError):
+    """A write names an upload whose bytes were not sent to its link. Facts: `upload_id`, `size_bytes` (announced)."""
+
+    code = "upload-incomplete"
+    title = "The bytes of the upload are not there"
+
+
 class AlreadyRedriven(HeadwaterError):
     """Other requests have already redriven or discarded these quarantined records. Fact: `records`, some of them."""
 

@@ -14,7 +14,7 @@ from litestar.di import Dependency, Provide
 from litestar.params import HeaderParameter, SkipValidationMarker
 from litestar.routes import HTTPRoute
 
-from app.files.links import StorageLinks
+from app.files.s3.links import StorageLinks
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documentation_of
 from app.http.parameters.headers import (

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import pyarrow as pa
 from litestar.response import Stream
 
-from app.files.links import StorageLinks
+from app.files.s3.links import StorageLinks
 from app.format.result_file import RunFile
 from app.http.limits.threads import Threads
 from app.http.parameters.byte_range import requested_range

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from app.audit.repository.audit import AuditStore
 from app.core import reply_store
 from app.db.session import Database
+from app.files.s3.orphaned_parts import orphaned_parts
 from app.files.storage import Storage
 from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind
@@ -42,6 +45,7 @@ def reaper(platform: Platform) -> Reap:
         grace_seconds=settings.orphan_grace_seconds,
         upload_seconds_max=settings.upload_keep_seconds,
         result_seconds_max=settings.read_result_seconds,
+        parts=orphaned_parts(settings.storage_uri, os.environ),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, Final
 
@@ -12,10 +13,12 @@ from app.commit.write_options import OnError, Overwrite, OverwriteScope, SaveMod
 from app.files.received_body import StoredBody
 from app.format.definition.new_dataset import CreateWithRows
 from app.format.errors import FieldError, InvalidRequest
+from app.format.identifiers import PATTERN_END
 from app.format.operation import Operation
 from app.format.rows.formats import Format
 from app.http.json_body import decode_json
-from app.writes.values import IncomingWrite, JsonRows, UploadReferences
+from app.http.openapi.openapi_components import INT64_MAX
+from app.writes.values import IncomingWrite, JsonRows, UploadLink, UploadReferences
 
 
 class Compression(str, Enum):
@@ -23,6 +26,42 @@ class Compression(str, Enum):
 
     NONE = "none"
     GZIP = "gzip"
+
+
+class CreateUploadLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An upload whose bytes are sent to the storage."""
+
+    size_bytes: Annotated[int, msgspec.Meta(ge=1, le=INT64_MAX)]
+    """The number of bytes."""
+    sha256: Annotated[
+        str,
+        msgspec.Meta(
+            pattern=rf"^[0-9a-f]{{64}}{PATTERN_END}", examples=["9f86d081884c7d659a2feaa0c55ad015" * 2]
+        ),
+    ]
+    """The SHA-256 of the bytes, hexadecimal."""
+
+
+class UploadLinkResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the bytes of an upload are sent. Who has the URL can send them, without an API key."""
+
+    id: str
+    """The id of the upload, for writes that name it."""
+    method: Annotated[str, msgspec.Meta(examples=["PUT"])]
+    """The method of the request."""
+    url: Annotated[str, msgspec.Meta(examples=["https://bucket.s3.us-east-1.amazonaws.com/…"])]
+    """The URL of the request, in the storage."""
+    headers: dict[str, str]
+    """The headers that the request must have."""
+    expires_at: datetime
+    """When the storage no longer accepts the request."""
+
+
+def upload_link_response(link: UploadLink) -> UploadLinkResponse:
+    """The JSON of a link."""
+    return UploadLinkResponse(
+        id=link.upload.id, method="PUT", url=link.url, headers=link.headers, expires_at=link.expires_at
+    )
 
 
 _ROWS = msgspec.Meta(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
+from app.catalog.values import Upload
 from app.commit.write_options import WriteOptions
 from app.files.received_body import StoredBody
 from app.format.definition.new_dataset import CreateWithRows
@@ -31,6 +34,15 @@ class UploadReferences(msgspec.Struct, frozen=True, kw_only=True):
     upload_ids: tuple[str, ...]
     format: Format
     gzip: bool = False
+
+
+class UploadLink(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the bytes of an upload are sent by PUT, with these headers, before a moment."""
+
+    upload: Upload
+    url: str
+    headers: dict[str, str]
+    expires_at: datetime
 
 
 class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,6 +28,7 @@ _REQUESTS: Final = frozenset(
         "CreateSequenceGroup",
         "CreateSource",
         "CreateTable",
+        "CreateUploadLink",
         "CreateVerification",
         "CreateView",
         "CreateWebhook",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -11,12 +12,18 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import httpx
+import msgspec
 import pytest
+from botocore.session import Session
 
+from app.files.checksums import verify
 from app.files.folders.destination import open_destination
-from app.files.links import StorageLinks, storage_links
+from app.files.s3.links import StorageLinks, storage_links
+from app.files.s3.orphaned_parts import orphaned_parts
 from app.files.storage import ArrowStorage, create_bucket, open_storage
-from app.format.errors import CorruptFile, DestinationFailed
+from app.format.errors import CorruptFile, DestinationFailed, StorageUnavailable
+from app.format.rows.formats import Format
+from app.format.rows.staged import RawInput
 from app.runtime.loopback import LOOPBACK, free_port
 from tests.cluster.conftest import PROGRAMS
 from tests.support.waiting import until
@@ -131,6 +138,61 @@ def test_link_expires(link: str) -> None:
     short = links(1).download(PATH, name="rows.csv", media_type="text/csv")
     until(lambda: fetched(short).status_code == 403, "the link to expire", seconds_max=30)
     assert fetched(link).status_code == 200
+
+
+def test_link_to_upload_takes_the_announced_bytes_and_no_others(storage: ArrowStorage) -> None:
+    content, path = b"id,note\n1,a\n", "t/d/uploads/u 1"
+    url, headers = links(60).upload(path, size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+    def sent(body: bytes, **changed: str) -> int:
+        return httpx.put(
+            url, content=body, headers=headers | changed, trust_env=False, timeout=30
+        ).status_code
+
+    assert sent(content.replace(b"a", b"b")) == 400
+    longer = {"Content-Length": str(len(content) + 1)}
+    assert sent(content + b"2", **longer) == 403
+    with pytest.raises(CorruptFile):
+        storage.size(path)
+    assert sent(content) == 200
+    assert storage.open(path).read() == content
+    # The digest is that which the upload has in the database, so it is checked before the rows are read.
+    upload = RawInput(
+        path=path,
+        size_bytes=len(content),
+        checksum=hashlib.sha256(content).hexdigest(),
+        format=Format.CSV,
+    )
+    verify(upload, storage.open(path))
+    with pytest.raises(CorruptFile, match="checksum"):
+        verify(msgspec.structs.replace(upload, checksum="0" * 64), storage.open(path))
+    assert httpx.get(url, trust_env=False).status_code == 403
+
+
+def test_parts_that_no_process_completes_are_removed(storage: ArrowStorage) -> None:
+    client = Session().create_client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    keys = ["some tables/t/d/data/1", "some tables/t/d/data/2", "other tables/1"]
+    for key in keys:
+        begun = client.create_multipart_upload(Bucket="headwater", Key=key)
+        client.upload_part(
+            Bucket="headwater", Key=key, UploadId=begun["UploadId"], PartNumber=1, Body=b"1" * 1024
+        )
+
+    def unfinished() -> list[str]:
+        found = client.list_multipart_uploads(Bucket="headwater").get("Uploads", [])
+        return sorted(each["Key"] for each in found)
+
+    parts = orphaned_parts(URI, os.environ)
+    assert parts is not None
+    assert parts.abort(3600) == 0
+    assert unfinished() == sorted(keys)
+    assert parts.abort(-60) == 2
+    assert unfinished() == ["other tables/1"]
+    assert parts.abort(-60) == 0
+    missing = orphaned_parts("s3://missing/x", os.environ)
+    assert missing is not None
+    with pytest.raises(StorageUnavailable, match="NoSuchBucket"):
+        missing.abort(0)
 
 
 def test_destinations_are_written_whole(storage: ArrowStorage) -> None:

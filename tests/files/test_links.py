@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from app.files.links import StorageLinks, storage_links
+from app.files.s3.links import StorageLinks, storage_links
 from app.format.errors import StorageUnavailable
 
 AWS = (
@@ -99,6 +100,25 @@ def test_storage_without_credentials_is_not_available(monkeypatch: pytest.Monkey
     assert made is not None
     with pytest.raises(StorageUnavailable, match="no credentials"):
         made.download("t/d/reads/1", name="rows.csv", media_type="text/csv")
+
+
+def test_link_to_upload_is_for_these_bytes() -> None:
+    made = links(seconds=60)
+    assert made is not None
+    url, headers = made.upload("t/d/uploads/a b", size_bytes=7, sha256="ab" * 32)
+    assert headers["Content-Length"] == "7"
+    assert base64.b64decode(headers["x-amz-checksum-sha256"]) == bytes.fromhex("ab" * 32)
+    parts = urlsplit(url)
+    query = {name: value for name, [value] in parse_qs(parts.query).items()}
+    assert (parts.path, query["X-Amz-Expires"]) == ("/a%20b/tables/t/d/uploads/a%20b", "60")
+    # What is signed cannot be changed.
+    assert query["X-Amz-SignedHeaders"] == "content-length;host;x-amz-checksum-sha256"
+    others = [
+        made.upload("t/d/uploads/a b", size_bytes=size, sha256=digest * 32)[0]
+        for size, digest in [(8, "ab"), (7, "cd")]
+    ]
+    signatures = {parse_qs(urlsplit(each).query)["X-Amz-Signature"][0] for each in [url, *others]}
+    assert len(signatures) == 3
 
 
 def test_folders_have_no_links_and_0_seconds_turn_them_off() -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from app.files.ports import ObjectStorage
+from app.files.s3.orphaned_parts import OrphanedParts
 from app.format.paths import dataset_prefix, instant_of, is_marker, job_of, maintenance_epoch_of
 from app.retention.repository.references import ReferenceStore
 
+PARTS_SECONDS: Final = 86_400.0
+"""No process writes a file for so long: jobs and requests end before."""
 _log = logging.getLogger(__name__)
 
 
@@ -18,7 +22,8 @@ class Reap:
     """Deletes a file only if it is unreferenced, its instant or job has ended, and it is older than the grace.
 
     While a backup runs, it deletes nothing. The grace (seconds) covers what no row shows yet: a body that is still
-    arriving. It is never what keeps a referenced file, so a wrong clock cannot lose one.
+    arriving. It is never what keeps a referenced file, so a wrong clock cannot lose one. `parts`: of uploads to S3 that
+    ended with their process.
     """
 
     references: ReferenceStore
@@ -26,6 +31,7 @@ class Reap:
     grace_seconds: float
     upload_seconds_max: float
     result_seconds_max: float
+    parts: OrphanedParts | None = None
 
     def run(self) -> int:
         """One round over all datasets; returns the number of files deleted. A failure of one does not affect others."""
@@ -41,9 +47,23 @@ class Reap:
             except Exception:
                 failed += 1
                 _log.exception("the datasets of tenant %s could not be listed", tenant_id)
+        self._abort_uploads()
         if deleted or failed:
             _log.info("deleted %d orphan files; %d failures, tried again in the next round", deleted, failed)
         return deleted
+
+    def _abort_uploads(self) -> None:
+        """Removes the parts of uploads that were begun so long ago that no process completes them."""
+        if self.parts is None:
+            return
+        try:
+            aborted = self.parts.abort(PARTS_SECONDS)
+        except Exception as error:
+            # A storage need not have such requests, and a rule of the bucket can do the same.
+            _log.warning("unfinished uploads stay in the storage: %s", error)
+            return
+        if aborted:
+            _log.info("aborted %d uploads that no process had completed", aborted)
 
     def dataset(self, tenant_id: str, dataset_id: str) -> int:
         """One round of a live dataset; returns the number of files deleted."""

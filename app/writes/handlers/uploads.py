@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from litestar import post
+from litestar.params import JSONBody
 
 from app.catalog.schemas import UploadResponse, upload_response
 from app.catalog.values import Dataset, Upload
 from app.files.received_body import StoredBody
+from app.files.s3.links import StorageLinks
 from app.format.identifiers import new_id
 from app.http.auth import needs
 from app.http.body_stream import (
@@ -26,6 +28,7 @@ from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.idempotency.providers import Idempotency
 from app.tenants.values import KeyScope
+from app.writes.schemas import CreateUploadLink, UploadLinkResponse, upload_link_response
 from app.writes.service.accept import AcceptWrite
 
 
@@ -72,3 +75,30 @@ async def create_upload(
         return await idempotency.run(
             create, dataset_id=found.id, content=f"{stored.size_bytes} {stored.checksum}"
         )
+
+
+@post(
+    "/datasets/{dataset:str}/upload-links",
+    operation_id="create_upload_link",
+    summary="Get a link to upload a large input to",
+    tags=["writes"],
+    opt=needs(KeyScope.WRITE) | documented(problems=[404, 409, 413]),
+)
+async def create_upload_link(
+    data: JSONBody[CreateUploadLink],
+    idempotency: Provided[Idempotency],
+    found: Provided[Dataset],
+    accept_write: Provided[AcceptWrite],
+    storage_links: Provided[StorageLinks | None],
+) -> ApiResponse[UploadLinkResponse]:
+    """Returns where to send the bytes of an upload: to the storage, not through the API.
+
+    Once they are there, a write with `source.kind: upload` names the upload. A service whose storage is a folder gives
+    no links.
+    """
+
+    def create() -> ApiResponse[UploadLinkResponse]:
+        link = accept_write.link_upload(found, storage_links, size_bytes=data.size_bytes, sha256=data.sha256)
+        return ApiResponse(upload_link_response(link), status_code=201, headers={"Cache-Control": "no-store"})
+
+    return await idempotency.run(create, dataset_id=found.id, secret=True)

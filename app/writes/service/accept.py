@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pyarrow as pa
@@ -20,8 +21,17 @@ from app.commit.write_rules import brings_rows, check_options, resolve_mode
 from app.files.ports import ObjectStorage
 from app.files.quarantine_file import QuarantineFileStore
 from app.files.received_body import BodySpool, StoredBody
+from app.files.s3.links import StorageLinks
 from app.files.staged_file import StagedFileStore
-from app.format.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
+from app.format.errors import (
+    BodyTooLarge,
+    CorruptFile,
+    FieldError,
+    InvalidRequest,
+    LinksUnavailable,
+    MalformedBody,
+    UploadIncomplete,
+)
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation, input_schema, matches_equal_rows
 from app.format.paths import body_path, dataset_prefix, job_of, quarantine_prefix, staged_path, upload_path
@@ -34,7 +44,7 @@ from app.jobs.service.group_accept import GroupAccept
 from app.jobs.values import Accepted, Job, NewJob, WriteRequest
 from app.tenants.repository.quotas import QuotaStore
 from app.timeline.service.name_winner import NameWinner
-from app.writes.values import Body, IncomingWrite, JsonRows, UploadReferences
+from app.writes.values import Body, IncomingWrite, JsonRows, UploadLink, UploadReferences
 
 
 def checked_write(incoming: IncomingWrite, dataset: Dataset) -> IncomingWrite:
@@ -92,6 +102,38 @@ class AcceptWrite:
     def record_upload(self, dataset: Dataset, upload: Upload) -> None:
         """Makes a finished upload known, so that writes can name it."""
         self.catalog.add_upload(dataset.tenant_id, upload)
+
+    def link_upload(
+        self, dataset: Dataset, links: StorageLinks | None, *, size_bytes: int, sha256: str
+    ) -> UploadLink:
+        """An upload whose bytes go to the storage by themselves.
+
+        Raises LinksUnavailable, BodyTooLarge, QuotaExceeded, StorageUnavailable, NotFound.
+        """
+        if links is None:
+            raise LinksUnavailable(
+                "this service gives no links to its storage; send the bytes to POST /datasets/{dataset}/uploads"
+            )
+        if size_bytes > self.upload_bytes_max:
+            most = self.upload_bytes_max
+            raise BodyTooLarge(
+                f"the upload has {size_bytes} bytes, over the limit of {most}", limit_bytes=most
+            )
+        self.check_upload(dataset)
+        now, upload_id = datetime.now(UTC), new_id()
+        upload = Upload(
+            id=upload_id,
+            dataset_id=dataset.id,
+            path=upload_path(dataset_prefix(dataset.tenant_id, dataset.id), upload_id),
+            size_bytes=size_bytes,
+            checksum=sha256,
+            created_at=now,
+        )
+        url, headers = links.upload(upload.path, size_bytes=size_bytes, sha256=sha256)
+        self.record_upload(dataset, upload)
+        return UploadLink(
+            upload=upload, url=url, headers=headers, expires_at=now + timedelta(seconds=links.seconds)
+        )
 
     def accept(self, dataset: Dataset, incoming: IncomingWrite) -> Accepted:
         """Checks and records a write.
@@ -209,6 +251,8 @@ class AcceptWrite:
         size, most = sum(upload.size_bytes for upload in uploads), self.upload_bytes_max
         if size > most:
             raise BodyTooLarge(f"the uploads have {size} bytes, over the limit of {most}", limit_bytes=most)
+        for upload in uploads:
+            self._check_arrived(upload)
         first, *others = (
             RawInput(
                 path=upload.path,
@@ -220,6 +264,23 @@ class AcceptWrite:
             for upload in uploads
         )
         return msgspec.structs.replace(first, others=tuple(others))
+
+    def _check_arrived(self, upload: Upload) -> None:
+        """Raises UploadIncomplete if the bytes of an upload that were to be sent to a link are not there."""
+        if not upload.linked:
+            return
+        try:
+            size = self.storage.size(upload.path)
+        except CorruptFile:
+            size = None
+        if size != upload.size_bytes:
+            found = "no bytes were" if size is None else f"{size} bytes were"
+            raise UploadIncomplete(
+                f"upload {upload.id} was to have {upload.size_bytes} bytes, and {found} sent to its link; send them, "
+                "or request another link",
+                upload_id=upload.id,
+                size_bytes=upload.size_bytes,
+            )
 
     def _decode_small(
         self, content: bytes, form: Format, gzip: bool, schema: Schema, bad_records: BadRecords | None

@@ -196,6 +196,7 @@ class Headwater:
     write_arrow = blocking(WriteCalls.write_arrow)
     write = blocking(WriteCalls.write)
     upload = blocking(WriteCalls.upload)
+    create_upload_link = blocking(WriteCalls.create_upload_link)
     write_upload = blocking(WriteCalls.write_upload)
     delete_where = blocking(WriteCalls.delete_where)
     delete_partitions = blocking(WriteCalls.delete_partitions)

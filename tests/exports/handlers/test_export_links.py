@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-import app.services
-from app.files.links import StorageLinks
 from app.runtime.valkey import EmbeddedValkey
 from app.tenants.values import KeyScope
 from tests.support.exports import exported
 from tests.support.http import ORDERS, problem, upsert
+from tests.support.linking import linking_service
 from tests.support.postgres import TestServer
-from tests.support.service import Service, running_service, settings_for
+from tests.support.service import Service
 
 REDIRECT = {"Prefer": "redirect"}
 
@@ -27,20 +24,7 @@ def linking(
     postgres: TestServer, redis: EmbeddedValkey, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
     """A service whose links are those of a bucket. Its files are in a folder: no link is opened."""
-    made = StorageLinks(
-        endpoint="https://s3.example.com", bucket="bucket", prefix="tables", region="us-east-1", seconds=60
-    )
-    folder: Path = tmp_path_factory.mktemp("linking")
-    with ExitStack() as stack:
-        name = stack.enter_context(postgres.fresh_database())
-        settings = settings_for(postgres.application_url(name), postgres.admin_url(name), redis.url, folder)
-        with pytest.MonkeyPatch.context() as patch:
-            # Of this service only: others are composed later.
-            patch.setattr(app.services, "storage_links", lambda *_, **__: made)
-            service = stack.enter_context(running_service(settings))
-        patched = stack.enter_context(pytest.MonkeyPatch.context())
-        patched.setenv("AWS_ACCESS_KEY_ID", "key-id")
-        patched.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with linking_service(postgres, redis, tmp_path_factory.mktemp("linking"), prefix="tables") as service:
         yield service
 
 

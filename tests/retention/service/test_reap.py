@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from app.files.storage import LocalStorage
-from app.format.errors import Unavailable
+from app.format.errors import StorageUnavailable, Unavailable
 from app.format.file_group import Slot
 from app.format.identifiers import new_id, new_instant_id
 from app.format.paths import (
@@ -268,3 +268,38 @@ def test_backup_that_begins_while_the_reaper_checks_is_respected(
 
     references.between = backup_and_expire
     assert left(storage, references) == {path}
+
+
+class Parts:
+    """Unfinished uploads; aborts raise `error`, if there is one."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.requests: list[float] = []
+
+    def abort(self, older_than_seconds: float) -> int:
+        self.requests.append(older_than_seconds)
+        if self.error is not None:
+            raise self.error
+        return 3
+
+
+@pytest.mark.parametrize("error", [None, StorageUnavailable("AccessDenied")], ids=["aborted", "refused"])
+def test_uploads_of_processes_that_ended_are_aborted_and_a_storage_that_refuses_stops_nothing(
+    storage: LocalStorage, put: Callable[..., None], error: Exception | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(data_path(new_instant_id()))
+    parts = Parts(error)
+    reap = Reap(
+        references=References(),
+        storage=storage,
+        grace_seconds=60,
+        upload_seconds_max=7,
+        result_seconds_max=8,
+        parts=parts,  # type: ignore[arg-type]
+    )
+    with caplog.at_level("INFO"):
+        assert reap.run() == 1
+    assert parts.requests == [86_400]
+    assert ("AccessDenied" in caplog.text) is (error is not None)
+    assert ("aborted 3 uploads" in caplog.text) is (error is None)

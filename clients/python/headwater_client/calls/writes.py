@@ -12,11 +12,13 @@ from headwater_client.models import (
     CreateClean,
     CreateClustering,
     CreateCompaction,
+    CreateUploadLink,
     Dataset,
     Format,
     Job,
     Operation,
     Upload,
+    UploadLink,
 )
 from headwater_client.transport.connection import dataset_path, decoded, made_up
 from headwater_client.transport.driver import Body
@@ -127,10 +129,22 @@ class WriteCalls(JobCalls):
         )
         return decoded(Upload, answer)
 
+    async def create_upload_link(
+        self, dataset: Dataset | str, *, size_bytes: int, sha256: str, idempotency_key: str | None = None
+    ) -> UploadLink:
+        """Where to send a large input: a PUT to `url` with `headers`, to the storage. `sha256`: hexadecimal.
+
+        Once it is there, `write_upload` writes it. Raises Problem `links-unavailable` if the service gives no links.
+        """
+        new = CreateUploadLink(size_bytes=size_bytes, sha256=sha256)
+        return decoded(
+            UploadLink, await self._create(f"{dataset_path(dataset)}/upload-links", new, idempotency_key)
+        )
+
     async def write_upload(
         self,
         dataset: Dataset | str,
-        upload: Upload | Sequence[Upload],
+        upload: Upload | UploadLink | Sequence[Upload | UploadLink],
         format: Format,  # noqa: A002
         *,
         operation: Operation = "upsert",
@@ -144,7 +158,7 @@ class WriteCalls(JobCalls):
         Several uploads cannot be compressed with gzip.
         """
         source: dict[str, Any] = {"kind": "upload", "format": format}
-        if isinstance(upload, Upload):
+        if isinstance(upload, Upload | UploadLink):
             source["upload_id"] = upload.id
         else:
             source |= {"kind": "uploads", "upload_ids": [each.id for each in upload]}

@@ -44,6 +44,15 @@ class BucketRule(msgspec.Struct, frozen=True, kw_only=True):
     """The file groups of a partition; null where buckets are halved as they grow."""
 
 
+class CreateUploadLink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An upload whose bytes are sent to the storage."""
+
+    size_bytes: int
+    """The number of bytes."""
+    sha256: str
+    """The SHA-256 of the bytes, hexadecimal."""
+
+
 class CreateWithRows(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The dataset that a write registers."""
 
@@ -240,6 +249,21 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
     """The XXH3-128 of the bytes, hexadecimal."""
     created_at: datetime
     """When it was stored."""
+
+
+class UploadLink(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the bytes of an upload are sent. Who has the URL can send them, without an API key."""
+
+    id: str
+    """The id of the upload, for writes that name it."""
+    method: str
+    """The method of the request."""
+    url: str
+    """The URL of the request, in the storage."""
+    headers: dict[str, str]
+    """The headers that the request must have."""
+    expires_at: datetime
+    """When the storage no longer accepts the request."""
 
 
 class WriteExplanation(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,13 +1,13 @@
-"""Links to single objects of an S3 storage, which their holder can download for a short time without a credential.
+"""Links to single objects of an S3 storage: who has one can download or upload the object for a short time.
 
 Signed by AWS's own library (Signature Version 4 in the query), with the credentials that the storage is used with.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
-from typing import Final
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
@@ -15,10 +15,8 @@ from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
 from botocore.session import Session
 
+from app.files.s3.address import S3, s3_address
 from app.format.errors import StorageUnavailable
-
-_REGION: Final = "us-east-1"
-_SERVICE: Final = "s3"
 
 
 class StorageLinks:
@@ -42,15 +40,31 @@ class StorageLinks:
 
         Raises StorageUnavailable if there are no credentials.
         """
-        key = "/".join(part for part in (self._prefix, path) if part)
         shown = {
             "response-content-disposition": f'attachment; filename="{name}"',
             "response-content-type": media_type,
         }
-        request = AWSRequest(
-            method="GET", url=f"{self._base}/{quote(key)}?{urlencode(shown, quote_via=quote)}"
-        )
-        S3SigV4QueryAuth(self._credentials(), _SERVICE, self._region, expires=self.seconds).add_auth(request)
+        query = urlencode(shown, quote_via=quote)
+        return self._signed(AWSRequest(method="GET", url=f"{self._base}/{quote(self._key(path))}?{query}"))
+
+    def upload(self, path: str, *, size_bytes: int, sha256: str) -> tuple[str, dict[str, str]]:
+        """The URL to PUT a file to, and the headers that the request must have. `sha256`: of its bytes, hexadecimal.
+
+        The storage accepts only a body of this size, and one with this digest if it checks digests. Raises
+        StorageUnavailable if there are no credentials.
+        """
+        headers = {
+            "Content-Length": str(size_bytes),
+            "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(sha256)).decode("ascii"),
+        }
+        request = AWSRequest(method="PUT", url=f"{self._base}/{quote(self._key(path))}", headers=headers)
+        return self._signed(request), headers
+
+    def _key(self, path: str) -> str:
+        return "/".join(part for part in (self._prefix, path) if part)
+
+    def _signed(self, request: AWSRequest) -> str:
+        S3SigV4QueryAuth(self._credentials(), S3, self._region, expires=self.seconds).add_auth(request)
         return str(request.url)
 
     def _credentials(self) -> Credentials:
@@ -71,14 +85,13 @@ def storage_links(
 
     `endpoint`: where users reach the storage; empty for where the service does.
     """
-    parts = urlsplit(storage_uri)
-    if parts.scheme != _SERVICE or not seconds:
+    address = s3_address(storage_uri, environment)
+    if address is None or not seconds:
         return None
-    ours = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL", "")
     return StorageLinks(
-        endpoint=endpoint or ours,
-        bucket=parts.netloc,
-        prefix=unquote(parts.path),
-        region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or _REGION,
+        endpoint=endpoint or address.endpoint,
+        bucket=address.bucket,
+        prefix=address.prefix,
+        region=address.region,
         seconds=seconds,
     )
