@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-topics bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-lower-bounds bench-endurance bench-waiting bench-fairness bench-tenants bench-write
+	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-topics bench-topics-peer bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-lower-bounds bench-endurance bench-waiting bench-fairness bench-tenants bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -152,6 +152,10 @@ bench-spark: setup ## a whole table and its feed read with Spark, beside Spark's
 
 bench-topics: setup ## messages of a Kafka topic into a keyed dataset, and the time from a message to the feed
 	@$(BIN)/python -m bench.topics $(BENCH)
+
+bench-topics-peer: setup ## the same beside Structured Streaming into Delta; its jars come from Maven Central
+	@$(PYTHON) requirements/build_environment.py --locks-only --venv .venv-bench-spark-4.1 requirements/build.txt requirements/bench-spark-4.1.txt
+	@$(BIN)/python -m bench.topics --formats JSON --runs 30 --peer $(BENCH)
 
 bench-clustering: setup ## a hundredth of a table by a filter: as written, partitioned, clustered; rows clustered per second
 	@$(BIN)/python -m bench.clustering $(BENCH)

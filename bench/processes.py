@@ -48,12 +48,12 @@ def _rollup(pid: int) -> dict[str, int]:
 
 
 def processor_seconds(processes: list[psutil.Process]) -> float:
-    """User and system time of the processes so far."""
+    """User and system time of the processes so far, and of children of theirs that have ended."""
     total = 0.0
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-            total += times.user + times.system
+            total += times.user + times.system + times.children_user + times.children_system
     return total
 
 

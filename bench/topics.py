@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import threading
 import time
 import uuid
@@ -20,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, Final
 
 import fastavro
@@ -35,10 +37,10 @@ from app.runtime.loopback import LOOPBACK
 from bench.latency import Follower
 from bench.options import parser
 from bench.processes import processor_seconds, tree
-from bench.report import percentiles, publish
+from bench.report import ROOT, percentiles, publish
 from bench.service import Service, running_service
 from bench.table import Table
-from bench.trips import SCHEMA, chunks, trips
+from bench.trips import SCHEMA, chunks, definition, trips
 from tests.support.kafka.broker import running_broker
 from tests.support.kafka.registry import Registry, running_registry
 
@@ -46,6 +48,10 @@ _PARTITIONS: Final = 2
 _ROUND_ROWS: Final = 250_000
 _WARM_UP: Final = 5
 _SECONDS_MAX: Final = 600.0
+_SETTLED_SECONDS: Final = 15.0
+_APART_SECONDS: Final = 4.0
+_PEER_RUNS_MAX: Final = 30
+FORMATS: Final = ("JSON", "JSON, transform", "Avro")
 _AVRO: Final = {pa.string(): "string", pa.int64(): "long", pa.float64(): "double"}
 
 Encode = Callable[[Mapping[str, Any]], bytes]
@@ -53,21 +59,29 @@ Encode = Callable[[Mapping[str, Any]], bytes]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Topic:
-    """A topic of its own, with `format` as in the config of a source."""
+    """A topic of its own. `config`, `members`: of the source that reads it."""
 
     bootstrap: str
     name: str
     config: Mapping[str, Any]
     encode: Encode
+    members: Mapping[str, Any]
 
     @classmethod
-    def create(cls, bootstrap: str, *, config: Mapping[str, Any], encode: Encode) -> Topic:
+    def create(
+        cls,
+        bootstrap: str,
+        *,
+        config: Mapping[str, Any],
+        encode: Encode,
+        members: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Topic:
         """A new, empty one."""
         name = f"trips-{uuid.uuid4().hex[:8]}"
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         for made in admin.create_topics([NewTopic(name, num_partitions=_PARTITIONS)]).values():
             made.result(60)
-        return cls(bootstrap=bootstrap, name=name, config=config, encode=encode)
+        return cls(bootstrap=bootstrap, name=name, config=config, encode=encode, members=members)
 
     def send(self, rows: Iterator[pa.Table]) -> int:
         """Sends a message for each row. Returns their bytes once the broker has them."""
@@ -90,7 +104,18 @@ class Topic:
     def source(self, dataset: str, **members: Any) -> dict[str, Any]:
         """The registration of a source that reads it."""
         config = {"bootstrap_servers": self.bootstrap, "topic": self.name, **self.config}
-        return {"name": self.name, "dataset": dataset, "kind": "kafka", "config": config, **members}
+        named = {"name": self.name, "dataset": dataset, "kind": "kafka", "config": config}
+        return {**named, **self.members, **members}
+
+
+def _transform() -> dict[str, Any]:
+    """All columns, one of them computed."""
+    fields = definition("source", buckets=None)["schema"]["fields"]
+    columns = ", ".join(field["name"] for field in fields if field["name"] != "rider")
+    return {
+        "sql": f"SELECT {columns}, upper(rider) AS rider FROM source WHERE fare >= 0",
+        "fields": [{"name": field["name"], "type": field["type"]} for field in fields],
+    }
 
 
 def _json(row: Mapping[str, Any]) -> bytes:
@@ -117,6 +142,9 @@ def formats(bootstrap: str) -> Iterator[dict[str, Callable[[], Topic]]]:
 
         yield {
             "JSON": lambda: Topic.create(bootstrap, config={"format": "json"}, encode=_json),
+            "JSON, transform": lambda: Topic.create(
+                bootstrap, config={"format": "json"}, encode=_json, members={"transform": _transform()}
+            ),
             "Avro": lambda: Topic.create(
                 bootstrap, config={"format": "avro", "registry_url": registry.url}, encode=avro
             ),
@@ -143,7 +171,7 @@ def received(topic: Topic, rows: int) -> float:
 
 
 def loaded(
-    service: Service, client: httpx.Client, make: Callable[[], Topic], rows: int
+    service: Service, client: httpx.Client, form: str, make: Callable[[], Topic], rows: int
 ) -> Iterator[dict[str, Any]]:
     """A dataset that receives all rows of a topic, and then those of another one with the same keys."""
     dataset = Table.create(
@@ -159,7 +187,7 @@ def loaded(
         seconds = time.perf_counter() - began
         spent = processor_seconds(tree(service.supervisor)) - before
         yield {
-            "format": topic.config["format"],
+            "format": form,
             "work": work,
             "rows": rows,
             "MB": round(size / 1e6),
@@ -206,24 +234,81 @@ def followed(service: Service, client: httpx.Client, make: Callable[[], Topic], 
     thread.join(30)
     client.delete(made.headers["location"])
     found = {f"{name} ms": value for name, value in percentiles(taken[_WARM_UP:]).items()}
-    return {"format": topic.config["format"], "messages": runs, **found}
+    return {"format": "JSON", "messages": runs, **found}
+
+
+def streamed(
+    bootstrap: str, make: Callable[[], Topic], rows: int, runs: int, scratch: Path | None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The same by Spark's Structured Streaming into a Delta table, in a process of its own."""
+    warm, *loaded, last = topics = [make() for _ in range(4)]
+    warm.send(chunks(np.arange(_ROUND_ROWS // 10), ts=0))
+    for at, topic in enumerate(loaded):
+        topic.send(chunks(np.arange(rows), ts=at))
+    command = [str(ROOT / ".venv-bench-spark-4.1" / "bin" / "python"), "-m", "bench.peers.spark.streams"]
+    command += [bootstrap, *(topic.name for topic in topics)]
+    command += ["--batch", str(_ROUND_ROWS), "--messages", str(_WARM_UP + runs)]
+    command += ["--scratch", str(scratch)] if scratch else []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        # Spark's resolution of packages writes lines of its own.
+        lines = (line for line in process.stdout or () if line.startswith(("{", "ready")))
+        figures = []
+        for work in ("new keys", "the same keys"):
+            found = json.loads(next(lines))
+            figures.append(
+                {
+                    "format": "JSON, Delta",
+                    "work": work,
+                    "rows": rows,
+                    "s": round(found["s"], 1),
+                    "rows/s": round(rows / found["s"]),
+                    "cpu s": round(found["cpu s"], 1),
+                    "rows/cpu s": round(rows / found["cpu s"]),
+                }
+            )
+        next(lines)
+        time.sleep(_SETTLED_SECONDS)
+        sent = []
+        for number in range(_WARM_UP + runs):
+            sent.append(time.time())
+            last.send(iter([trips(np.array([number]), ts=number)]))
+            # Longer than a message takes, and at another time of the trigger's interval for each.
+            time.sleep(_APART_SECONDS + number % 7 / 70)
+        seen = json.loads(next(lines))["seen"]
+    taken = [after - before for before, after in zip(sent, seen, strict=False)][_WARM_UP:]
+    return figures, {"format": "JSON, Delta", "messages": runs} | {
+        f"{name} ms": value for name, value in percentiles(taken).items()
+    }
 
 
 def main() -> None:
     """Runs the measurement."""
     options = parser(__doc__)
+    options.add_argument(
+        "--peer", action="store_true", help="the same by Structured Streaming into Delta, too (JSON)"
+    )
     options.add_argument("--rows", type=int, default=1_000_000, help="messages of each format")
     options.add_argument("--runs", type=int, default=100, help="messages whose way to the feed is timed")
+    options.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
     chosen = options.parse_args()
     environment = {"HEADWATER_SOURCE_HTTP": "true", "HEADWATER_SOURCE_ALLOW": LOOPBACK}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="headwater-bench-", dir=chosen.scratch)))
         broker = stack.enter_context(running_broker(folder / "kafka"))
         topics = stack.enter_context(formats(broker.bootstrap))
-        service = stack.enter_context(running_service(chosen.scratch, environment))
-        client = stack.enter_context(service.client())
-        figures = [each for make in topics.values() for each in loaded(service, client, make, chosen.rows)]
-        times = [followed(service, client, topics["JSON"], chosen.runs)]
+        with running_service(chosen.scratch, environment) as service, service.client() as client:
+            figures = [
+                each
+                for form in chosen.formats
+                for each in loaded(service, client, form, topics[form], chosen.rows)
+            ]
+            times = [followed(service, client, topics["JSON"], chosen.runs)]
+        if chosen.peer:
+            # The service has ended: the peer has the machine for itself.
+            runs = min(chosen.runs, _PEER_RUNS_MAX)
+            more, latency = streamed(broker.bootstrap, topics["JSON"], chosen.rows, runs, chosen.scratch)
+            figures += more
+            times.append(latency)
     publish("topics", {"partitions": _PARTITIONS, "rows": chosen.rows}, figures)
     publish("topics-latency", {"interval_seconds": 0.1}, times)
 
