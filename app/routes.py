@@ -74,7 +74,15 @@ from app.verifications.handlers import create_verification
 from app.versions.handlers.comparisons import create_comparison
 from app.versions.handlers.named_versions import SAVEPOINT_HANDLERS, TAG_HANDLERS
 from app.versions.handlers.restores import create_restore, create_rollback
-from app.views.handlers import change_view, create_view, delete_view, get_view, list_views, refresh_view
+from app.views.handlers import (
+    change_view,
+    create_view,
+    delete_view,
+    find_origins,
+    get_view,
+    list_views,
+    refresh_view,
+)
 from app.webhooks.handlers.deliveries import (
     get_webhook_delivery,
     list_webhook_deliveries,
@@ -165,6 +173,7 @@ ROUTES: Final = (
     change_view,
     delete_view,
     refresh_view,
+    find_origins,
     create_verification,
     *SAVEPOINT_HANDLERS,
     *TAG_HANDLERS,

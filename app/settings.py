@@ -292,7 +292,9 @@ class Settings:
     worker_threads: int = field(default=16, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
     """The number of groups of writes that one worker process runs at a time."""
     derived_threads: int = field(default=2, metadata=_env("HEADWATER_DERIVED_THREADS", _whole_number(1, 64)))
-    """The number of refreshes of views and restores that one worker runs at a time, in a process of their own."""
+    """The number of refreshes of views, restores, and rounds of sources with a transform that one worker runs at a
+    time, in a process of their own.
+    """
     derived_heap_bytes: int = field(
         default=1 * GIBIBYTE,
         metadata=_env("HEADWATER_DERIVED_HEAP_BYTES", _whole_number(512 * MEBIBYTE)),

@@ -132,10 +132,7 @@ def _serve(
         stopping=stopping,
     )
     followers = FollowerStore(database)
-    tables = maintenance_store(platform)
-    dead = DeadWorkers(
-        jobs=stores.jobs, followers=followers, tables=tables, workers=workers, announce=relay.wake
-    )
+    dead = _dead_workers(platform, followers, workers, relay.wake)
     follow = Runner(
         Follow(followers=followers, handlers=follower_handlers(worker), owner=worker_id),
         name="follow",
@@ -181,6 +178,19 @@ def _serve(
         derived.stop(ends, dead.stopped)
         loops.stop(_LOOPS_SECONDS)
         dead.stopped(worker_id)
+
+
+def _dead_workers(
+    platform: Platform, followers: FollowerStore, workers: WorkerStore, announce: Callable[[], None]
+) -> DeadWorkers:
+    return DeadWorkers(
+        jobs=platform.stores.jobs,
+        followers=followers,
+        tables=maintenance_store(platform),
+        sources=round_store(platform),
+        workers=workers,
+        announce=announce,
+    )
 
 
 def _write_runner(

@@ -58,10 +58,12 @@ def run_writes(
     `round_ended` after a round of a source.
     """
     platform, engine = worker.platform, worker.engine
+    own = process in (None, WriteProcess.WORKER)
+    threads = platform.settings.worker_threads if own else platform.settings.derived_threads
     stagers: dict[JobKind, InputStager] = {
         **views.stagers(platform, engine),
         **versions.stagers(platform, engine),
-        **sources.stagers(platform, engine),
+        **sources.stagers(platform, engine, threads),
     }
     return writes.run_writes(
         platform,
@@ -76,7 +78,7 @@ def run_writes(
 
 def start_rounds(worker: WorkerContext) -> StartRounds:
     """The sources that are due."""
-    return sources.start_rounds(worker.platform, partitions.partitions(worker.platform))
+    return sources.start_rounds(worker.platform, partitions.partitions(worker.platform), worker.id)
 
 
 def run_tasks(worker: WorkerContext) -> RunTasks:

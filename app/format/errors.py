@@ -382,13 +382,13 @@ def without_path(error: HeadwaterError) -> HeadwaterError:
 
 
 class DerivationFailed(HeadwaterError):
-    """A view's SQL failed on the rows of its inputs, or returned values that do not fit the view's schema.
+    """SQL failed on the rows of its inputs, or returned values that do not fit the schema of the rows that it makes.
 
     Fact: `condition`, Spark's name of the error, or the class of a Java exception.
     """
 
     code = "derivation-failed"
-    title = "The view could not be computed"
+    title = "The SQL could not be computed"
 
 
 class SourceUnavailable(HeadwaterError):

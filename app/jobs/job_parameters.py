@@ -19,6 +19,8 @@ def parameters_of(request: JobRequest) -> dict[str, Any]:
     options = {name: value for name, value in _specified(request.options).items() if name not in _SHOWN_APART}
     if request.round is not None:
         return {**options, **_specified(request.round)}
+    if request.inputs:
+        return {**options, "inputs": msgspec.to_builtins(request.inputs)}
     return options if request.restores is None else {**options, **_specified(request.restores)}
 
 

@@ -101,6 +101,8 @@ jobs: Final = Table(
     timestamp_column("finished_at", nullable=True),
     # A write that must not share a commit: a claimed group ends before it, and it is a group of its own.
     Column("alone", Boolean, nullable=False, server_default=text("false")),
+    # A round of a source whose rows SQL makes.
+    Column("transforms", Boolean, nullable=False, server_default=text("false")),
     # The transaction that the write is part of: all its writes are claimed, and published, together.
     id_column("transaction_id", nullable=True),
     # Writes of a dataset run one group after another; tasks run beside them, but exclusive tasks one at a time.

@@ -69,7 +69,7 @@ class WriteProcess(str, Enum):
     WORKER = "worker"
     """Writes whose rows were sent."""
     DERIVED = "derived"
-    """`DERIVED_WRITES`."""
+    """`DERIVED_WRITES`, and rounds whose rows SQL makes."""
     ISOLATED = "isolated"
     """Of these, one that ran when its process was killed: it runs with no other."""
 
@@ -78,9 +78,9 @@ DEATHS_MAX: Final = 2
 """The number of processes that a job may have killed before it fails."""
 
 
-def process_of(kind: JobKind, deaths: int) -> WriteProcess:
-    """Where a write runs. `deaths`: how often its process was killed while it ran."""
-    if kind not in DERIVED_WRITES:
+def process_of(kind: JobKind, deaths: int, *, transforms: bool = False) -> WriteProcess:
+    """Where a write runs. `deaths`: how often its process was killed while it ran. `transforms`: as of its round."""
+    if kind not in DERIVED_WRITES and not transforms:
         return WriteProcess.WORKER
     return WriteProcess.ISOLATED if deaths else WriteProcess.DERIVED
 
@@ -170,12 +170,26 @@ class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceRound(msgspec.Struct, frozen=True, kw_only=True):
-    """A round of a source. `position`: that of the source after it, once it is known."""
+    """A round of a source. `position`: that of the source after it, once it is known.
+
+    `transforms`: SQL makes its rows from what is read.
+    """
 
     source_id: str
     source: str
     """The name of the source."""
     position: dict[str, Any] | None = None
+    transforms: bool = False
+
+
+class InputRange(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes [since, until) of a dataset that a refresh of a view takes in."""
+
+    dataset_id: str
+    dataset: str
+    """The name of the dataset."""
+    since: int
+    until: int
 
 
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,7 +199,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     `schema_id`: the schema by which the staged rows were validated. `quarantined`: the bad records that were found
     then. `derived`: a view computes the rows from its inputs when the write runs. `restores`: the rows are those of an
     earlier version. `by_value`: the rows are changes to rows without a key. `round`: the rows are read from a source
-    when the write runs. `creates`: the write has registered its dataset.
+    when the write runs. `creates`: the write has registered its dataset. `inputs`: what a refresh takes in.
     """
 
     operation: Operation
@@ -199,6 +213,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     by_value: bool = False
     round: SourceRound | None = None
     creates: bool = False
+    inputs: tuple[InputRange, ...] = ()
 
     @property
     def content(self) -> bytes | None:
@@ -219,6 +234,11 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         if self.restores is not None:
             return JobKind.RESTORE if self.restores.version is not None else JobKind.ROLLBACK
         return JobKind.WRITE
+
+    @property
+    def transforms(self) -> bool:
+        """Whether SQL makes its rows from those that a source reads."""
+        return self.round is not None and self.round.transforms
 
     @property
     def exclusive(self) -> bool:

@@ -103,6 +103,11 @@ class Quarantine:
             else self._waiting(dataset, redrive.job_id)
         )
         original = self.jobs.get(tenant_id, chosen[0][0].job_id)
+        if original.write.transforms:
+            raise InvalidRequest(
+                f"the records of job {original.id} were read by a source with a transform, so they are no rows of the "
+                "dataset: read them, repair them, and let the source read them again, or write the rows they make"
+            )
         job_id = new_id()
         raw = self._body(dataset, job_id, chosen, redrive.records)
         operation, options = redriven_write(original.write, dataset.definition)

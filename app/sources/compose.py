@@ -57,8 +57,11 @@ def round_store(platform: Platform) -> RoundStore:
     return RoundStore(platform.database, _derivations(platform))
 
 
-def start_rounds(platform: Platform, partitions: EndsPartitions) -> StartRounds:
-    """Starts the rounds of sources that are due. `partitions` ends those of sources that have read everything."""
+def start_rounds(platform: Platform, partitions: EndsPartitions, owner: str) -> StartRounds:
+    """Starts the rounds of sources that are due.
+
+    `partitions` ends those of sources that have read everything. `owner`: this worker.
+    """
     return StartRounds(
         rounds=round_store(platform),
         ledger_of=_ledgers(platform),
@@ -67,14 +70,14 @@ def start_rounds(platform: Platform, partitions: EndsPartitions) -> StartRounds:
         register=_register(platform),
         partitions=partitions,
         wake=platform.wake,
+        owner=owner,
     )
 
 
-def stagers(platform: Platform, engine: RoundEngine) -> dict[JobKind, InputStager]:
-    """The kind of write whose input is read from a source."""
-    settings = platform.settings
+def stagers(platform: Platform, engine: RoundEngine, threads: int) -> dict[JobKind, InputStager]:
+    """The kind of write whose input is read from a source. `threads`: those of writes in this process."""
     # At least half of the threads of writes are for writes whose rows are here.
-    slots = min(settings.source_threads, max(1, settings.worker_threads // 2))
+    slots = min(platform.settings.source_threads, max(1, threads // 2))
     rounds = RunRounds(
         catalog=platform.stores.catalog,
         rounds=round_store(platform),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from app.derivation.engine import Derivation
 from app.sources.ports import Fetched
 from app.sources.tasks import FetchTask
 from app.writes.engine import WriteEngine
 
 
-class RoundEngine(WriteEngine, Protocol):
-    """Fetches and decodes what a round reads."""
+class RoundEngine(WriteEngine, Derivation, Protocol):
+    """Fetches, decodes and transforms what a round reads."""
 
     def fetch(self, tasks: Sequence[FetchTask], tag: str) -> list[Fetched]:
         """One result per part of a source, in order.

@@ -23,6 +23,7 @@ from app.sources.values import (
     SourceDefinition,
     SourceMode,
     SourceState,
+    SourceTransform,
 )
 
 SourceReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a source.")]
@@ -64,6 +65,8 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether a round adds columns that the dataset lacks, and widens types."""
     filter_duplicates: bool = False
     """Whether rows whose key is in the table already are left out. The operation is `insert` then."""
+    transform: SourceTransform | None = None
+    """Makes the rows by a query from what is read."""
     partition_done: bool = False
     """Mode `once`: whether the partitions that have changed since the source was registered are marked as done once it
     has read everything.
@@ -134,6 +137,8 @@ class SourceResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a round adds columns that the dataset lacks, and widens types."""
     filter_duplicates: bool
     """Whether rows whose key is in the table already are left out."""
+    transform: SourceTransform | None
+    """The query that makes the rows; null to write what is read."""
     partition_done: bool
     """Whether partitions are marked as done once it has read everything."""
     max_rows: int
@@ -195,6 +200,7 @@ def source_definition(new: CreateSource) -> SourceDefinition:
         limits=RoundLimits(rows=new.max_rows, bytes=new.max_bytes, items=new.max_items),
         create=new.create,
         ends_partitions_since=0 if new.partition_done else None,
+        transform=new.transform,
     )
 
 
@@ -229,6 +235,7 @@ def source_response(source: DataSource) -> SourceResponse:
         on_error=definition.on_error,
         merge_schema=definition.merge_schema,
         filter_duplicates=definition.filter_duplicates,
+        transform=definition.transform,
         partition_done=definition.ends_partitions_since is not None,
         max_rows=definition.limits.rows,
         max_bytes=definition.limits.bytes,

@@ -58,6 +58,8 @@ sources: Final = Table(
     # When a worker plans the next round; it claims the source by moving the time on, and the epoch.
     timestamp_column("due_at", default=True),
     integer_column("epoch", default=0),
+    # The worker that has claimed it.
+    text_column("planner", nullable=True),
     timestamp_column("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "name"),

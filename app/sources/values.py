@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -14,6 +14,7 @@ from app.format.definition.new_dataset import CreateTable
 from app.format.errors import (
     CommitConflict,
     Fault,
+    FieldError,
     HeadwaterError,
     InvalidRequest,
     SourceUnavailable,
@@ -50,13 +51,31 @@ class SourceState(str, Enum):
     FAILED = "failed"
 
 
+class TransformField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A column of what a source reads; it may be null."""
+
+    name: Annotated[str, msgspec.Meta(examples=["id"])]
+    """The name of the column."""
+    type: Annotated[str, msgspec.Meta(examples=["int64"])]
+    """Its type, as of a column of a dataset."""
+
+
+class SourceTransform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The query that makes the rows of a source from what it reads."""
+
+    sql: Annotated[str, msgspec.Meta(examples=["SELECT id, upper(note) AS note FROM source WHERE id > 0"])]
+    """A SELECT over `source`, which makes one row or none from each row, in the SQL of views."""
+    fields: Annotated[list[TransformField], msgspec.Meta(min_length=1, max_length=1_000)]
+    """The columns of what the source reads."""
+
+
 class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """What a source reads, and how it is written. `dataset`: the name at the registration. `config`: without secrets.
 
     `operation`: None for that of the dataset: upsert with a record key, insert without one. `filter_duplicates`: rows
     whose key is in the table are left out. `create`: the dataset is registered with the columns of the first round.
     `ends_partitions_since`: once a source of mode `once` has read everything, the partitions that changed after this
-    version are done; None ends none.
+    version are done; None ends none. `transform`: None to write what is read.
     """
 
     dataset: str
@@ -71,6 +90,7 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
     limits: RoundLimits = RoundLimits()
     create: CreateTable | None = None
     ends_partitions_since: int | None = None
+    transform: SourceTransform | None = None
 
     def operation_on(self, dataset: DatasetDefinition) -> Operation:
         """The operation of its writes."""
@@ -163,6 +183,13 @@ class InvalidSource(InvalidRequest):
 
     code = "invalid-source"
     title = "The source is not valid"
+
+
+def refused_source(pointer: str, detail: str) -> InvalidSource:
+    """The error for a member that is not valid."""
+    return InvalidSource(
+        f"{pointer.removeprefix('/')}: {detail}", [FieldError(pointer=pointer, detail=detail)]
+    )
 
 
 class SourceExists(HeadwaterError):

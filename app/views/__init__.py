@@ -5,7 +5,9 @@ dataset that a view is. A view has a consumer in the feed of each input, whose p
 
 `service/views.py` checks the SQL (`app.sql`) and registers. `service/refresh.py` follows the inputs: a commit of one
 makes the consumer due, which queues a refresh, a write without rows of its own; the engine computes what it writes
-(`refresh_plan.py`, `derivation.py`): from the changes of the inputs where the SQL works row by row, else from all rows.
+(`refresh_plan.py`, `app.derivation`): from the changes of the inputs where the SQL works row by row, else from all
+rows.
+`service/origins.py` finds the changes of the input that changes of the view were made of.
 `repository/views.py` stores views, `repository/participant.py` is called by the transactions of other rooms.
 
     POST /views                     {"name": "totals", "sql": "SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1"}

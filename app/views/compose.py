@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.consumers.followers import ConsumerKind, Follower
+from app.derivation.engine import Derivation
 from app.jobs.values import JobKind
 from app.platform import Platform
-from app.views.engine import Derivation
 from app.views.repository.views import ViewStore
+from app.views.service.origins import FindOrigins
 from app.views.service.refresh import DeriveView, FollowInputs
 from app.views.service.views import DerivedViews
 from app.writes.ports import InputStager
@@ -28,7 +29,10 @@ def count(platform: Platform) -> Callable[[str], int]:
 
 def dependencies(platform: Platform) -> dict[str, object]:
     """The use cases of the feature, by the names that handlers use."""
-    return {"views": derived_views(platform)}
+    origins = FindOrigins(
+        views=ViewStore(platform.database), index=platform.changelog, reader=platform.reader
+    )
+    return {"views": derived_views(platform), "origins": origins}
 
 
 def stagers(platform: Platform, engine: Derivation) -> dict[JobKind, InputStager]:

@@ -18,7 +18,18 @@ from app.idempotency.providers import Idempotency
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.tenants.values import KeyScope, Principal
 from app.views.new_view import CreateView
-from app.views.schemas import ListViewsOptions, UpdateView, ViewPage, ViewResponse, view_path, view_response
+from app.views.schemas import (
+    ChangeOriginsPage,
+    FindOriginsOptions,
+    ListViewsOptions,
+    UpdateView,
+    ViewPage,
+    ViewResponse,
+    origins_page,
+    view_path,
+    view_response,
+)
+from app.views.service.origins import FindOrigins
 from app.views.service.views import DerivedViews
 from app.views.values import ViewState
 
@@ -80,6 +91,29 @@ async def get_view(
     """Returns a view: how far it shows its inputs, and why its last refresh failed, if it did."""
     found = await threads.run(views.read, granted, view)
     return Tagged(view_response(found), revision=found.revision)
+
+
+@get(
+    "/views/{view:str}/origins",
+    operation_id="find_origins",
+    summary="Find the origins of a view's changes",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ) | documented(description="A page of origins.", problems=[409, 410]),
+)
+async def find_origins(
+    view: ViewReference,
+    options: Provided[FindOriginsOptions],
+    origins: Provided[FindOrigins],
+    granted: Provided[GrantedDatasets],
+    page_threads: Provided[Threads],
+) -> ChangeOriginsPage:
+    """Returns the changes of a view from an offset on, each with the change of the input that it was made of.
+
+    The view must make its rows one by one (`mode` is `row_by_row`). An origin is null if the input's feed is not kept
+    that far back, or if the version has taken in more than a million changes.
+    """
+    page = await page_threads.run(origins.page, granted, view, options.since, options.limit)
+    return origins_page(page)
 
 
 @patch(

@@ -8,10 +8,13 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from app.catalog.schemas import dataset_path
+from app.changes.schemas import ChangeOp
 from app.http.encoding import PROBLEM
+from app.http.openapi.openapi_components import INT64_MAX
 from app.http.parameters.page_options import PageOptions
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
+from app.views.service.origins import OriginPage
 from app.views.values import View, ViewFreshness, ViewInputStatus, ViewMode, ViewState
 
 _PATH: Final = "/views/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"
@@ -102,8 +105,58 @@ class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the next page; null on the last one."""
 
 
+class ChangeOriginResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a view, and the change of its input that it was made of."""
+
+    offset: int
+    """The offset of the change in the feed of the view."""
+    op: ChangeOp
+    """What happened to the row."""
+    version: int
+    """The version of the view that it is part of."""
+    origin: int | None
+    """The offset of the change in the feed of the input; null if it is not known, or not any more."""
+
+
+class ChangeOriginsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The origins of changes of a view, in the order of its feed."""
+
+    dataset: DatasetIdentity
+    """The input of the view, in whose feed the origins are."""
+    origins: list[ChangeOriginResponse]
+    """The changes of this page."""
+    next_since: int
+    """The next call's `since`."""
+    pending: int
+    """How many changes of the view follow the page."""
+
+
+class FindOriginsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `find_origins`."""
+
+    since: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)] = 0
+    """The offset of the first change of the view."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 100
+    """Changes on a page, at most."""
+
+
 class ListViewsOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `list_views`."""
+
+
+def origins_page(page: OriginPage) -> ChangeOriginsPage:
+    """The JSON of a page of origins."""
+    return ChangeOriginsPage(
+        dataset=DatasetIdentity(id=page.source.id, name=page.source.definition.name),
+        origins=[
+            ChangeOriginResponse(
+                offset=each.offset, op=ChangeOp[each.op.name], version=each.version, origin=each.origin
+            )
+            for each in page.origins
+        ],
+        next_since=page.next_since,
+        pending=page.pending,
+    )
 
 
 def view_path(view: View) -> str:

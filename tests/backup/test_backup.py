@@ -283,6 +283,8 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("workers", "executors"),
         ("heads", "watermark"),
         ("commits", "watermark"),
+        ("jobs", "transforms"),
+        ("sources", "planner"),
         ("consumers", "snapshot"),
         ("webhooks", "registry_password"),
         ("webhook_deliveries", "since_snapshot"),

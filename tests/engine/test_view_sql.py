@@ -251,5 +251,5 @@ def test_row_by_row_view_carries_the_ops_of_changes(session: SparkSession) -> No
 
 
 def test_result_that_is_not_a_finite_number_fails_the_view(session: SparkSession) -> None:
-    with pytest.raises(PySparkException, match=r"column 'x' of the view is not a finite number"):
+    with pytest.raises(PySparkException, match=r"column 'x' of the result is not a finite number"):
         session.sql(to_spark_sql(planned("SELECT sqrt(-n) AS x FROM orders"), RELATIONS)).collect()

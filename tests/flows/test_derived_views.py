@@ -139,6 +139,9 @@ def test_row_by_row_view_follows_every_change(scores: Table) -> None:
     ]
     items = view.client.get(f"{view.path}/timeline").json()["items"]
     assert {entry["operation"] for entry in items[:-1]} == {"changelog"}
+    # The feed of the scores: ann, bob 5, bob 5 → 12, 12 → 13, 13 → 9.
+    origins = view.client.get(f"/views/{view.id}/origins").json()["origins"]
+    assert [each["origin"] for each in origins] == [0, 3, 4, 5, 6]
 
 
 def test_grouping_view_corrects_its_groups(scores: Table) -> None:

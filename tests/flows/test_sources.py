@@ -15,6 +15,7 @@ from tests.support.table import Table
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.stack
+DERIVED = "headwater derived"
 LONG = left_out("FLOWS", "test-flows")
 
 ROWS = 200
@@ -28,13 +29,14 @@ def _put(folder: Path, name: str, first: int) -> None:
     part.rename(folder / name)
 
 
-def _register(table: Table, folder: Path) -> str:
+def _register(table: Table, folder: Path, **members: Any) -> str:
     body = {
         "name": f"in_{folder.name}",
         "dataset": table.id,
         "kind": "files",
         "config": {"path": folder.as_uri(), "format": "ndjson"},
         "mode": "once",
+        **members,
     }
     answer = table.client.post("/sources", json=body)
     assert answer.status_code == 201, answer.text
@@ -90,3 +92,33 @@ def test_round_with_a_killed_worker_is_committed_once(
     deployment.reap()
     assert not table.orphans()
     assert len(table.sound()) == expected * ROWS
+
+
+def test_round_with_a_transform_and_a_killed_worker_is_committed_once(
+    deployment: Deployment, new_table: Callable[..., Table]
+) -> None:
+    table = new_table(record_key=[])
+    folder = deployment.incoming / "transformed"
+    _put(folder, "1.ndjson", 0)
+    _put(folder, "2.ndjson", ROWS)
+    transform = {
+        "sql": "SELECT id, concat(note, ':', CAST(id % 7 AS STRING)) AS note FROM source WHERE id % 2 = 0",
+        "fields": [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}],
+    }
+    with deployment.gates.at_head(table.id) as head:
+        path = _register(table, folder, transform=transform)
+        # Its SQL runs in the process beside a worker, which ends with the worker.
+        worker = deployment.worker_at(head.arrival(DERIVED).port)
+        deployment.processes[worker].kill()
+    deployment.processes[worker].start(wait=False)
+    until(
+        lambda: _source(table, path)["state"] == "finished", "the source to read everything", seconds_max=120
+    )
+    source = _source(table, path)
+    assert (source["last_error"], source["position"]["files"], source["rounds"]) == (None, 2, 1)
+    assert sorted(table.sound(), key=lambda row: row["id"]) == [
+        {"id": number, "note": f"{1 + number // ROWS}.ndjson:{number % 7}"}
+        for number in range(0, 2 * ROWS, 2)
+    ]
+    deployment.reap()
+    assert not table.orphans()

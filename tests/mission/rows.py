@@ -182,6 +182,7 @@ HUDI = (
         f"{_FILES}::test_continuous_source_reads_what_arrives_and_changed_files_again",
         f"{_FILES}::test_rounds_are_bounded_and_follow_each_other",
         "flows/test_sources.py::test_round_with_a_killed_worker_is_committed_once",
+        "flows/test_sources_killed.py",
         "kafka/test_impressions_example.py",
     ),
     row(
@@ -190,6 +191,12 @@ HUDI = (
         f"{_TOPICS}::test_schemas_of_the_registry_are_the_columns_and_change_in_flight",
         "kafka/test_source_kind.py::test_avro_is_read_with_the_schema_of_each_message",
         "flows/test_topics.py::test_each_message_is_one_row_while_workers_are_killed",
+    ),
+    row(
+        "transformer",
+        "sources/handlers/test_transforms.py",
+        "engine/test_transforms.py",
+        "flows/test_sources.py::test_round_with_a_transform_and_a_killed_worker_is_committed_once",
     ),
     row(
         "source ordering field, filter of duplicates, operation",
@@ -298,7 +305,6 @@ OPEN_DATA_FABRIC = (
         "timeline/repository/test_watermarks.py",
         "changes/handlers/test_watermarks.py",
         "views/repository/test_derived_views.py::test_watermark_of_a_view_is_the_least_of_its_inputs_and_never_goes_back",
-        missing="a refresh without changes does not move the watermark of a view",
     ),
     row("op column", f"{_ODF}::test_op_is_uint8_and_a_dictionary_encoded_int32_in_parquet"),
     row(
@@ -327,6 +333,11 @@ OPEN_DATA_FABRIC = (
         "test_retraction_of_a_row_that_is_not_there_is_quarantined_and_redriven",
         "sources/handlers/test_dataset_changes.py::"
         "test_changes_of_a_dataset_without_a_key_are_applied_row_by_row",
+    ),
+    row(
+        "provenance of derived changes",
+        "views/handlers/test_origins.py",
+        "flows/test_derived_views.py::test_row_by_row_view_follows_every_change",
     ),
     row(
         "late data corrects earlier results: derived datasets",

@@ -22,6 +22,7 @@ from app.composition import stores_on
 from app.consumers.repository.followers import FollowerStore
 from app.consumers.service.run_followers import Follow
 from app.db.session import ADMINISTRATOR_ROLE, Database
+from app.derivation.request import DeriveRequest
 from app.exports.tasks import ExportedPart, ExportPart, PublishTask
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.restore_staging import restage
@@ -50,7 +51,6 @@ from app.sources.ports import Fetched
 from app.sources.service.due import StartRounds
 from app.sources.tasks import FetchTask
 from app.tenants.values import KeyScope
-from app.views.derivation import DeriveRequest
 from app.writes.engine import DecodedInput
 from app.writes.service.run import RunWrites
 from tests.support.administration import Administration

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from app.derivation.request import DeriveInput, DeriveRequest, FeedInput, RowsInput, TableInput, has_ops
 from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import SliceReader
@@ -19,7 +20,6 @@ from app.format.errors import DerivationFailed
 from app.format.file_group import DataFile
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.rows.staged import StagedFile
-from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
 
 Row = dict[str, Any]
 # Of a list of rows for each input, in the order of their names. Of a view that follows its input row by row it makes
@@ -46,7 +46,7 @@ class DerivationInProcess:
         inputs = [self._rows(each) for each in request.inputs.values()]
         schema = request.view.schema.to_arrow()
         match list(request.inputs.values()):
-            case [FeedInput()]:
+            case [source] if has_ops(source):
                 changes = [(change.pop(OP_COLUMN), change) for change in inputs[0]]
                 rows = [{OP_COLUMN: op} | row for op, change in changes for row in query([change])]
                 schema = pa.schema([OP_FIELD, *schema])
@@ -62,6 +62,8 @@ class DerivationInProcess:
                 return list(self._live(source))
             case FeedInput():
                 return list(self._changes(source))
+            case RowsInput():
+                return list(self._staged_rows(source))
 
     def _live(self, source: TableInput) -> Iterator[Row]:
         groups: dict[str, list[DataFile]] = defaultdict(list)
@@ -71,6 +73,12 @@ class DerivationInProcess:
         for files in groups.values():
             for block in merged_blocks(self._slices, source.dataset, files, MemoryBudget(bytes_max=2**30)):
                 yield from block.rows.select(names).to_pylist()
+
+    def _staged_rows(self, source: RowsInput) -> Iterator[Row]:
+        names = [*((OP_COLUMN,) if has_ops(source) else ()), *source.columns]
+        for file in source.files:
+            rows = self._staged.read(file, range(len(file.batches)), source.dataset, source.operation)
+            yield from rows.select(names).to_pylist()
 
     def _changes(self, source: FeedInput) -> Iterator[Row]:
         schema = pa.schema([OP_FIELD, *source.dataset.schema.to_arrow()])

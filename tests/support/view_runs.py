@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
 
+from app.derivation.request import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.dataset import DatasetDefinition
@@ -15,7 +16,6 @@ from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.staged import StagedFile
 from app.sql.queries import ViewPlan, bind_view, parse_view
-from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.views.new_view import CreateView, define_view
 from app.views.refresh_plan import rows_sql
 from tests.support.lake_table import LakeTable, Row

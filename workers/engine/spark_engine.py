@@ -21,6 +21,7 @@ from app.commit.merge_bundle import MergedBundle, bundled
 from app.commit.restore_plan import Restaged, RestageTask
 from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.commit.write_plan import MergeTask
+from app.derivation.request import DeriveRequest
 from app.exports.tasks import ExportedPart, ExportPart, PublishTask
 from app.format.dataset import DatasetDefinition
 from app.format.errors import EngineStopped
@@ -30,7 +31,6 @@ from app.jobs.engine import tenant_of_tag
 from app.reads.tasks import ReadPart, ReadPartResult
 from app.sources.ports import Fetched
 from app.sources.tasks import FetchTask
-from app.views.derivation import DeriveRequest
 from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive

@@ -52,6 +52,7 @@ class DeadWorkers:
     jobs: JobClaims
     followers: Claims
     tables: Claims
+    sources: Claims
     workers: Workers
     announce: Callable[[], None]
 
@@ -73,12 +74,13 @@ class DeadWorkers:
         """Ends the claims that have no heartbeat of workers that have not polled for that time."""
         for worker_id in self.workers.silent(seconds):
             _log.warning(
-                "the worker %s is silent; its followers and table services are taken over", worker_id
+                "the worker %s is silent; its followers, table services and sources are taken over", worker_id
             )
             self._end(worker_id)
 
     def _end(self, worker_id: str) -> None:
         self.followers.end_claims(worker_id)
         self.tables.end_claims(worker_id)
+        self.sources.end_claims(worker_id)
         self.workers.ended(worker_id)
         self.announce()

@@ -174,6 +174,7 @@ def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
         "progress": Progress(stage=JobState.QUEUED.value),
         "rows": RowCounts(),
         "alone": is_exclusive(request) or transaction_id is not None,
+        "transforms": write is not None and write.transforms,
         "transaction_id": transaction_id,
         "actor": new.actor,
         "deaths": new.deaths,

@@ -58,7 +58,10 @@ def _exists(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 _NEXT: Final = (
-    select(jobs.c.kind, jobs.c.deaths, jobs.c.transaction_id).where(_OWN).order_by(jobs.c.seq).limit(1)
+    select(jobs.c.kind, jobs.c.deaths, jobs.c.transforms, jobs.c.transaction_id)
+    .where(_OWN)
+    .order_by(jobs.c.seq)
+    .limit(1)
 )
 _NEXT_QUEUED: Final = _NEXT.where(_QUEUED)
 _NEXT_UNHELD: Final = _NEXT.where(or_(_QUEUED, _LAPSED))
@@ -174,7 +177,7 @@ def _next_write(connection: Connection, dataset_id: str, query: Select[Any]) -> 
 
 
 def _process(next_write: Any) -> WriteProcess:
-    return process_of(JobKind(next_write.kind), next_write.deaths)
+    return process_of(JobKind(next_write.kind), next_write.deaths, transforms=next_write.transforms)
 
 
 def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:

@@ -12,9 +12,8 @@ from app.catalog.repository.participants import Derivations
 from app.catalog.tables import datasets
 from app.db.any_of import any_of
 from app.db.columns import CURRENT_TENANT
-from app.format.errors import FieldError
 from app.sources.tables import sources
-from app.sources.values import InvalidSource
+from app.sources.values import refused_source
 
 # Edges of a tenant are added one after another: two sources could make a cycle that neither of them sees.
 _LOCK: Final = text(f"SELECT pg_advisory_xact_lock(hashtextextended('cycles ' || {CURRENT_TENANT}, 0))")
@@ -44,7 +43,7 @@ def refuse_cycle(
     names = {row.id: row.name for row in connection.execute(query)}
     shown = " → ".join(names[each] for each in [read, *path])
     detail = f"the source would close a cycle, in which each change is written again without end: {shown}"
-    raise InvalidSource(f"config/dataset: {detail}", [FieldError(pointer="/config/dataset", detail=detail)])
+    raise refused_source("/config/dataset", detail)
 
 
 def _edges(connection: Connection, derivations: Derivations, without: str) -> list[tuple[str, str]]:

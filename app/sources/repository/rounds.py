@@ -52,7 +52,7 @@ class RoundStore:
         with self._database.relay() as connection:
             return [(row[0], row[1]) for row in connection.execute(query)]
 
-    def claim(self, tenant_id: str, source_id: str, lease_seconds: float) -> DataSource | None:
+    def claim(self, tenant_id: str, source_id: str, owner: str, lease_seconds: float) -> DataSource | None:
         """The source, which is due again once the lease has ended; None if it is not due, or its tenant suspended.
 
         A source of a suspended tenant is due again after a while, so that it does not stand before others.
@@ -69,6 +69,7 @@ class RoundStore:
             .values(
                 due_at=case((active, lease_end(lease_seconds)), else_=lease_end(_POLL_SECONDS)),
                 epoch=sources.c.epoch + 1,
+                planner=owner,
             )
             .returning(active)
         )
@@ -76,6 +77,19 @@ class RoundStore:
             if not connection.execute(held).scalar_one_or_none():
                 return None
             return find_source(connection, source_id)
+
+    def end_claims(self, owner: str) -> None:
+        """Makes the sources of every tenant due that a worker has claimed: it has ended."""
+        claimed = sources.c.planner == owner
+        with self._database.relay() as connection:
+            found = connection.execute(select(sources.c.tenant_id).where(claimed).distinct()).scalars().all()
+        for tenant_id in found:
+            with self._database.tenant(tenant_id) as connection:
+                connection.execute(
+                    update(sources)
+                    .where(claimed)
+                    .values(due_at=func.clock_timestamp(), epoch=sources.c.epoch + 1, planner=None)
+                )
 
     def settle(
         self,
@@ -89,7 +103,12 @@ class RoundStore:
         """Ends a claim without a round. `position`: the one to move to, if any. Changes nothing if the claim was lost,
         or the source changed, meanwhile.
         """
-        values: dict[str, Any] = {"due_at": lease_end(due_seconds), "failures": 0, "error": None}
+        values: dict[str, Any] = {
+            "due_at": lease_end(due_seconds),
+            "failures": 0,
+            "error": None,
+            "planner": None,
+        }
         if lag is not None:
             values["lag"] = lag
         if state is not None:
@@ -100,7 +119,7 @@ class RoundStore:
 
     def failed(self, source: DataSource, fault: Fault) -> None:
         """Ends a claim with a failure: the source is tried again after a pause, or waits until it is resumed."""
-        self._settle(source, failure_values(source.failures, fault))
+        self._settle(source, {**failure_values(source.failures, fault), "planner": None})
 
     def reported(self, source: DataSource) -> None:
         """Records that the kind was called for the last commit."""
@@ -118,7 +137,9 @@ class RoundStore:
             connection.execute(
                 update(sources)
                 .where(sources.c.id == source.id)
-                .values(due_at=lease_end(_POLL_SECONDS), **({} if lag is None else {"lag": lag}))
+                .values(
+                    due_at=lease_end(_POLL_SECONDS), planner=None, **({} if lag is None else {"lag": lag})
+                )
             )
             if unfinished_round(connection, found, _UNFINISHED) is not None:
                 return None

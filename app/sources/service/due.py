@@ -15,8 +15,8 @@ from app.sources.service.rounds import new_round
 from app.sources.values import DataSource, SourceMode, SourceState
 
 _log = logging.getLogger(__name__)
-# Longer than the calls of a kind take, which have a limit of a minute each. A source whose worker was killed meanwhile
-# is due again after this time.
+# Longer than the calls of a kind take, which have a limit of a minute each. A source whose worker ended meanwhile is
+# due again once other workers notice that, and at the latest after this time.
 _LEASE_SECONDS: Final = 150.0
 
 
@@ -24,7 +24,8 @@ _LEASE_SECONDS: Final = 150.0
 class StartRounds:
     """The worker's use case: plans the next round of a due source, and queues it if there is something to read.
 
-    `wake` is called after a round was queued. `partitions` ends those of a source that has read everything.
+    `wake` is called after a round was queued. `partitions` ends those of a source that has read everything. `owner`:
+    this worker.
     """
 
     rounds: RoundStore
@@ -34,10 +35,11 @@ class StartRounds:
     register: RegisterDataset
     partitions: EndsPartitions
     wake: Callable[[], None]
+    owner: str
 
     def run(self, tenant_id: str, source_id: str) -> bool:
         """Serves one source; always False, since it is due again later."""
-        source = self.rounds.claim(tenant_id, source_id, _LEASE_SECONDS)
+        source = self.rounds.claim(tenant_id, source_id, self.owner, _LEASE_SECONDS)
         if source is None:
             return False
         try:

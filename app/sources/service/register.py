@@ -14,7 +14,7 @@ from app.catalog.repository.catalog import CatalogStore
 from app.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns
 from app.files.storage import Storage
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import schema_of
+from app.format.definition.new_dataset import CreateTable, schema_of
 from app.format.definition.schema_merge import inferred_types
 from app.format.errors import DatasetExists, MalformedBody, SourceFailed
 from app.format.identifiers import new_id
@@ -24,6 +24,7 @@ from app.format.schema.shapes import Shape, common_members
 from app.sources.ports import Fetched, FetchedBody, Ledger, SourceEnvironment, SourceKind
 from app.sources.repository.rounds import RoundStore
 from app.sources.service.fetch import FetchHere
+from app.sources.service.transforms import bind_transform
 from app.sources.values import DataSource
 
 _SAMPLE_ITEMS: Final = 20
@@ -51,10 +52,9 @@ class RegisterDataset:
         create = source.definition.create
         if create is None:
             raise SourceFailed(f"the dataset {source.definition.dataset!r} is not registered")
-        shapes = self._sample(source)
-        if not shapes:
+        types = self._types(source, create)
+        if not types:
             return None
-        types = inferred_types(shapes, moments=create.moments)
         new = create.named(source.definition.dataset, schema_of(types))
         try:
             dataset = self.catalog.create(source.tenant_id, new_id(), define_dataset(new))
@@ -62,6 +62,14 @@ class RegisterDataset:
             dataset = self.catalog.get(source.tenant_id, source.definition.dataset)
         self.rounds.registered(source, dataset.id)
         return dataset.id
+
+    def _types(self, source: DataSource, create: CreateTable) -> dict[str, str]:
+        """The types of the columns by name; empty if there is nothing to read yet."""
+        transform = source.definition.transform
+        if transform is not None:
+            return bind_transform(transform).types
+        shapes = self._sample(source)
+        return inferred_types(shapes, moments=create.moments) if shapes else {}
 
     def _sample(self, source: DataSource) -> dict[str, Shape]:
         """The shapes of the columns in the first bodies that can be read; empty without rows."""

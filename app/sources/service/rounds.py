@@ -13,6 +13,7 @@ from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.commit.write_options import OnError
 from app.commit.write_rules import check_options
+from app.derivation.request import relation_of
 from app.format.errors import (
     Fault,
     MalformedBody,
@@ -32,6 +33,7 @@ from app.sources.repository.rounds import RoundStore
 from app.sources.service.fetch import FetchHere, FetchInTasks
 from app.sources.service.fetch_slots import FetchSlots
 from app.sources.service.positions import check_storable
+from app.sources.service.transforms import BoundTransform, bind_transform, transformed
 from app.sources.values import DataSource, SourceMode
 from app.timeline.values import Checkpoint, SourceItem
 from app.writes.engine import DecodedInput
@@ -51,7 +53,11 @@ def new_round(source: DataSource, dataset_id: str, *, actor: str | None = None) 
         request=WriteRequest(
             operation=source.definition.operation or Operation.UPSERT,
             options=source.definition.options,
-            round=SourceRound(source_id=source.id, source=source.name),
+            round=SourceRound(
+                source_id=source.id,
+                source=source.name,
+                transforms=source.definition.transform is not None,
+            ),
         ),
         actor=actor,
     )
@@ -66,6 +72,7 @@ class _Round(msgspec.Struct, frozen=True, kw_only=True):
     plan: RoundPlan
     prefix: str
     tag: str
+    transform: BoundTransform | None = None
 
     def quarantine(self, suffix: str) -> str | None:
         """The prefix of the files of bad records; None if these fail the round."""
@@ -125,7 +132,16 @@ class RunRounds:
             )
             return StagedInput(job=job, staged=(), checkpoint=checkpoint, result=_result(checkpoint))
         job = _decided(job, source, dataset, plan)
-        it = _Round(job=job, source=source, place=place, plan=plan, prefix=prefix, tag=tag)
+        transform = source.definition.transform
+        it = _Round(
+            job=job,
+            source=source,
+            place=place,
+            plan=plan,
+            prefix=prefix,
+            tag=tag,
+            transform=None if transform is None else bind_transform(transform),
+        )
         return it, self._fetch(it)
 
     def _source(self, job: Job) -> DataSource:
@@ -142,6 +158,18 @@ class RunRounds:
         if not fresh and it.plan.operation is None:
             it = msgspec.structs.replace(it, job=_without_rows(it.job))
         decoded, rejected = self._decode(it, dataset, fresh)
+        if it.transform is not None:
+            staged = transformed(
+                self.engine,
+                it.transform,
+                decoded.staged,
+                dataset.definition,
+                it.job.write.operation,
+                relation=relation_of(it.job.id, it.job.epoch),
+                prefix=f"{it.prefix}-t",
+                tag=it.tag,
+            )
+            decoded = msgspec.structs.replace(decoded, staged=staged)
         position = dict(it.plan.position)
         for part in fetched:
             position |= part.position
@@ -213,9 +241,10 @@ class RunRounds:
     def _decode_all(
         self, it: _Round, dataset: Dataset, bodies: Sequence[FetchedBody], attempt: int
     ) -> DecodedInput:
+        read = dataset.definition
         return self.engine.decode(
             [body.raw for body in bodies],
-            dataset.definition,
+            read if it.transform is None else it.transform.rows_of(read),
             it.job.write.operation,
             prefix=f"{it.prefix}-{attempt}",
             options=it.job.write.options,

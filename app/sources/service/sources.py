@@ -12,7 +12,9 @@ from app.catalog.service import GrantedDatasets, refuse_derived
 from app.catalog.values import Dataset
 from app.commit.write_rules import brings_rows, check_options, partition_done_faults
 from app.files.folders.admitted import roots_of_tenant
-from app.format.errors import FieldError, NotFound
+from app.format.definition.dataset_definition import define_dataset
+from app.format.definition.new_dataset import schema_of
+from app.format.errors import NotFound
 from app.format.identifiers import new_id
 from app.jobs.values import Accepted
 from app.paging import Page
@@ -21,15 +23,17 @@ from app.sources.ports import ReadsDatasets, SourceEnvironment, SourceKind
 from app.sources.repository.sources import SourceStore
 from app.sources.service.register import RegisterDataset
 from app.sources.service.rounds import new_round
+from app.sources.service.transforms import bind_transform
 from app.sources.values import (
     DataSource,
-    InvalidSource,
     NewSource,
     SourceChange,
     SourceDefinition,
     SourceEmpty,
     SourceMode,
     SourceState,
+    SourceTransform,
+    refused_source,
 )
 from app.tenants.values import KeyScope
 
@@ -57,11 +61,11 @@ class ManageSources:
         tenant_id = granted.principal.tenant_id
         operation = definition.operation
         if operation is not None and not brings_rows(operation, definition.options):
-            raise _invalid("/operation", f"{operation.value} takes no rows")
+            raise refused_source("/operation", f"{operation.value} takes no rows")
         kind = self.kinds.get(definition.kind)
         if kind is None:
             known = ", ".join(sorted(self.kinds))
-            raise _invalid("/kind", f"expected one of {known}, got {definition.kind!r}")
+            raise refused_source("/kind", f"expected one of {known}, got {definition.kind!r}")
         config = kind.checked(definition.config, self.environment_of(tenant_id))
         if isinstance(kind, ReadsDatasets):
             config = kind.resolved(config, lambda name: granted.reading().get(tenant_id, name))
@@ -70,6 +74,8 @@ class ManageSources:
         if dataset is not None:
             refuse_derived(dataset)
             check_options(definition.operation_on(dataset.definition), definition.options, dataset.definition)
+        if definition.transform is not None:
+            _check_transform(definition, definition.transform, dataset)
         if definition.ends_partitions_since is not None:
             definition = _ending_partitions(definition, dataset)
         return self.sources.create(
@@ -106,7 +112,7 @@ class ManageSources:
         if not isinstance(change.position, msgspec.UnsetType):
             check_position(self.sources.get(tenant_id, reference).definition.kind, change.position)
         if change.state in _FINAL_STATES:
-            raise _invalid("/state", "expected active or paused; a source finishes and fails by itself")
+            raise refused_source("/state", "expected active or paused; a source finishes and fails by itself")
         return self.sources.change(tenant_id, reference, change)
 
     def delete(self, tenant_id: str, reference: str, *, revision: int | None) -> None:
@@ -146,12 +152,6 @@ class ManageSources:
         return None
 
 
-def _invalid(pointer: str, detail: str) -> InvalidSource:
-    return InvalidSource(
-        f"{pointer.removeprefix('/')}: {detail}", [FieldError(pointer=pointer, detail=detail)]
-    )
-
-
 def environment(
     roots: tuple[str, ...], allow: tuple[str, ...], *, plain_http: bool
 ) -> Callable[[str], SourceEnvironment]:
@@ -164,14 +164,29 @@ def environment(
     return of
 
 
+def _check_transform(
+    definition: SourceDefinition, transform: SourceTransform, dataset: Dataset | None
+) -> None:
+    """Raises InvalidSource, InvalidDataset."""
+    if definition.merge_schema:
+        raise refused_source("/merge_schema", "the columns are those of transform.sql: leave it out")
+    bound = bind_transform(transform)
+    if dataset is not None:
+        bound.check(dataset.definition, definition.operation_on(dataset.definition))
+    elif definition.create is not None:
+        define_dataset(definition.create.named(definition.dataset, schema_of(bound.types)))
+
+
 def _ending_partitions(definition: SourceDefinition, dataset: Dataset | None) -> SourceDefinition:
     """The definition of a source that ends partitions, as of the present version. Raises InvalidSource."""
     if definition.mode is not SourceMode.ONCE:
-        raise _invalid(
+        raise refused_source(
             "/partition_done", "a source of mode continuous has no end: use mode once, or leave it out"
         )
     if dataset is None:
-        raise _invalid("/partition_done", "the dataset needs services.partition_done: register it first")
+        raise refused_source(
+            "/partition_done", "the dataset needs services.partition_done: register it first"
+        )
     for _, detail in partition_done_faults(dataset.definition):
-        raise _invalid("/partition_done", detail)
+        raise refused_source("/partition_done", detail)
     return msgspec.structs.replace(definition, ends_partitions_since=dataset.version)

@@ -47,7 +47,7 @@ def _error(message: str, at: int | None, expected: str) -> InvalidView:
 
 QUERIES: Final = Language(
     name="the SQL of views",
-    subject="the SQL of the view",
+    subject="the SQL",
     summary="names in `backticks` or \"double quotes\", strings in 'single quotes', numbers and operators",
     error=_error,
     length_max=TEXT_BYTES_MAX,

@@ -106,7 +106,7 @@ def _finite(schema: Schema, query: str, carry: Sequence[str]) -> str:
     for field in schema.fields:
         name = f"r.{quoted(field.name)}"
         if field.data_type() in _FLOATS:
-            fault = text_literal(f"column {field.name!r} of the view is not a finite number")
+            fault = text_literal(f"column {field.name!r} of the result is not a finite number")
             finite = f"{name} IS NULL OR abs({name}) < CAST('Infinity' AS DOUBLE)"
             fallen = f"CAST(raise_error({fault}) AS {spark_type(field.data_type())})"
             columns.append(f"CASE WHEN {finite} THEN {name} ELSE {fallen} END AS {quoted(field.name)}")

@@ -47,7 +47,7 @@ from app.timeline.repository.conflict_window import (
 )
 from app.timeline.repository.definitions import outdated_plan
 from app.timeline.repository.participants import CommitParticipant
-from app.timeline.repository.watermarks import watermark_after
+from app.timeline.repository.watermarks import move_watermark, watermark_after
 from app.timeline.tables import changelog_files, commits, files, quarantine_files
 from app.timeline.values import Fenced, NewCommit, Overtaken, Published, changed_range
 
@@ -221,6 +221,7 @@ def _publish(
     _insert_quarantine(connection, commit)
     if not makes_version(commit):
         unmoved = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
+        move_watermark(connection, commit, head.version, head.watermark)
         _complete(connection, commit, unmoved, instant_version=None, completed_at=None)
         post(connection, "changes", commit.dataset_id)
         return unmoved

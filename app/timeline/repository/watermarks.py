@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import BigInteger, Connection, bindparam, select
+from sqlalchemy import BigInteger, Connection, bindparam, select, update
 
+from app.catalog.tables import heads
 from app.commit.watermarks import latest, least
 from app.timeline.tables import commits
 from app.timeline.values import NewCommit
@@ -36,3 +37,16 @@ def watermark_after(connection: Connection, commit: NewCommit, before: datetime 
     of_rows = [message.lateness.watermark for message in commit.messages if message.lateness is not None]
     of_inputs = least(watermark_at(connection, each.dataset_id, each.next_since) for each in commit.advances)
     return latest([before, of_inputs, *of_rows])
+
+
+def move_watermark(connection: Connection, commit: NewCommit, version: int, before: datetime | None) -> None:
+    """Moves the watermark of the current version after a commit that makes none: a refresh that changes no row."""
+    after = watermark_after(connection, commit, before)
+    if not commit.advances or after == before:
+        return
+    for table in (heads, commits):
+        connection.execute(
+            update(table)
+            .where(table.c.dataset_id == commit.dataset_id, table.c.version == version)
+            .values(watermark=after)
+        )

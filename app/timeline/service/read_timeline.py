@@ -36,7 +36,10 @@ class ReadTimeline:
         page_size: int,
         page_token: str | None,
     ) -> Page:
-        """`page`, as the principal may see it: why a refresh failed may quote rows of the view's inputs."""
+        """`page`, as the principal may see it: why a refresh failed may quote rows of the view's inputs.
+
+        Which inputs it has is not shown either.
+        """
         page = self.page(dataset, page_size=page_size, page_token=page_token, wanted=wanted)
         if not dataset.derived or granted.sees_inputs(dataset.id):
             return page
@@ -82,7 +85,8 @@ class ReadTimeline:
 
 
 def _without_values(record: InstantRecord) -> InstantRecord:
-    return replace(record, error=record.error and record.error.without_values())
+    parameters = {name: value for name, value in record.parameters.items() if name != "inputs"}
+    return replace(record, error=record.error and record.error.without_values(), parameters=parameters)
 
 
 def _just_after(instant: str) -> str:

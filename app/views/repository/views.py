@@ -23,7 +23,7 @@ from app.jobs.repository.job_locks import held_by
 from app.jobs.repository.job_row import get_job
 from app.jobs.repository.replays import keep_key, replayed_job
 from app.jobs.tables import instants, jobs
-from app.jobs.values import Accepted, Claim, Job, JobKind, JobState, NewJob, WriteRequest
+from app.jobs.values import Accepted, Claim, InputRange, Job, JobKind, JobState, NewJob, WriteRequest
 from app.paging import Page, PageTokens
 from app.tenants.repository.quotas import check_count
 from app.timeline.tables import commits
@@ -201,6 +201,19 @@ class ViewStore:
             if isinstance(outcome, HeadwaterError):
                 raise outcome
             return outcome
+
+    def taken_in(
+        self, tenant_id: str, view_id: str, versions: Collection[int]
+    ) -> dict[int, tuple[InputRange, ...]]:
+        """The changes of the inputs that these versions have taken in, as long as their jobs are kept."""
+        query = (
+            select(commits.c.version, jobs.c.request)
+            .join_from(commits, instants, instants.c.id == commits.c.instant_id)
+            .join(jobs, jobs.c.id == instants.c.job_id)
+            .where(commits.c.dataset_id == view_id, any_of(commits.c.version, list(versions)))
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return {row.version: row.request.inputs for row in connection.execute(query)}
 
     def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
         """Stores what a claimed refresh has turned out to do. Nothing happens if the claim is void."""

@@ -12,15 +12,15 @@ import msgspec
 
 from app.changes.ports import ChangelogIndex
 from app.consumers.followers import Consumer
+from app.derivation.engine import Derivation
+from app.derivation.request import DeriveInput, DeriveRequest, FeedInput, TableInput, relation_of
 from app.format.errors import NotFound, VersionExpired
 from app.format.operation import Operation
 from app.format.rows.staged import StagedFile
-from app.jobs.values import Job
+from app.jobs.values import InputRange, Job
 from app.timeline.ports import VersionReader
 from app.timeline.service.version_pins import VersionPins
 from app.timeline.values import Advance
-from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
-from app.views.engine import Derivation
 from app.views.refresh_plan import changes_sql, check_inputs, rows_sql
 from app.views.repository.views import ViewStore
 from app.views.values import View, ViewInputStatus, ViewMode, follower_name, is_deadly, new_refresh, view_of
@@ -118,13 +118,12 @@ class DeriveView:
         check_inputs(plan, {each.relation: each.dataset.definition for each in view.inputs})
         changes = self._changes(view)
         operation = Operation.SNAPSHOT if changes is None else Operation.CHANGELOG
-        request = msgspec.structs.replace(job.write, operation=operation)
+        request = msgspec.structs.replace(job.write, operation=operation, inputs=_ranges(view))
         job = msgspec.structs.replace(job, request=request)
         self.views.decide(job.tenant_id, job.claim, request)
         staged: tuple[StagedFile, ...] = ()
         if view.behind:
-            # Another attempt may still be ending, and drops its own relations.
-            attempt = f"hw_{job.id.replace('-', '_')}_{job.epoch}"
+            attempt = relation_of(job.id, job.epoch)
             relations = {
                 each.relation: f"{attempt}_{number}" for number, each in enumerate(view.inputs, start=1)
             }
@@ -185,6 +184,19 @@ def _read(view: View, source: ViewInputStatus) -> tuple[str, ...]:
     """The columns of an input that the view reads."""
     [found] = [each for each in view.definition.plan.sources if each.name == source.relation]
     return tuple(found.columns)
+
+
+def _ranges(view: View) -> tuple[InputRange, ...]:
+    """The changes of the inputs that a refresh takes in."""
+    return tuple(
+        InputRange(
+            dataset_id=each.dataset.id,
+            dataset=each.dataset.definition.name,
+            since=each.position,
+            until=each.dataset.next_offset,
+        )
+        for each in view.inputs
+    )
 
 
 def _advances(view: View) -> tuple[Advance, ...]:

@@ -309,6 +309,7 @@ class Headwater:
     get_view = blocking(ViewCalls.get_view)
     views = iterating(ViewCalls.views)
     refresh_view = blocking(ViewCalls.refresh_view)
+    find_origins = blocking(ViewCalls.find_origins)
     pause_view = blocking(ViewCalls.pause_view)
     delete_view = blocking(ViewCalls.delete_view)
 

@@ -26,6 +26,7 @@ from app.jobs.values import (
     Progress,
     RestoreTarget,
     RunnableDataset,
+    SourceRound,
     WriteProcess,
     WriteRequest,
 )
@@ -325,7 +326,16 @@ def test_write_of_another_kind_is_not_claimed_and_not_overtaken(
     restore = WriteRequest(operation=Operation.SNAPSHOT, restores=RestoreTarget(version=0))
     restored = stores.jobs.accept(tenant_id, new_job(dataset.id, request=restore)).job
     after = accept()
-    for own, other, job in [(plain, derived, before), (derived, plain, restored), (plain, derived, after)]:
+    request = WriteRequest(
+        operation=Operation.UPSERT, round=SourceRound(source_id=new_id(), source="in", transforms=True)
+    )
+    transformed = stores.jobs.accept(tenant_id, new_job(dataset.id, request=request)).job
+    for own, other, job in [
+        (plain, derived, before),
+        (derived, plain, restored),
+        (plain, derived, after),
+        (derived, plain, transformed),
+    ]:
         assert stores.jobs.next_write(tenant_id, dataset.id) is own.process
         assert claim(other) == []
         [held] = claim(own)

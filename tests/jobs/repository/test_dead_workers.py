@@ -14,6 +14,7 @@ from app.format.operation import Operation
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.values import Job, JobState, RestoreTarget, WorkerEnd, WriteProcess, WriteRequest
 from app.maintenance.repository.maintenance import MaintenanceStore
+from app.sources.repository.rounds import RoundStore
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from workers.jobs.dead_workers import DeadWorkers
@@ -27,6 +28,7 @@ def dead(stores: Stores) -> DeadWorkers:
         jobs=stores.jobs,
         followers=FollowerStore(stores.database),
         tables=tables_of(stores),
+        sources=RoundStore(stores.database, stores.catalog.live.derivations),
         workers=WorkerStore(stores.database),
         announce=lambda: None,
     )

@@ -95,7 +95,7 @@ def test_one_of_racing_workers_claims_a_due_source(stores: Stores, source: DataS
 
     def claim() -> DataSource | None:
         barrier.wait(20)
-        return rounds.claim(source.tenant_id, source.id, 60)
+        return rounds.claim(source.tenant_id, source.id, "w", 60)
 
     assert (source.tenant_id, source.id) in rounds.due(1_000)
     with ThreadPoolExecutor(4) as pool:
@@ -106,7 +106,7 @@ def test_one_of_racing_workers_claims_a_due_source(stores: Stores, source: DataS
 
 def test_one_round_of_a_source_is_unfinished_at_a_time(stores: Stores, source: DataSource) -> None:
     rounds = RoundStore(stores.database, stores.catalog.live.derivations)
-    claimed = rounds.claim(source.tenant_id, source.id, 60)
+    claimed = rounds.claim(source.tenant_id, source.id, "w", 60)
     assert claimed is not None
     assert claimed.dataset_id is not None
     assert rounds.start(claimed, new_round(claimed, claimed.dataset_id), None) is not None
@@ -115,8 +115,8 @@ def test_one_round_of_a_source_is_unfinished_at_a_time(stores: Stores, source: D
 
 def test_lost_claim_changes_nothing(stores: Stores, source: DataSource) -> None:
     rounds = RoundStore(stores.database, stores.catalog.live.derivations)
-    first = rounds.claim(source.tenant_id, source.id, 0)
-    second = rounds.claim(source.tenant_id, source.id, 60)
+    first = rounds.claim(source.tenant_id, source.id, "w", 0)
+    second = rounds.claim(source.tenant_id, source.id, "w", 60)
     assert first is not None
     assert second is not None
     rounds.failed(first, Fault.of(SchemaMismatch("late")))
@@ -152,3 +152,22 @@ def test_paused_source_stays_paused_when_its_round_fails(stores: Stores, source:
     )
     stores.jobs.fail(source.tenant_id, job.claim, Fault.of(SchemaMismatch("bad")))
     assert _now(stores, source).state is SourceState.PAUSED
+
+
+def test_sources_of_a_worker_that_has_ended_are_due_at_once(stores: Stores, source: DataSource) -> None:
+    rounds = RoundStore(stores.database, stores.catalog.live.derivations)
+    claimed = rounds.claim(source.tenant_id, source.id, "ended", 60)
+    assert claimed is not None
+    rounds.end_claims("another")
+    assert rounds.claim(source.tenant_id, source.id, "next", 60) is None
+    rounds.end_claims("ended")
+    assert (source.tenant_id, source.id) in rounds.due(10_000)
+    following = rounds.claim(source.tenant_id, source.id, "next", 60)
+    assert following is not None
+    # The claim that was ended changes nothing any more.
+    rounds.settle(claimed, lag=None, due_seconds=3600, state=SourceState.FINISHED)
+    assert _now(stores, source).state is SourceState.ACTIVE
+    # A claim that has been settled is not ended once more.
+    rounds.settle(following, lag=None, due_seconds=3600)
+    rounds.end_claims("next")
+    assert (source.tenant_id, source.id) not in rounds.due(10_000)

@@ -291,7 +291,7 @@ def test_spark_sql_quotes_names_and_escapes_literals() -> None:
 
 def test_results_that_are_not_finite_fail_the_query() -> None:
     sql = to_spark_sql(planned("SELECT weight, id FROM orders"), {"orders": "r"})
-    assert sql.count("raise_error('column \\u0027weight\\u0027 of the view is not a finite number')") == 1
+    assert sql.count("raise_error('column \\u0027weight\\u0027 of the result is not a finite number')") == 1
     assert "raise_error" not in to_spark_sql(planned("SELECT id FROM orders"), {"orders": "r"})
 
 

@@ -19,6 +19,7 @@ from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
 from app.jobs.values import Job, JobKind, JobState, NewJob, WorkerEnd, WriteProcess, WriteRequest
 from app.sql.queries import bind_view, parse_view
+from app.timeline.repository.watermarks import watermark_at
 from app.timeline.values import Advance, Overtaken, Published
 from app.views.repository.views import ViewStore
 from app.views.values import CheckedView, View, ViewDefinition, ViewFreshness, ViewMode, follower_name
@@ -29,7 +30,7 @@ from tests.support.threads import together
 _names = count(1)
 SQL = "SELECT id, note FROM orders"
 PLAN = bind_view(parse_view(SQL), {"orders": definition()})
-FAULT = Fault(code="derivation-failed", title="The view could not be computed", detail="a division by zero")
+FAULT = Fault(code="derivation-failed", title="The SQL could not be computed", detail="a division by zero")
 
 
 @pytest.fixture
@@ -202,11 +203,12 @@ def test_watermark_of_a_view_is_the_least_of_its_inputs_and_never_goes_back(
         commit = commit_of(claimed, [judged], read_version=head.version)
         assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
 
-    def refresh() -> datetime | None:
+    def refresh(*, changes: bool = True) -> datetime | None:
         found = views.get(tenant_id, view.dataset.id)
         if found.refreshed_at is not None:
             stores.jobs.accept(tenant_id, a_refresh(view.dataset.id))
-        commit = commit_of([running(view)], [message()], read_version=found.dataset.version)
+        messages = [message()] if changes else []
+        commit = commit_of([running(view)], messages, read_version=found.dataset.version)
         commit = msgspec.structs.replace(commit, advances=advances_of(found))
         assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
         return stores.catalog.get(tenant_id, view.dataset.id).watermark
@@ -221,6 +223,14 @@ def test_watermark_of_a_view_is_the_least_of_its_inputs_and_never_goes_back(
     # Not yet taken in: the view is as far as what it has read.
     assert stores.catalog.get(tenant_id, view.dataset.id).watermark == noon
     assert refresh() == noon + timedelta(hours=1)
+    # A refresh that changes no row makes no version; the watermark of the current one moves.
+    before = stores.catalog.get(tenant_id, view.dataset.id)
+    write(dataset, noon + timedelta(hours=2))
+    assert refresh(changes=False) == noon + timedelta(hours=2)
+    after = stores.catalog.get(tenant_id, view.dataset.id)
+    assert after.version == before.version
+    with stores.database.tenant(tenant_id) as connection:
+        assert watermark_at(connection, view.dataset.id, after.next_offset) == noon + timedelta(hours=2)
 
 
 def test_refresh_without_changes_advances_the_positions(

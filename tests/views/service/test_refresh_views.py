@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from app.catalog.values import Dataset
 from app.consumers.followers import Consumer, ConsumerKind
+from app.derivation.request import DeriveRequest, FeedInput, TableInput
 from app.format.errors import Fault, NotFound, VersionExpired
 from app.format.file_group import ChangelogFile, ChangelogSegment
 from app.format.identifiers import new_id
@@ -20,7 +21,6 @@ from app.format.rows.staged import StagedFile
 from app.jobs.values import Accepted, Claim, Job, NewJob, WriteRequest
 from app.sql.queries import bind_view, parse_view
 from app.timeline.service.version_pins import VersionPins
-from app.views.derivation import DeriveRequest, FeedInput, TableInput
 from app.views.service.refresh import DeriveView, FollowInputs
 from app.views.service.views import new_refresh
 from app.views.values import View, ViewDefinition, ViewInputStatus, ViewMode, follower_name

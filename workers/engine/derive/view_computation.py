@@ -22,9 +22,9 @@ from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from app.derivation.request import DeriveRequest
 from app.format.errors import DerivationFailed, HeadwaterError
 from app.format.rows.staged import StagedFile
-from app.views.derivation import DeriveRequest
 from workers.engine.decode.decode_handle import DecodedRows, decoded_input
 from workers.engine.derive.view_tasks import (
     StageTask,
@@ -84,7 +84,9 @@ def derive(
             )
             rows.createTempView(name)
             stack.callback(session.catalog.dropTempView, name)
-        stage = StageTask(view=request.view, operation=request.operation, prefix=request.prefix)
+        stage = StageTask(
+            view=request.view, operation=request.operation, prefix=request.prefix, columns=request.columns
+        )
         result = session.sql(request.sql)
         # Spark parses names of columns as expressions, and those of a view may have any character.
         plain = result.toDF(*(f"c{number}" for number in range(len(result.columns))))

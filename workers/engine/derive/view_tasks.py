@@ -6,7 +6,7 @@ Rows are exchanged with Spark as Arrow batches, with Spark's types for those of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -15,6 +15,7 @@ from app.codecs.arrow.conform import check_columns, conform_step, steps
 from app.codecs.arrow.flat_form import flat_form
 from app.codecs.arrow.parquet_rows import joined
 from app.codecs.record_errors import InputRejection
+from app.derivation.request import DeriveInput, FeedInput, RowsInput, TableInput, has_ops
 from app.files.slices.merged_slice import merged_blocks
 from app.files.staged_file import StagedFileStore
 from app.format.dataset import DatasetDefinition
@@ -23,9 +24,9 @@ from app.format.file_group import ChangelogFile, DataFile, FileKind
 from app.format.operation import Operation, input_schema
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
+from app.format.rows.staged import StagedFile
 from app.format.schema.types import to_arrow
 from app.sql.queries.relation_types import relation_type
-from app.views.derivation import DeriveInput, FeedInput, TableInput
 from workers.engine.decode.decode_handle import DecodedRows
 from workers.engine.task_files import TaskResources
 
@@ -61,19 +62,35 @@ class ChangesPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return self.file.size_bytes * self.rows // max(self.file.row_count, 1)
 
 
+class StagedPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The rows of a staged file of a write with `operation`, in order."""
+
+    file: StagedFile
+    operation: Operation
+
+    @property
+    def size_bytes(self) -> int:
+        """The number of bytes to read."""
+        return self.file.size_bytes
+
+
+InputPart: TypeAlias = RowsPart | ChangesPart | StagedPart
+
+
 class ViewReadTask(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of one input, in order."""
 
     dataset: DatasetDefinition
-    parts: tuple[RowsPart | ChangesPart, ...]
+    parts: tuple[InputPart, ...]
 
 
 class StageTask(msgspec.Struct, frozen=True, kw_only=True):
-    """The path prefix for the rows of a view, and the operation of their write."""
+    """The path prefix for the rows of a view, and the operation of their write. `columns`: as of `DeriveRequest`."""
 
     view: DatasetDefinition
     operation: Operation
     prefix: str
+    columns: tuple[str, ...] = ()
 
 
 def plan_reads(source: DeriveInput, *, bytes_max: int, tasks_min: int) -> list[ViewReadTask]:
@@ -83,7 +100,7 @@ def plan_reads(source: DeriveInput, *, bytes_max: int, tasks_min: int) -> list[V
     """
     parts = list(_parts(source))
     bound = min(bytes_max, sum(part.size_bytes for part in parts) // tasks_min)
-    tasks: list[list[RowsPart | ChangesPart]] = []
+    tasks: list[list[InputPart]] = []
     size = bound
     for part in parts:
         if size >= bound:
@@ -94,7 +111,7 @@ def plan_reads(source: DeriveInput, *, bytes_max: int, tasks_min: int) -> list[V
     return [ViewReadTask(dataset=source.dataset, parts=tuple(task)) for task in tasks]
 
 
-def _parts(source: DeriveInput) -> Iterator[RowsPart | ChangesPart]:
+def _parts(source: DeriveInput) -> Iterator[InputPart]:
     match source:
         case TableInput():
             groups: dict[str, list[DataFile]] = {}
@@ -110,13 +127,15 @@ def _parts(source: DeriveInput) -> Iterator[RowsPart | ChangesPart]:
                 end = segment.row_of(min(source.until, segment.end_offset))
                 for first in range(start, end, _STEP_ROWS):
                     yield ChangesPart(file=segment.file, first_row=first, rows=min(_STEP_ROWS, end - first))
+        case RowsInput():
+            yield from (StagedPart(file=file, operation=source.operation) for file in source.files)
 
 
 def relation_schema(source: DeriveInput) -> pa.Schema:
-    """The columns of an input in Spark; changes have their op as the last column."""
+    """The columns of an input in Spark; rows with an op have it as the last column."""
     columns = source.dataset.schema.select(source.columns).fields
     fields = [pa.field(each.name, to_arrow(relation_type(each.data_type()))) for each in columns]
-    if isinstance(source, FeedInput):
+    if has_ops(source):
         fields.append(pa.field(OP_COLUMN, pa.int16()))
     return pa.schema(fields)
 
@@ -129,7 +148,7 @@ def read_parts(resources: TaskResources, task: ViewReadTask, schema: pa.Schema) 
 
 
 def _rows(
-    resources: TaskResources, dataset: DatasetDefinition, part: RowsPart | ChangesPart, names: Sequence[str]
+    resources: TaskResources, dataset: DatasetDefinition, part: InputPart, names: Sequence[str]
 ) -> Iterator[pa.Table]:
     """The rows of a part, with at least the columns of these names."""
     fields = [field.with_nullable(True) for field in dataset.schema.to_arrow() if field.name in names]
@@ -143,6 +162,9 @@ def _rows(
         case ChangesPart():
             schema = pa.schema([OP_FIELD, *fields])
             yield resources.slices.reader.read_slice(part.file, schema, part.first_row, part.rows)
+        case StagedPart():
+            batches = range(len(part.file.batches))
+            yield StagedFileStore(resources.storage).read(part.file, batches, dataset, part.operation)
 
 
 def stage_rows(
@@ -163,9 +185,9 @@ def stage_rows(
             staged=StagedFileStore(resources.storage).write(task.view, task.operation, tables, path)
         )
     except SchemaMismatch as error:
-        raise DerivationFailed(f"rows of the view do not fit its schema: {_column_error(error)}") from error
+        raise DerivationFailed(f"rows of the result do not fit the schema: {_column_error(error)}") from error
     except RowTooLarge as error:
-        raise DerivationFailed(f"the view has a row of more than {limits.row_bytes_max} bytes") from error
+        raise DerivationFailed(f"the result has a row of more than {limits.row_bytes_max} bytes") from error
 
 
 def _column_error(error: SchemaMismatch) -> str:
@@ -178,6 +200,8 @@ def _column_error(error: SchemaMismatch) -> str:
 def _checked(task: StageTask, batches: Iterable[pa.RecordBatch], limits: RowLimits) -> Iterator[pa.Table]:
     schema = input_schema(task.operation, task.view)
     names = [field.name for field in flat_form(schema).columns.fields]
+    if task.columns:
+        names = [*names[: task.operation is Operation.CHANGELOG], *task.columns]
     record_errors = InputRejection(pointer="/rows", limits=limits)
     for start, batch in joined(_numbered(batches)):
         if task.operation is Operation.CHANGELOG:

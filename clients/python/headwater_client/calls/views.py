@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import quote
 
 from headwater_client.calls.jobs import JobCalls
-from headwater_client.models import CreateView, Job, View, ViewPage
+from headwater_client.models import ChangeOriginsPage, CreateView, Job, View, ViewPage
 from headwater_client.transport.connection import decoded, made_up
 
 _PATH: Final = "/views"
@@ -34,6 +34,11 @@ class ViewCalls(JobCalls):
         """Starts a refresh. With `wait`, returns it once it has succeeded: the view then has all current changes."""
         path = f"{view_path(view)}/refreshes"
         return await self._start(path, idempotency_key=made_up(idempotency_key), wait=wait)
+
+    async def find_origins(self, view: View | str, *, since: int = 0, limit: int = 100) -> ChangeOriginsPage:
+        """The changes of a view from an offset on, each with the change of the view's input that it was made of."""
+        params = {"since": since, "limit": limit}
+        return decoded(ChangeOriginsPage, await self._get(f"{view_path(view)}/origins", params))
 
     async def pause_view(self, view: View | str, *, paused: bool = True) -> View:
         """Pauses or resumes the automatic refreshes of a view. A paused view can still be refreshed."""

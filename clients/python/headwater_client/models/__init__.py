@@ -150,6 +150,8 @@ from headwater_client.models.sources import (
     SourceLinks,
     SourceMode,
     SourcePage,
+    SourceTransform,
+    TransformField,
 )
 from headwater_client.models.tenants import (
     CreatedTenant,
@@ -171,7 +173,15 @@ from headwater_client.models.versions import (
     NamedVersionLinks,
     NamedVersionPage,
 )
-from headwater_client.models.views import CreateView, View, ViewInput, ViewLinks, ViewPage
+from headwater_client.models.views import (
+    ChangeOrigin,
+    ChangeOriginsPage,
+    CreateView,
+    View,
+    ViewInput,
+    ViewLinks,
+    ViewPage,
+)
 from headwater_client.models.webhooks import (
     CreateTopicOptions,
     CreateWebhook,
@@ -194,6 +204,7 @@ from headwater_client.models.webhooks import (
 )
 from headwater_client.models.writes import (
     BucketRule,
+    CreateUploadLink,
     CreateWithRows,
     ExplainedFile,
     ExplainedGroup,
@@ -210,6 +221,7 @@ from headwater_client.models.writes import (
     RowCounts,
     SaveMode,
     Upload,
+    UploadLink,
     WriteExplanation,
 )
 
@@ -226,6 +238,8 @@ __all__ = [
     "ByteSums",
     "Change",
     "ChangeForm",
+    "ChangeOrigin",
+    "ChangeOriginsPage",
     "Changelog",
     "ChangelogPolicy",
     "ChangelogProducer",
@@ -261,6 +275,7 @@ __all__ = [
     "CreateSource",
     "CreateTable",
     "CreateTopicOptions",
+    "CreateUploadLink",
     "CreateVerification",
     "CreateView",
     "CreateVocabulary",
@@ -384,6 +399,7 @@ __all__ = [
     "SourceLinks",
     "SourceMode",
     "SourcePage",
+    "SourceTransform",
     "Statistics",
     "TableServices",
     "TableType",
@@ -397,7 +413,9 @@ __all__ = [
     "TopicValue",
     "Transaction",
     "TransactionLinks",
+    "TransformField",
     "Upload",
+    "UploadLink",
     "Usage",
     "UsagePage",
     "VersionSums",

@@ -39,6 +39,8 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether a round adds columns that the dataset lacks, and widens types."""
     filter_duplicates: bool = False
     """Whether rows whose key is in the table already are left out. The operation is `insert` then."""
+    transform: SourceTransform | None = None
+    """Makes the rows by a query from what is read."""
     partition_done: bool = False
     """Mode `once`: whether the partitions that have changed since the source was registered are marked as done once it
     has read everything.
@@ -106,6 +108,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a round adds columns that the dataset lacks, and widens types."""
     filter_duplicates: bool
     """Whether rows whose key is in the table already are left out."""
+    transform: SourceTransform | None
+    """The query that makes the rows; null to write what is read."""
     partition_done: bool
     """Whether partitions are marked as done once it has read everything."""
     max_rows: int
@@ -176,3 +180,21 @@ class SourcePage(msgspec.Struct, frozen=True, kw_only=True):
     """The sources of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
+
+
+class SourceTransform(msgspec.Struct, frozen=True, kw_only=True):
+    """The query that makes the rows of a source from what it reads."""
+
+    sql: str
+    """A SELECT over `source`, which makes one row or none from each row, in the SQL of views."""
+    fields: tuple[TransformField, ...]
+    """The columns of what the source reads."""
+
+
+class TransformField(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of what a source reads; it may be null."""
+
+    name: str
+    """The name of the column."""
+    type: str
+    """Its type, as of a column of a dataset."""

@@ -11,6 +11,32 @@ from headwater_client.models.consumers import DatasetIdentity
 from headwater_client.models.datasets import CreateBucket, CreateChangelog, TableType
 
 
+class ChangeOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a view, and the change of its input that it was made of."""
+
+    offset: int
+    """The offset of the change in the feed of the view."""
+    op: str
+    """What happened to the row."""
+    version: int
+    """The version of the view that it is part of."""
+    origin: int | None
+    """The offset of the change in the feed of the input; null if it is not known, or not any more."""
+
+
+class ChangeOriginsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The origins of changes of a view, in the order of its feed."""
+
+    dataset: DatasetIdentity
+    """The input of the view, in whose feed the origins are."""
+    origins: tuple[ChangeOrigin, ...]
+    """The changes of this page."""
+    next_since: int
+    """The next call's `since`."""
+    pending: int
+    """How many changes of the view follow the page."""
+
+
 class CreateView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A view to register."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from app.derivation.request import DeriveRequest
 from app.format.rows.staged import StagedFile
-from app.views.derivation import DeriveRequest
 
 
 class Derivation(Protocol):
