@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 from typing import Annotated, Any, Final, TypeAlias
 
 from litestar.connection import ASGIConnection
@@ -28,6 +28,8 @@ _SYNONYMS: Final = {
     "per_page": ("page_size", "limit"),
     "select": ("columns",),
 }
+# The names of a handler's parameters, by its function: one entry for each operation of the API.
+_NAMES: Final[dict[Callable[..., Any], frozenset[str]]] = {}
 
 DatasetReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a dataset.")]
 
@@ -56,8 +58,15 @@ def _accepted(name: str, known: frozenset[str]) -> str:
     return f"{question} {accepted}" if question else accepted
 
 
-@cache
 def _names(handler: BaseRouteHandler) -> frozenset[str]:
+    # A guard gets a new copy of the handler for each request, and all copies have one function.
+    names = _NAMES.get(handler.fn)
+    if names is None:
+        names = _NAMES[handler.fn] = _declared(handler)
+    return names
+
+
+def _declared(handler: BaseRouteHandler) -> frozenset[str]:
     options = options_type(handler)
     return frozenset(
         field.kwarg_definition.name or name
