@@ -26,7 +26,6 @@ def figure(name: str, rows: int, written: Written, floor: Floor | None, cpu_seco
         "rows/s": round(rows / written.seconds),
         "cpu s": round(cpu_seconds, 2),
         "uploaded MB": round(written.megabytes("uploads"), 1),
-        "staged MB": round(written.megabytes("staged"), 1),
         "base MB": round(written.megabytes("data"), 1),
         "changelog MB": round(written.megabytes("changes"), 1),
     }

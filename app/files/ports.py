@@ -14,10 +14,13 @@ import pyarrow as pa
 
 
 class ObjectStorage(Protocol):
-    """Files by path relative to the storage root. Created files are durable once their writer is closed."""
+    """Files by path relative to the storage root. Files are durable once their writer is closed, if `synced`."""
 
-    def create(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """A writer for a new file; on an exception, no file is left. Raises StorageFull."""
+    def create(self, path: str, *, synced: bool = True) -> AbstractContextManager[BinaryIO]:
+        """A writer for a new file; on an exception, no file is left. Raises StorageFull.
+
+        `synced`: False for a file that can be made again after a crash of the machine.
+        """
         ...
 
     def open(self, path: str) -> pa.NativeFile:

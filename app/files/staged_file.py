@@ -58,11 +58,13 @@ class StagedFileStore:
         operation: Operation,
         tables: Iterable[pa.Table],
         path: str,
+        *,
+        synced: bool = True,
     ) -> StagedFile | None:
         """Splits validated rows by slot and stores them at `path`; None, and no file, without rows.
 
         `tables`: in the order of arrival, the dataset's columns, nullable where the input's are; those of a changelog
-        with `_hw_op` in front. Raises StorageFull.
+        with `_hw_op` in front. `synced`: False if another attempt would stage them again. Raises StorageFull.
         """
         parts = _parts(dataset, (with_ops(table, operation, dataset) for table in tables))
         head = next(parts, None)
@@ -71,7 +73,7 @@ class StagedFileStore:
         batches: list[StagedBatch] = []
         partitions: set[str] = set()
         hidden = _hides_partitions(dataset, operation)
-        with self._storage.create(path) as file:
+        with self._storage.create(path, synced=synced) as file:
             sink = HashingSink(file)
             schema = _staged_schema(dataset)
             options = ipc.IpcWriteOptions(compression="lz4" if _is_compressible(head[1]) else None)

@@ -1,7 +1,7 @@
 """Object storage: files by path below one root, on a local disk or on S3.
 
 A path is written once and never again. On a local disk a closed file and its folder entry are synced, so that
-acknowledged data survive a crash of the machine.
+acknowledged data survive a crash of the machine. Files that can be made again are not.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class LocalStorage:
         self._durable_folders: set[Path] = set()
 
     @contextmanager
-    def create(self, path: str) -> Iterator[BinaryIO]:
-        """A writer for a new file, durable on leaving; an exception leaves no file.
+    def create(self, path: str, *, synced: bool = True) -> Iterator[BinaryIO]:
+        """A writer for a new file, durable on leaving if `synced`; an exception leaves no file.
 
         Raises StorageFull, StorageUnavailable.
         """
@@ -52,11 +52,13 @@ class LocalStorage:
                 try:
                     yield file
                     file.flush()
-                    os.fsync(file.fileno())
+                    if synced:
+                        os.fsync(file.fileno())
                 except BaseException:
                     target.unlink(missing_ok=True)
                     raise
-            _sync_folder(target.parent)
+            if synced:
+                _sync_folder(target.parent)
         except FileNotFoundError as error:
             raise _away(path) from error
         except OSError as error:
@@ -136,8 +138,8 @@ class ArrowStorage:
         return f"{self._root}/{path}"
 
     @contextmanager
-    def create(self, path: str) -> Iterator[BinaryIO]:
-        """A writer for a new object, durable on leaving; on an exception, no object is left.
+    def create(self, path: str, *, synced: bool = True) -> Iterator[BinaryIO]:  # noqa: ARG002
+        """A writer for a new object, durable on leaving in any case; on an exception, no object is left.
 
         Raises StorageUnavailable.
         """

@@ -360,6 +360,12 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
         return [job.claim for job in self.jobs]
 
     @property
+    def staged_paths(self) -> list[str]:
+        """The files of the staged rows of its writes, which nothing reads but its tasks."""
+        staged = (file for part in self.parts for made in part.inputs for file in made.staged)
+        return [file.path for file in staged if file.content is None]
+
+    @property
     def attempt(self) -> str:
         """A part of file names: another instant, epoch or round never writes the same path."""
         # The instant of a write that has not ended: files of ended instants are removed.

@@ -85,6 +85,7 @@ def run_writes(
     """Runs the writes of this process (None: all), which `owner` names."""
     return RunWrites(
         catalog=platform.stores.catalog,
+        storage=platform.storage,
         jobs=platform.stores.jobs,
         timeline=platform.stores.timeline,
         engine=engine,

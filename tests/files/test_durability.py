@@ -6,9 +6,16 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
+from app.format.definition.dataset_definition import define_dataset
+from app.format.definition.new_dataset import CreateDataset, schema_of
+from app.format.operation import Operation
+
+DATASET = define_dataset(CreateDataset(name="rows", schema=schema_of({"id": "int64"}), record_key=["id"]))
 
 
 @dataclass
@@ -38,6 +45,20 @@ def test_file_is_synced_with_all_its_bytes_and_then_its_folder(disk: Disk) -> No
         file.write(b"12345")
         assert disk.synced == []
     assert disk.synced == [("file", 5), (".", None)]
+
+
+def test_file_that_can_be_made_again_is_not_synced(disk: Disk) -> None:
+    with LocalStorage(disk.root).create("file", synced=False) as file:
+        file.write(b"12345")
+    assert disk.synced == []
+    assert (disk.root / "file").read_bytes() == b"12345"
+
+
+def test_rows_that_the_api_stages_are_synced(disk: Disk) -> None:
+    rows = pa.table({"id": pa.array([1], pa.int64())})
+    staged = StagedFileStore(LocalStorage(disk.root)).stage(DATASET, Operation.UPSERT, rows, "staged")
+    assert staged is not None
+    assert ("staged", staged.size_bytes) in disk.synced
 
 
 def test_new_folder_is_synced_into_its_parent(disk: Disk) -> None:

@@ -121,6 +121,7 @@ class Writing:
         restore = StageEarlier(catalog=self.catalog, timeline=self.timeline, pins=pins, engine=self.engine)
         parts: dict[str, Any] = {
             "catalog": self.catalog,
+            "storage": self.storage,
             "jobs": self.jobs,
             "timeline": self.timeline,
             "kept": leases,

@@ -19,7 +19,7 @@ from app.format.schema.schema_projection import project_rows
 def restage(task: RestageTask, storage: Storage, slices: SliceReader, memory: MemoryBudget) -> Restaged:
     """Reads the groups as at that version, block by block. Raises CorruptFile, StorageFull."""
     staged = StagedFileStore(storage).write(
-        task.now, Operation.SNAPSHOT, _rows(task, slices, memory), task.path
+        task.now, Operation.SNAPSHOT, _rows(task, slices, memory), task.path, synced=False
     )
     return Restaged(staged=staged)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.catalog.ports import DatasetLookup
 from app.commit.conflict import FILE_GROUPS_NAMED_MAX, Conflicted
+from app.files.ports import ObjectStorage
 from app.format.errors import (
     CommitConflict,
     EngineStopped,
@@ -66,6 +67,7 @@ class RunWrites:
     """
 
     catalog: DatasetLookup
+    storage: ObjectStorage
     jobs: JobStore
     timeline: TimelineStore
     kept: KeptVersions
@@ -169,6 +171,7 @@ class RunWrites:
                     committed = self._commit(group)
                     if isinstance(committed, Committed):
                         _log.info("%d write(s) committed: %s", len(committed.jobs), committed.versions)
+                        self._remove(group.staged_paths)
                         return committed.more
                     after = committed
             reached.reach(after)
@@ -222,6 +225,13 @@ class RunWrites:
                 return group.replan(outcome)
             case _:
                 return group.committed(outcome)
+
+    def _remove(self, staged: Sequence[str]) -> None:
+        """Removes the staged rows of a commit. What cannot be removed now is left to the reaper."""
+        try:
+            self.storage.delete(staged)
+        except Exception as error:
+            _log.warning("%d files of staged rows stay until they are reaped: %s", len(staged), error)
 
     def _fail_affected(self, group: WriteGroup, error: HeadwaterError) -> None:
         """Fails the writes that the error concerns, if that is known, otherwise all. The others run again.

@@ -127,7 +127,7 @@ def prepare(task: PrepareTask, storage: Storage) -> Prepared:
 
 def _unpacked(task: PrepareTask, storage: Storage) -> str:
     path = f"{task.prefix}.plain"
-    with storage.create(path) as file, storage.open(task.raw.path) as packed:
+    with storage.create(path, synced=False) as file, storage.open(task.raw.path) as packed:
         sink = HashingSink(file)
         chunks = iter(partial(packed.read, _STEP_BYTES), b"")
         for chunk in gunzip_stream(chunks, expanded_bytes_max=task.decompressed_bytes_max):
@@ -183,6 +183,7 @@ def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -
             task.operation,
             tables,
             f"{task.prefix}-{task.number:05d}.arrow",
+            synced=False,
         )
 
 

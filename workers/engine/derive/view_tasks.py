@@ -182,7 +182,9 @@ def stage_rows(
     try:
         tables = _checked(task, batches, limits)
         return DecodedRows(
-            staged=StagedFileStore(resources.storage).write(task.view, task.operation, tables, path)
+            staged=StagedFileStore(resources.storage).write(
+                task.view, task.operation, tables, path, synced=False
+            )
         )
     except SchemaMismatch as error:
         raise DerivationFailed(f"rows of the result do not fit the schema: {_column_error(error)}") from error
