@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,7 +20,8 @@ from app.changes.ports import ChangelogIndex
 from app.changes.positions import resolve_position
 from app.format.errors import FieldError, InvalidRequest
 from app.format.file_group import ChangelogSegment
-from app.format.rows.changelog import OP_FIELD, Op
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
+from app.format.rows.record_key import encode_keys
 from app.jobs.values import InputRange
 from app.views.repository.views import ViewStore
 from app.views.values import View, ViewMode
@@ -29,8 +32,6 @@ VERSIONS_MAX: Final = 100
 """The most versions of the view on a page: each needs a query and files of its own."""
 _STEP_ROWS: Final = 128 * 1024
 _TAKE_AWAY: Final = (Op.RETRACT, Op.CORRECT_FROM)
-
-_Key = tuple[Any, ...]
 
 
 class ChangeOrigin(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +54,29 @@ class OriginPage(msgspec.Struct, frozen=True, kw_only=True):
     origins: list[ChangeOrigin]
     next_since: int
     pending: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _KeyedChanges:
+    """Changes with consecutive offsets. `ops`: uint8. `keys`: canonical, one for each change."""
+
+    first_offset: int
+    ops: npt.NDArray[np.uint8]
+    keys: pa.ChunkedArray
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        return np.arange(self.first_offset, self.first_offset + len(self.ops), dtype=np.int64)
+
+    @property
+    def taken_away(self) -> npt.NDArray[np.int8]:
+        """1 for a change that takes its row away, 0 for one that sets it."""
+        return np.isin(self.ops, _TAKE_AWAY).astype(np.int8)
+
+    def numbers(self, among: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """The place of each key among these, and whether it is there."""
+        numbers = pc.index_in(self.keys, value_set=among)
+        return pc.fill_null(numbers, 0).to_numpy(), numbers.is_valid().to_numpy(zero_copy_only=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,50 +108,52 @@ class FindOrigins:
         origins: list[ChangeOrigin] = []
         scanned = 0
         for number, (version, parts) in enumerate(groupby(segments, lambda segment: segment.version)):
-            changes = list(self._keys(dataset, parts, tuple(key.values()), start, end))
+            changes = list(self._keyed(dataset, parts, tuple(key.values()), start, end))
             among = _kept(source, ranges.get(version, ()), earliest)
             if origins and (number == VERSIONS_MAX or scanned + len(among) > SCANNED_ROWS_MAX):
-                end = changes[0][0]
+                end = changes[0].first_offset
                 break
-            found: dict[tuple[_Key, bool], int] = {}
-            if len(among) <= SCANNED_ROWS_MAX:
-                scanned += len(among)
-                found = self._sources(source, among, tuple(key), {each for _, _, each in changes})
-            origins += [
-                ChangeOrigin(
-                    offset=offset, op=op, version=version, origin=found.get((each, op in _TAKE_AWAY))
-                )
-                for offset, op, each in changes
-            ]
+            if len(among) > SCANNED_ROWS_MAX:
+                among = range(0)
+            scanned += len(among)
+            origins += self._origins(version, changes, source, among, tuple(key))
         return OriginPage(source=source, origins=origins, next_since=end, pending=bounds.next_offset - end)
 
-    def _sources(
-        self, source: Dataset, among: range, columns: Sequence[str], wanted: Collection[_Key]
-    ) -> dict[tuple[_Key, bool], int]:
-        """The offset of the last change of each key that sets its row, and (True) of the last that takes it away."""
-        if not among:
-            return {}
-        segments = self.index.segments(source.tenant_id, source.id, among.start, among.stop)
-        firsts = {key[0] for key in wanted}
-        return {
-            (key, op in _TAKE_AWAY): offset
-            for offset, op, key in self._keys(source, segments, columns, among.start, among.stop, firsts)
-            if key in wanted
-        }
+    def _origins(
+        self,
+        version: int,
+        changes: Sequence[_KeyedChanges],
+        source: Dataset,
+        among: range,
+        columns: Sequence[str],
+    ) -> Iterator[ChangeOrigin]:
+        """The origins of the changes of one version. `among`: the offsets of the input that it has taken in."""
+        keys = pa.chunked_array([chunk for each in changes for chunk in each.keys.chunks]).unique()
+        # By whether the row is taken away, and by key: the last change of the input that does so, or -1.
+        latest = np.full((2, len(keys)), -1, dtype=np.int64)
+        segments = self.index.segments(source.tenant_id, source.id, among.start, among.stop) if among else []
+        for each in self._keyed(source, segments, columns, among.start, among.stop):
+            number, known = each.numbers(keys)
+            np.maximum.at(latest, (each.taken_away[known], number[known]), each.offsets[known])
+        for each in changes:
+            number, _ = each.numbers(keys)
+            found = latest[each.taken_away, number]
+            for offset, op, origin in zip(
+                each.offsets.tolist(), each.ops.tolist(), found.tolist(), strict=True
+            ):
+                yield ChangeOrigin(
+                    offset=offset, op=Op(op), version=version, origin=None if origin < 0 else origin
+                )
 
-    def _keys(
+    def _keyed(
         self,
         dataset: Dataset,
-        segments: Iterator[ChangelogSegment] | Sequence[ChangelogSegment],
+        segments: Iterable[ChangelogSegment],
         columns: Sequence[str],
         start: int,
         end: int,
-        firsts: Collection[Any] | None = None,
-    ) -> Iterator[tuple[int, Op, _Key]]:
-        """The offset, the op and the key of the changes [start, end) in these segments.
-
-        `firsts`: only those whose first key field has one of these values.
-        """
+    ) -> Iterator[_KeyedChanges]:
+        """The changes [start, end) in these segments, in steps."""
         fields = dataset.definition.schema.select(columns).to_arrow()
         schema = pa.schema([OP_FIELD, *(fields.field(name).with_nullable(True) for name in columns)])
         for segment in segments:
@@ -135,11 +161,11 @@ class FindOrigins:
             for first in range(max(start, segment.first_offset), stop, _STEP_ROWS):
                 count = min(_STEP_ROWS, stop - first)
                 rows = self.reader.read_slice(segment.file, schema, segment.row_of(first), count)
-                rows = rows.append_column("offset", pa.array(range(first, first + count), pa.int64()))
-                if firsts is not None:
-                    rows = rows.filter(pc.is_in(rows.column(columns[0]), pa.array(firsts, schema.types[1])))
-                for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-                    yield row[-1], Op(row[0]), row[1:-1]
+                yield _KeyedChanges(
+                    first_offset=first,
+                    ops=rows.column(OP_COLUMN).to_numpy(),
+                    keys=encode_keys(rows, columns),
+                )
 
 
 def _input(view: View) -> Dataset:
