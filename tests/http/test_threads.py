@@ -61,3 +61,30 @@ async def test_error_and_cancellation_give_the_thread_back() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert await run(threads, "b", lambda: "ran") == "ran"
+
+
+@pytest.mark.anyio
+async def test_cancelled_request_waits_for_its_call() -> None:
+    threads, gate, ended = Threads(1), threading.Event(), list[str]()
+
+    def call() -> None:
+        gate.wait()
+        ended.append("ended")
+        raise ValueError("after the request was cancelled")
+
+    request = run(threads, "a", call)
+    await settled()
+    for _ in range(2):
+        request.cancel()
+        await settled()
+        assert not request.done()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    assert ended == ["ended"]
+    assert await run(threads, "a", lambda: "ran") == "ran"
+
+
+@pytest.mark.anyio
+async def test_call_has_the_context_of_its_request() -> None:
+    assert await run(Threads(1), "acme", PARTY.get) == "acme"
