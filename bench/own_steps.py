@@ -45,7 +45,7 @@ from tests.support.lake_table import LakeTable, Write, merged
 from workers.engine.task_files import TaskResources
 
 _MERGE_BYTES: Final = 512 * 1024 * 1024
-_SMALL_TABLE_ROWS: Final = 20_000
+_SMALL_TABLES_ROWS: Final = (1_000, 20_000)
 _WRITE_ROWS: Final = 100
 _READ_ROWS: Final = 200_000
 _PAGE_ROWS: Final = 10_000
@@ -82,22 +82,28 @@ def _upsert(numbers: np.ndarray, ts: int) -> Write:
 
 
 def merges(folder: Path, *, repeat: int) -> Iterator[Line]:
-    """The merge task of a write of 100 rows, half of them new, into a table of 20,000, with the sync of its files."""
+    """The merge task of a write of 100 rows, half of them new, into a small table, with the sync of its files."""
     for table_type in ("merge_on_read", "copy_on_write"):
-        table, resources = _table(folder / table_type, _definition(table_type=table_type))
-        table.write(_upsert(np.arange(_SMALL_TABLE_ROWS), 1))
-        random, found = np.random.default_rng(1), []
-        for number in range(repeat + _WARM):
-            half = _WRITE_ROWS // 2
-            known = random.choice(_SMALL_TABLE_ROWS, half, replace=False)
-            fresh = np.arange(half) + _SMALL_TABLE_ROWS + number * half
-            write = _upsert(np.concatenate([known, fresh]), 2 + number)
-            tasks = table.plan(write)
-            began = time.process_time()
-            messages = merged(resources, tasks)
-            found.append(time.process_time() - began)
-            table.commit([write], messages)
-        yield _line(f"the merge of {_WRITE_ROWS} rows, {table_type}", "write", median(found[_WARM:]), 1)
+        for rows in _SMALL_TABLES_ROWS:
+            place = folder / f"{table_type}_{rows}"
+            seconds = _merge_seconds(place, _definition(table_type=table_type), rows, repeat)
+            yield _line(f"the merge of {_WRITE_ROWS} rows into {rows:,}, {table_type}", "write", seconds, 1)
+
+
+def _merge_seconds(folder: Path, dataset: DatasetDefinition, rows: int, repeat: int) -> float:
+    table, resources = _table(folder, dataset)
+    table.write(_upsert(np.arange(rows), 1))
+    random, found = np.random.default_rng(1), []
+    half = _WRITE_ROWS // 2
+    for number in range(repeat + _WARM):
+        known = random.choice(rows, half, replace=False)
+        write = _upsert(np.concatenate([known, np.arange(half) + rows + number * half]), 2 + number)
+        tasks = table.plan(write)
+        began = time.process_time()
+        messages = merged(resources, tasks)
+        found.append(time.process_time() - began)
+        table.commit([write], messages)
+    return median(found[_WARM:])
 
 
 def reads(folder: Path, *, repeat: int) -> Iterator[Line]:
