@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-topics bench-topics-peer bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-lower-bounds bench-endurance bench-waiting bench-fairness bench-tenants bench-write
+	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-topics bench-topics-peer bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-lower-bounds bench-small-parts bench-endurance bench-waiting bench-fairness bench-tenants bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -174,6 +174,9 @@ bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 
 bench-lower-bounds: setup ## what the steps of small writes, pages of the feed and bulk loads cost by themselves
 	@$(BIN)/python -m bench.lower_bounds $(BENCH)
+
+bench-small-parts: setup ## few rows in a Parquet file of their own, or in a row of Postgres
+	@$(BIN)/python -m bench.small_parts $(BENCH)
 
 bench-endurance: setup ## an hour of small writes: memory, files, latency, and the feed from its start
 	@$(BIN)/python -m bench.endurance $(BENCH)

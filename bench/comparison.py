@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
 from typing import Any, Final
 
 import msgspec
 
+from bench.contents import Contents
 from bench.lake import Measured, Sample
 from bench.processes import MEBIBYTE
 
@@ -76,12 +77,14 @@ def compare(
 
 
 def disagreements(measured: Sequence[Measured]) -> list[str]:
-    """Where systems did not change, or did not read, the same number of rows: their times cannot be compared.
+    """Where systems did not change, or did not read, the same rows: their times cannot be compared.
 
+    Numbers of rows and of changes are compared for each run, contents of the tables after the last run of each write.
     A system without a feed states no changes, and may state no rows of a delete.
     """
     rows: dict[tuple[str, int], dict[str, int]] = {}
     changes: dict[tuple[str, int], dict[str, int]] = {}
+    contents: dict[tuple[str, int], dict[str, Contents]] = {}
     for each in measured:
         for sample in each.samples:
             at = (sample.case, sample.run)
@@ -89,12 +92,30 @@ def disagreements(measured: Sequence[Measured]) -> list[str]:
                 rows.setdefault(at, {})[each.system] = sample.rows
             if sample.changes:
                 changes.setdefault(at, {})[each.system] = sample.change_rows
-    return [
+            if sample.contents is not None:
+                contents.setdefault(at, {})[each.system] = sample.contents
+    counted = [
         f"{case}, run {run}: the systems disagree about its {what}: {found}"
         for what, counts in (("rows", rows), ("changes", changes))
         for (case, run), found in counts.items()
         if len(set(found.values())) > 1
     ]
+    return counted + [
+        f"{case}, run {run}: the tables differ afterwards: {differences(found)}"
+        for (case, run), found in contents.items()
+        if differences(found)
+    ]
+
+
+def differences(found: Mapping[str, Contents]) -> dict[str, dict[str, Any]]:
+    """What the tables of the systems do not have in common: rows, keys, columns, or whole rows, with each one's."""
+    flat = {
+        system: {"rows": each.rows, "keys": each.keys, "whole rows": each.whole, **each.columns}
+        for system, each in found.items()
+    }
+    names = dict.fromkeys(name for each in flat.values() for name in each)
+    values = {name: {system: each.get(name) for system, each in flat.items()} for name in names}
+    return {name: each for name, each in values.items() if len(set(each.values())) > 1}
 
 
 def _line(found: Summary, row_bytes: float) -> dict[str, Any]:

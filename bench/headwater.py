@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import httpx
 import psutil
+import pyarrow as pa
 
 from bench.in_process import InProcess
 from bench.lake import Omitted
@@ -97,6 +98,10 @@ class Headwater:
     def read(self, where: str | None) -> int:
         """Files as one task would read them."""
         return self._in_process.rows(self._table.id, where)
+
+    def rows(self) -> Iterator[pa.Table]:
+        """Files as a task would read them."""
+        return self._in_process.tables(self._table.id)
 
     def files(self) -> dict[Path, int]:
         """Data, changes, staged rows and whatever else is in the dataset's folder, uploads included."""

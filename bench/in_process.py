@@ -5,7 +5,7 @@ This is what a task of a Spark job does, without Spark: one thread, files as Arr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -25,7 +25,9 @@ from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.files.slices.table_reader import TableReader
 from app.files.storage import open_storage
+from app.format.dataset import DatasetDefinition
 from app.format.file_format import FileFormat
+from app.format.file_group import DataFile
 from app.format.paths import dataset_prefix
 from app.reads.tasks import ReadSource, ReadSpec, table_sources
 from app.settings import Settings
@@ -90,30 +92,47 @@ class InProcess:
 
     def rows(self, dataset_id: str, where: str | None) -> int:
         """Reads the rows of the table at its head, or those that a filter selects; how many there were."""
-        dataset = self._dataset(dataset_id)
-        definition = dataset.definition
-        selection = None if where is None else parse_filter(where, definition.schema)
-        files = self.timeline.live_files(self.tenant_id, dataset.id, dataset.version, None)
-        spec = ReadSpec(
-            dataset=definition,
-            columns=tuple(definition.schema.names()),
-            where=selection,
-            partitions=None,
-            order_by=(),
-            format=FileFormat.ARROW,
-            target_bytes=definition.target_bytes,
-        )
-        sources = table_sources(spec, plan_read(definition, files, where=selection), None)
-        return sum(rows.num_rows for source in sources for rows in self._rows(spec, source))
+        return sum(rows.num_rows for rows in self.tables(dataset_id, where))
 
-    def _rows(self, spec: ReadSpec, source: ReadSource) -> Iterator[pa.Table]:
-        """The rows of a source that match the filter, as the task of a read job reads them."""
-        schema, choice = rows_schema(spec.dataset.schema), RowChoice(where=spec.where)
-        match source:
-            case BaseRows(file=file, first=first, end=end):
-                yield from base_rows(self.slices, spec.dataset, file, schema, choice, first, end)
-            case MergedRows(files=files):
-                yield from merged_rows(self.slices, spec.dataset, files, schema, choice, None, self.memory)
+    def tables(self, dataset_id: str, where: str | None = None) -> Iterator[pa.Table]:
+        """The rows of the table at its head, or those that a filter selects."""
+        dataset = self._dataset(dataset_id)
+        files = self.timeline.live_files(self.tenant_id, dataset.id, dataset.version, None)
+        return rows_of(self.slices, self.memory, dataset.definition, files, where)
 
     def _dataset(self, dataset_id: str) -> Dataset:
         return self.catalog.get(self.tenant_id, dataset_id)
+
+
+def rows_of(
+    slices: SliceReader,
+    memory: MemoryBudget,
+    dataset: DatasetDefinition,
+    files: Iterable[DataFile],
+    where: str | None = None,
+) -> Iterator[pa.Table]:
+    """The rows of these files, or those that a filter selects, as the tasks of a read job read them."""
+    selection = None if where is None else parse_filter(where, dataset.schema)
+    spec = ReadSpec(
+        dataset=dataset,
+        columns=tuple(dataset.schema.names()),
+        where=selection,
+        partitions=None,
+        order_by=(),
+        format=FileFormat.ARROW,
+        target_bytes=dataset.target_bytes,
+    )
+    sources = table_sources(spec, plan_read(dataset, list(files), where=selection), None)
+    return (rows for source in sources for rows in _rows(slices, memory, spec, source))
+
+
+def _rows(
+    slices: SliceReader, memory: MemoryBudget, spec: ReadSpec, source: ReadSource
+) -> Iterator[pa.Table]:
+    """The rows of a source that match the filter."""
+    schema, choice = rows_schema(spec.dataset.schema), RowChoice(where=spec.where)
+    match source:
+        case BaseRows(file=file, first=first, end=end):
+            yield from base_rows(slices, spec.dataset, file, schema, choice, first, end)
+        case MergedRows(files=files):
+            yield from merged_rows(slices, spec.dataset, files, schema, choice, None, memory)

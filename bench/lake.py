@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 import psutil
+import pyarrow as pa
 
+from bench.contents import Contents, contents_of
 from bench.processes import one_core, peak_memory, processor_seconds, tree
 from bench.workload import BULK_INSERT, FILTER, READ_ALL, READ_FILTERED, Step, Workload
 
@@ -66,6 +68,10 @@ class Lake(Protocol):
         """Reads whole rows of the table as it is now, in this process, as Arrow; returns the row count."""
         ...
 
+    def rows(self) -> Iterable[pa.Table]:
+        """The table as it is now, in any order: what it contains is compared, and reading it is not measured."""
+        ...
+
     def files(self) -> dict[Path, int]:
         """What the table has on disk: paths below its folder, with sizes."""
         ...
@@ -75,7 +81,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One measured step. `rows` is how many it changed, or read; `written` are bytes by folder.
 
     `parts` are times within the write, or before it (`upload`), `changes` those of reading what it changed; by name.
-    `changes_cpu_seconds` is of the first way to read them.
+    `changes_cpu_seconds` is of the first way to read them. `contents`: of the table after the last run of a write.
     """
 
     case: str
@@ -89,6 +95,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     change_rows: int = 0
     written: dict[str, int] = {}
     peak_bytes: int = 0
+    contents: Contents | None = None
 
 
 class Measured(msgspec.Struct, kw_only=True):
@@ -116,6 +123,9 @@ def measure(lake: Lake, workload: Workload, inputs: Path) -> Measured:
             print(measured.notes[-1], flush=True)
             continue
         measured.samples.append(found)
+        if workload.ends(case, found.run):
+            contents = contents_of(lake.rows())
+            measured.samples[-1] = msgspec.structs.replace(found, contents=contents)
         print(f"{lake.name}, {case}: {_description(found)}", flush=True)
     return measured
 

@@ -1,8 +1,8 @@
 """What the steps cost that no write and no page can do without, each by itself, with the libraries of the service.
 
-A target below the sum of its steps cannot be reached with these libraries on this machine. Figures are
-processor time: that of a server is measured under the same 50 clients as `make bench-small-writes`, that of a step in
-this process on one thread.
+A target below the sum of its steps cannot be reached with these libraries on this machine. A sum below the target
+proves nothing. Figures are processor time: that of a server is measured under the same 50 clients as `make
+bench-small-writes`, that of a step in this process on one thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -26,7 +25,6 @@ import polars.selectors as cs
 import psutil
 import psycopg
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
@@ -34,9 +32,13 @@ from pyspark.sql import SparkSession
 from app.codecs.json.encode import encode_changes_json
 from app.files.parquet_file import BASE_ROW_GROUP_ROWS, CHANGELOG_ROW_GROUP_ROWS, create_parquet
 from app.files.storage import LocalStorage
+from app.format.index.key_hash import hash_keys
+from app.format.rows.key_order import key_order
+from app.format.rows.record_key import encode_keys
 from app.runtime.loopback import LOOPBACK, free_port
 from app.runtime.postgres import EmbeddedPostgres
 from bench.options import parser
+from bench.own_steps import cpu_seconds, merges, pages, reads, statements
 from bench.processes import processor_seconds, tree
 from bench.report import publish
 from bench.service import Service
@@ -89,18 +91,26 @@ def small_writes(scratch: Path, *, clients: int, rows: int, seconds: float) -> I
                 asyncio.run(send(service, source, clients, _WARM_SECONDS))
                 works = [service.supervisor]
                 stores = [each for process in postgres for each in tree(process)]
-                before, began = (processor_seconds(works), processor_seconds(stores)), time.perf_counter()
+                before, began = _spent(works, stores), time.perf_counter()
                 count = len(asyncio.run(send(service, source, clients, seconds)))
                 took = time.perf_counter() - began
-                after = (processor_seconds(works), processor_seconds(stores))
-            api, stored = (1000 * (one - other) / count for one, other in zip(after, before, strict=True))
+                after = _spent(works, stores)
+            api, stored, own = (
+                1000 * (one - other) / count for one, other in zip(after, before, strict=True)
+            )
             yield {
                 "step": name,
                 "per": "write",
                 "cpu ms": round(api + stored, 2),
                 "of it Postgres": round(stored, 2),
+                "the clients": round(own, 2),
                 "per s": round(count / took),
             }
+
+
+def _spent(works: list[psutil.Process], stores: list[psutil.Process]) -> tuple[float, float, float]:
+    """Processor seconds of the server, of Postgres and of the clients, which are this process."""
+    return processor_seconds(works), processor_seconds(stores), time.process_time()
 
 
 def spark_jobs(*, repeat: int) -> Iterator[dict[str, Any]]:
@@ -133,16 +143,6 @@ def spark_jobs(*, repeat: int) -> Iterator[dict[str, Any]]:
             }
     finally:
         session.stop()
-
-
-def _cpu_seconds(work: Callable[[], Any], repeat: int) -> float:
-    found = []
-    work()
-    for _ in range(repeat):
-        began = time.process_time()
-        work()
-        found.append(time.process_time() - began)
-    return median(found)
 
 
 def _changes(rows: int) -> pa.Table:
@@ -192,7 +192,7 @@ def rows_of_pages(folder: Path, *, repeat: int) -> Iterator[dict[str, Any]]:
         "Arrow to JSON, as served": lambda: encode_changes_json(changes, as_ndjson=False),
     }
     for step, work in steps.items():
-        seconds = _cpu_seconds(work, repeat)
+        seconds = cpu_seconds(work, repeat)
         yield {
             "step": step,
             "per": f"{_PAGE_ROWS:,} rows",
@@ -206,16 +206,17 @@ def bulk(folder: Path, rows: int, *, repeat: int) -> Iterator[dict[str, Any]]:
     table = trips(np.random.default_rng(1).permutation(rows), ts=1)
     received = folder / "received.parquet"
     pq.write_table(table, received, compression="lz4", use_dictionary=["rider", "driver", "city"])
-    order = pc.sort_indices(table["uuid"])
+    order = key_order(table, _KEY)
     ordered = table.take(order)
     steps: dict[str, Callable[[], Any]] = {
         "decode the Parquet file": lambda: pq.ParquetFile(received).read(use_threads=False),
-        "the order by key": lambda: pc.sort_indices(table["uuid"].combine_chunks()),
+        "the hashes of the keys": lambda: hash_keys(encode_keys(table, _KEY)),
+        "the order by key": lambda: key_order(table, _KEY),
         "the rows in this order": lambda: table.take(order),
         "encode Parquet": lambda: _stored(folder, ordered, row_group_rows=BASE_ROW_GROUP_ROWS),
     }
     for step, work in steps.items():
-        seconds = _cpu_seconds(work, repeat)
+        seconds = cpu_seconds(work, repeat)
         yield {
             "step": step,
             "per": f"{rows:,} rows",
@@ -237,9 +238,13 @@ def main() -> None:
     figures = list(
         small_writes(chosen.scratch, clients=chosen.clients, rows=chosen.rows, seconds=chosen.seconds)
     )
+    figures += statements(chosen.scratch, writes=200)
     figures += spark_jobs(repeat=100)
     with TemporaryDirectory(prefix="headwater-bench-", dir=chosen.scratch) as folder:
+        figures += merges(Path(folder), repeat=chosen.repeat * 10)
         figures += rows_of_pages(Path(folder), repeat=chosen.repeat * 4)
+        figures += pages(Path(folder), repeat=chosen.repeat * 4)
+        figures += reads(Path(folder), repeat=chosen.repeat)
         figures += bulk(Path(folder), chosen.bulk_rows, repeat=chosen.repeat)
     parameters = {"clients": chosen.clients, "rows": chosen.rows, "seconds": chosen.seconds}
     publish("lower_bounds", parameters, figures)

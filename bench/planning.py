@@ -92,13 +92,18 @@ class Table:
 
     def write(self, slot: Slot, seconds: Mapping[str, list[float]]) -> None:
         """An upsert of one row into the slot's file, in its steps."""
-        tenant_id, jobs, timeline = (
-            self.dataset.tenant_id,
-            stores_on(self.database).jobs,
-            stores_on(self.database).timeline,
-        )
         with timed(seconds["accept"]):
-            jobs.accept(tenant_id, _new_job(self.dataset))
+            self.accept()
+        self.run(slot, seconds)
+
+    def accept(self) -> None:
+        """Accepts a write."""
+        stores_on(self.database).jobs.accept(self.dataset.tenant_id, _new_job(self.dataset))
+
+    def run(self, slot: Slot, seconds: Mapping[str, list[float]]) -> None:
+        """Claims, plans and commits the earliest write, into the slot's file."""
+        tenant_id = self.dataset.tenant_id
+        jobs, timeline = stores_on(self.database).jobs, stores_on(self.database).timeline
         with timed(seconds["claim"]):
             [job] = jobs.claim(tenant_id, self.dataset.id, "bench", _RULES)
         made = StagedInput(job=job, staged=(_staged(slot),))

@@ -87,6 +87,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
             for run in range(self.repeat)
         ]
 
+    def ends(self, case: str, run: int) -> bool:
+        """Whether a run is the last of a write: what it leaves is compared."""
+        steps = (*self.bulk_inserts(), *self.upserts(), *self.deletes())
+        return run == max((step.run for step in steps if step.case == case), default=-1)
+
     def input(self, step: Step, folder: Path) -> Path:
         """The rows of a step as a Parquet file; written at the first call."""
         file = folder / f"{step.ts}.parquet"

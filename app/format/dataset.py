@@ -243,7 +243,8 @@ class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
     aggregates: dict[str, Aggregate] = {}
     delete_marker: str | None = None
     target_bytes: int = DEFAULT_TARGET_BYTES
-    services: TableServices = TableServices()
+    # A definition that was stored before there were table services has none, and keeps all versions as it did.
+    services: TableServices = TableServices(history=None)
     watermark: Watermark | None = None
 
     @property

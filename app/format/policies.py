@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 import msgspec
+
+# Earlier versions of a dataset stay readable for a week, unless its history says otherwise.
+HISTORY_SECONDS: Final = 7 * 86_400
 
 
 class _Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,8 +146,8 @@ class TableServices(_Policy, frozen=True, kw_only=True):
     """When small changelog files are merged."""
     clustering: ClusteringPolicy | None = None
     """The order in which rows are kept."""
-    history: HistoryPolicy | None = None
-    """The history of versions that is kept; null for all versions."""
+    history: HistoryPolicy | None = HistoryPolicy(seconds=HISTORY_SECONDS)
+    """The history of versions that is kept: those of the last week, by default; null for all versions."""
     timeline: TimelinePolicy | None = TimelinePolicy()
     """The part of the timeline that stays in the catalogue; null for all of it."""
     tags: TagPolicy | None = None

@@ -23,7 +23,7 @@ from app.tenants.values import KeyScope
 class CreateClean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which versions to keep, instead of those of the dataset's `services.history`.
 
-    Without members it is the history of the dataset; a dataset without one keeps all versions.
+    Without members it is the history of the dataset; where that is null, all versions are kept.
     """
 
     versions: Annotated[int, msgspec.Meta(ge=1, le=VERSIONS_MAX)] | None = None

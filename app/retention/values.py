@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -15,6 +16,16 @@ class HistoryStart(msgspec.Struct, frozen=True, kw_only=True):
 
     earliest_version: int
     expired_versions: int
+
+
+class HistoryExpiry(msgspec.Struct, frozen=True, kw_only=True):
+    """What a history requires: a clean now (`due`), and when its earliest version expires without another commit.
+
+    `next_at` is None if no version expires by its age before the next commit.
+    """
+
+    due: bool
+    next_at: datetime | None = None
 
 
 class ExpiredFiles(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import deltalake
@@ -81,6 +81,11 @@ class DeltaRs:
         query = "SELECT * FROM trips" + (f" WHERE {where}" if where else "")
         batches = deltalake.QueryBuilder().register("trips", self._table).execute(query)
         return sum(batch.num_rows for batch in batches)
+
+    def rows(self) -> Iterator[pa.Table]:
+        """A query of everything."""
+        found = deltalake.QueryBuilder().register("trips", self._table).execute("SELECT * FROM trips")
+        return (pa.table(batch) for batch in found)
 
     def files(self) -> dict[Path, int]:
         """Data, change data and the log."""

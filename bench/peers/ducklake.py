@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -90,6 +90,11 @@ class DuckLake:
             return self._whole(f"FROM lake.trips WHERE {where}")
         batches = self._connection.execute("FROM lake.trips").to_arrow_reader(_BATCH_ROWS)
         return sum(batch.num_rows for batch in batches)
+
+    def rows(self) -> Iterator[pa.Table]:
+        """A query of everything."""
+        batches = self._connection.execute("FROM lake.trips").to_arrow_reader(_BATCH_ROWS)
+        return (pa.table(batch) for batch in batches)
 
     def _whole(self, query: str) -> int:
         # As one table: that is faster here than a stream of batches, and a large union as a stream never ends.

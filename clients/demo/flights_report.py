@@ -146,7 +146,7 @@ def versions(screen: Screen, client: Headwater, dataset: Dataset, data: Path) ->
     )
     inputs = sum(path.parent.name == "staged" for path in files)
     screen.say(
-        f"On disk: {len(files):,} files, {size / 2**20:,.0f} MiB. That includes every version, for time travel,\n"
+        f"On disk: {len(files):,} files, {size / 2**20:,.0f} MiB. That includes earlier versions, for time travel,\n"
         f"and {inputs:,} inputs of writes, which the worker deletes after an hour."
     )
 

@@ -201,6 +201,40 @@ def test_faults_of_s3_are_named_as_those_of_the_storage() -> None:
             use()
 
 
+def test_small_file_is_one_request_to_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[str] = []
+
+    class Bucket(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            requests.append(self.command)
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(200)
+            self.send_header("ETag", '"one"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_PUT(self) -> None:
+            self._answer()
+
+        def do_POST(self) -> None:
+            self._answer()
+
+        def do_HEAD(self) -> None:
+            self._answer()
+
+        def log_message(self, *_: object) -> None:
+            """Prints nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Bucket) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+            monkeypatch.setenv(name, "test")
+        put(open_storage(f"s3://bucket/tables-{server.server_port}"), "data/new.parquet", b"rows" * 20_000)
+        server.shutdown()
+    assert requests == ["PUT"]
+
+
 def test_requests_that_s3_slows_down_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     statuses = [503, 500, 200]
 

@@ -55,6 +55,7 @@ SERVICE = (
         "Celery workers on Redis run PySpark tasks",
         f"{_OPERATIONS}::test_insert_upsert_bulk_insert_and_delete_change_the_table",
         "flows/test_worker_killed.py::test_write_with_a_killed_worker_happens_once",
+        "flows/test_rounds_killed.py::test_writes_of_a_round_with_a_killed_worker_happen_once_each",
     ),
     row(
         "changelog offsets are published to consumers",

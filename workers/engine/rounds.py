@@ -80,6 +80,7 @@ class Rounds:
 
     def _run_together(self, members: Sequence[_Member], job: str) -> None:
         """Runs the tasks of these groups as one job. If it fails, none of them has results."""
+        _log.info("a round of %d groups runs as %s", len(members), job)
         try:
             results = iter(self._run_job([task for member in members for task in member.tasks], job))
         except Exception:

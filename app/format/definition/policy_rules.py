@@ -118,7 +118,7 @@ def _history_rule(services: TableServices, _dataset: DatasetDefinition) -> Itera
     if policy is None:
         return
     if policy.versions is None and policy.seconds is None:
-        yield "/history", "expected 'versions', 'seconds', or both; leave it out to keep every version"
+        yield "/history", "expected 'versions', 'seconds', or both; null keeps every version"
     if policy.versions is not None and not 1 <= policy.versions <= VERSIONS_MAX:
         yield "/history/versions", f"expected 1–{VERSIONS_MAX}, or null"
     if policy.seconds is not None and not 0 <= policy.seconds <= SECONDS_MAX:

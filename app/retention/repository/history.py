@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, distinct, func, select, tuple_, update
@@ -16,7 +17,7 @@ from app.jobs.repository.job_locks import UNFINISHED
 from app.jobs.tables import jobs
 from app.jobs.values import JobKind, JobQueue, JobState
 from app.retention.bounds import beginning_of
-from app.retention.values import ARCHIVED_MIN, ExpiredFiles, HistoryStart
+from app.retention.values import ARCHIVED_MIN, ExpiredFiles, HistoryExpiry, HistoryStart
 from app.timeline.repository.archives import count_archivable
 from app.timeline.repository.kept_versions import LEASE_LIVES, NAME_LIVES, lock_history, pinned_versions
 from app.timeline.tables import commits, files, named_versions, read_leases
@@ -99,29 +100,55 @@ class HistoryStore:
             until=max((row.removed_version for row in gone), default=since),
         )
 
-    def has_expired(
+    def expiry(
         self, tenant_id: str, dataset_id: str, history: HistoryPolicy | None, timeline: TimelinePolicy | None
-    ) -> bool:
-        """Whether a clean would have an effect, and none waits or runs.
+    ) -> HistoryExpiry:
+        """Whether a clean would have an effect, and none waits or runs, and when the earliest version expires.
 
-        It would remove versions that the history does not keep, or archive instants. Raises NotFound.
+        A clean would remove versions that the history does not keep, or archive instants. Raises NotFound.
         """
         cleaning = select(jobs.c.id).where(
             jobs.c.dataset_id == dataset_id, jobs.c.kind == JobKind.CLEAN.value, UNFINISHED
         )
         with self._database.tenant(tenant_id) as connection:
             head = _head(connection, dataset_id)
+            next_at = None if history is None else _next_expiry(connection, dataset_id, history, head)
             if connection.execute(cleaning.limit(1)).first():
-                return False
-            if timeline is not None:
-                found = count_archivable(connection, dataset_id, timeline.instants, ARCHIVED_MIN)
-                if found == ARCHIVED_MIN:
-                    return True
-            if history is None:
-                return False
-            return _first_retained_version(connection, dataset_id, history, head.version) > int(
-                head.earliest_version
+                return HistoryExpiry(due=False, next_at=next_at)
+            return HistoryExpiry(
+                due=_archives(connection, dataset_id, timeline)
+                or _expires(connection, dataset_id, history, head),
+                next_at=next_at,
             )
+
+
+def _archives(connection: Connection, dataset_id: str, policy: TimelinePolicy | None) -> bool:
+    """Whether there are enough instants to archive."""
+    if policy is None:
+        return False
+    return count_archivable(connection, dataset_id, policy.instants, ARCHIVED_MIN) == ARCHIVED_MIN
+
+
+def _expires(connection: Connection, dataset_id: str, policy: HistoryPolicy | None, head: Any) -> bool:
+    """Whether there are versions to expire."""
+    if policy is None:
+        return False
+    return _first_retained_version(connection, dataset_id, policy, head.version) > int(head.earliest_version)
+
+
+def _next_expiry(
+    connection: Connection, dataset_id: str, policy: HistoryPolicy, head: Any
+) -> datetime | None:
+    """When the earliest version is kept no longer for its age: `seconds` after the commit of the version after it."""
+    by_number = policy.versions is not None and head.earliest_version > head.version - policy.versions
+    if policy.seconds is None or by_number or head.earliest_version >= head.version:
+        return None
+    following: datetime = connection.execute(
+        select(commits.c.committed_at).where(
+            commits.c.dataset_id == dataset_id, commits.c.version == head.earliest_version + 1
+        )
+    ).scalar_one()
+    return following + timedelta(seconds=policy.seconds)
 
 
 def _head(connection: Connection, dataset_id: str, *, lock: bool = False) -> Any:

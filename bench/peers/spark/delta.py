@@ -33,7 +33,7 @@ class Delta(SparkLake):
 
     def bulk_insert(self, source: str) -> Mapping[str, float]:
         """An append: Delta has no keys, so none are looked up."""
-        self.rows(source).write.format("delta").mode("append").saveAsTable(self.name_of_table)
+        self.source(source).write.format("delta").mode("append").saveAsTable(self.name_of_table)
         return {}
 
     def upsert(self, source: str) -> Mapping[str, float]:

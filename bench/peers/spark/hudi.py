@@ -56,11 +56,11 @@ class Hudi(SparkLake):
 
     def bulk_insert(self, source: str) -> Mapping[str, float]:
         """A bulk insert."""
-        return self._write(self.rows(source), "bulk_insert")
+        return self._write(self.source(source), "bulk_insert")
 
     def upsert(self, source: str) -> Mapping[str, float]:
         """An upsert."""
-        return self._write(self.rows(source), "upsert")
+        return self._write(self.source(source), "upsert")
 
     def delete(self, where: str) -> Mapping[str, float]:
         """A delete of the rows that a condition selects."""

@@ -32,7 +32,7 @@ class Iceberg(SparkLake):
 
     def bulk_insert(self, source: str) -> Mapping[str, float]:
         """An append: Iceberg looks up no keys."""
-        self.rows(source).writeTo(self.name_of_table).append()
+        self.source(source).writeTo(self.name_of_table).append()
         return {}
 
     def upsert(self, source: str) -> Mapping[str, float]:

@@ -1,4 +1,8 @@
-"""Paimon with a primary key and a changelog that lookups produce."""
+"""Paimon with a primary key and a changelog that lookups produce.
+
+The release is the newest whose jar for Spark 3.5 resolved from Maven Central on 2026-11-25. 1.0.1, 1.2.0, 1.3.1 and
+1.3.2 did not without a Scala suffix, nor 1.1.1, 1.2.0, 1.3.1, 1.4.1 and 1.4.2 with `_2.12`.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +46,7 @@ class Paimon(SparkLake):
     def upsert(self, source: str) -> Mapping[str, float]:
         """An insert: rows of known keys replace those that are there."""
         self._before = self._snapshot()
-        self.rows(source).writeTo(self.name_of_table).append()
+        self.source(source).writeTo(self.name_of_table).append()
         return {}
 
     def delete(self, where: str) -> Mapping[str, float]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import ClassVar, Final
 
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -72,9 +75,16 @@ class SparkLake:
         """Spark reads the file where it is."""
         return str(file)
 
-    def rows(self, source: str) -> DataFrame:
+    def source(self, source: str) -> DataFrame:
         """The rows of a file."""
         return self.spark.read.parquet(source)
+
+    def rows(self) -> Iterator[pa.Table]:
+        """The table, through Parquet files of its rows."""
+        with TemporaryDirectory(dir=self.folder) as folder:
+            self.table().write.parquet(f"{folder}/rows")
+            for file in sorted(Path(folder, "rows").glob("*.parquet")):
+                yield pq.read_table(file)
 
     def read(self, where: str | None) -> int:
         """All columns of the rows are computed."""
@@ -98,7 +108,7 @@ class SparkLake:
 
     def merge(self, source: str) -> Mapping[str, float]:
         """A merge by key."""
-        self.rows(source).createOrReplaceTempView("source")
+        self.source(source).createOrReplaceTempView("source")
         self.spark.sql(
             f"MERGE INTO {self.name_of_table} t USING source s ON t.uuid = s.uuid "
             "WHEN MATCHED AND s.ts >= t.ts THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"

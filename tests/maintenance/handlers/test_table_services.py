@@ -13,7 +13,7 @@ DEFAULTS = {
     "compaction": {"logs": 16, "log_ratio": 1.0, "deleted_ratio": 0.5, "small_files": 32, "seconds": None},
     "changelog": {"small_files": 32, "seconds": 10},
     "clustering": None,
-    "history": None,
+    "history": {"versions": None, "seconds": 604_800},
     "timeline": {"instants": 10_000},
     "tags": None,
     "batch_tags": None,

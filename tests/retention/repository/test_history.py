@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Event
 
@@ -24,7 +24,7 @@ from app.jobs.tasks import CleanTask
 from app.jobs.values import Job, NewJob
 from app.retention.repository.history import HistoryStore
 from app.retention.repository.references import ReferenceStore
-from app.retention.values import ExpiredFiles, HistoryStart
+from app.retention.values import ExpiredFiles, HistoryExpiry, HistoryStart
 from app.timeline.repository.kept_versions import check_kept, share_history
 from app.timeline.repository.publish import lock_heads
 from app.timeline.repository.read_leases import ReadLeaseStore
@@ -141,12 +141,12 @@ def test_versions_expire_by_number_and_age(
     stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, table: list[DataFile],
     aged: None, policy: HistoryPolicy, earliest: int,
 ) -> None:  # fmt: skip
-    has_expired = partial(history.has_expired, dataset.tenant_id, dataset.id, policy, None)
-    assert has_expired() == (earliest > 0)
+    expiry = partial(history.expiry, dataset.tenant_id, dataset.id, policy, None)
+    assert expiry().due == (earliest > 0)
     assert advance_start(history, dataset, policy) == HistoryStart(
         earliest_version=earliest, expired_versions=earliest
     )
-    assert not has_expired()
+    assert not expiry().due
     assert stores.catalog.get(dataset.tenant_id, dataset.id).earliest_version == earliest
     assert readable(leases, dataset) == list(range(earliest, 6))
     # Version n has the file n - 1.
@@ -156,6 +156,40 @@ def test_versions_expire_by_number_and_age(
     assert listed(stores, dataset) == paths(kept)
     # Nothing ever comes back.
     assert advance_start(history, dataset, HistoryPolicy(versions=6)).earliest_version == earliest
+
+
+@pytest.mark.parametrize(
+    ("policy", "days"),
+    [
+        (None, None),
+        (LAST, None),
+        # Version 0 until version 1, which was committed four days ago, is as old.
+        (HistoryPolicy(seconds=7 * DAY), 3),
+        (HistoryPolicy(seconds=4 * DAY), 0),
+        # Six versions are kept for their number, and five of them are not.
+        (HistoryPolicy(versions=6, seconds=7 * DAY), None),
+        (HistoryPolicy(versions=5, seconds=7 * DAY), 3),
+    ],
+)
+@pytest.mark.usefixtures("aged")
+def test_earliest_version_expires_when_its_successor_is_old_enough(
+    history: HistoryStore, dataset: Dataset, policy: HistoryPolicy | None, days: int | None
+) -> None:
+    next_at = history.expiry(dataset.tenant_id, dataset.id, policy, None).next_at
+    if days is None:
+        assert next_at is None
+    else:
+        assert next_at is not None
+        assert abs(next_at - datetime.now(UTC) - timedelta(days=days)) < timedelta(minutes=5)
+
+
+@pytest.mark.usefixtures("aged")
+def test_nothing_expires_once_the_latest_version_is_the_earliest(
+    history: HistoryStore, dataset: Dataset
+) -> None:
+    policy = HistoryPolicy(seconds=0)
+    assert advance_start(history, dataset, policy).earliest_version == 5
+    assert history.expiry(dataset.tenant_id, dataset.id, policy, None) == HistoryExpiry(due=False)
 
 
 def test_named_versions_and_leases_retain_their_files(
@@ -253,7 +287,7 @@ def test_versions_of_running_writes_are_retained(
         began = select(commits.c.committed_at).where(commits.c.version == 3).scalar_subquery()
         connection.execute(update(jobs).where(jobs.c.id == job.id).values(started_at=began))
     assert advance_start(history, dataset, LAST).earliest_version == 3
-    assert not history.has_expired(dataset.tenant_id, dataset.id, LAST, None)
+    assert not history.expiry(dataset.tenant_id, dataset.id, LAST, None).due
     stores.jobs.release(dataset.tenant_id, [claim_of(job)])
     assert advance_start(history, dataset, LAST).earliest_version == 5
 
@@ -337,11 +371,11 @@ def test_commit_that_checks_a_file_delays_its_expiry(
 def test_waiting_or_running_clean_prevents_another(
     stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile]
 ) -> None:
-    has_expired = partial(history.has_expired, dataset.tenant_id, dataset.id, LAST, TimelinePolicy())
-    assert has_expired()
+    expiry = partial(history.expiry, dataset.tenant_id, dataset.id, LAST, TimelinePolicy())
+    assert expiry().due
     new = NewJob(id=new_id(), instant_id=new_instant_id(), dataset_id=dataset.id, request=CleanTask())
     stores.jobs.accept(dataset.tenant_id, new)
-    assert not has_expired()
+    assert not expiry().due
 
 
 def test_expiry_of_an_unknown_dataset_is_not_found(

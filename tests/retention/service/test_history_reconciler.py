@@ -13,6 +13,7 @@ from app.format.policies import HistoryPolicy, TableServices, TimelinePolicy
 from app.jobs.tasks import CleanTask
 from app.maintenance.values import Observation, ReconcileResult
 from app.retention.service.history_reconciler import HistoryReconciler
+from app.retention.values import HistoryExpiry
 from tests.support.lakehouse import definition
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -24,12 +25,13 @@ class Cleaning:
     """A history that has outlived its policy, or not, and the cleans that were started."""
 
     due: bool = True
+    next_at: datetime | None = None
     queries: list[tuple[Any, ...]] = field(default_factory=list)
     started: list[CleanTask] = field(default_factory=list)
 
-    def has_expired(self, *queries: Any) -> bool:
+    def expiry(self, *queries: Any) -> HistoryExpiry:
         self.queries.append(queries)
-        return self.due
+        return HistoryExpiry(due=self.due, next_at=self.next_at)
 
     def start(self, dataset: Dataset, task: CleanTask, key: str | None, actor: str | None) -> Any:
         assert (dataset.id, key, actor) == ("d", None, None)
@@ -77,12 +79,44 @@ def test_cleans_are_started_at_intervals() -> None:
     assert len(cleaning.started) == 3
 
 
-def test_old_versions_expire_without_a_commit() -> None:
-    aging = TableServices(history=HistoryPolicy(seconds=60))
-    assert reconcile(Cleaning(due=False), aging).wake_after_seconds == 300.0
+WEEK = TableServices()
+
+
+def test_default_history_is_a_week() -> None:
+    cleaning = Cleaning()
+    reconcile(cleaning, WEEK)
+    assert cleaning.queries == [("t", "d", HistoryPolicy(seconds=7 * 86_400), TimelinePolicy())]
+
+
+def test_next_poll_is_when_the_earliest_version_expires() -> None:
+    cleaning = Cleaning(due=False, next_at=NOW + timedelta(days=3))
+    assert reconcile(cleaning, WEEK).wake_after_seconds == 3 * 86_400
+    # A version that a running write or a clean keeps beyond its age.
+    cleaning = Cleaning(due=False, next_at=NOW - timedelta(seconds=1))
+    assert reconcile(cleaning, WEEK).wake_after_seconds == 300.0
+
+
+def test_dataset_whose_earlier_versions_have_expired_is_polled_no_more() -> None:
+    assert reconcile(Cleaning(due=False), WEEK).wake_after_seconds is None
+
+
+def test_cleans_of_long_histories_are_started_rarely() -> None:
+    """Otherwise a dataset that is written all the time would be cleaned every five minutes."""
+    cleaning = Cleaning()
+    started = reconcile(cleaning, WEEK)
+    pause = 7 * 864
+    assert started.wake_after_seconds == pause
+    # Instants are archived meanwhile, and versions are not expired.
+    cleaning = Cleaning(due=False)
+    again = reconcile(cleaning, WEEK, 1_000, started.memory)
+    assert cleaning.queries == [("t", "d", None, TimelinePolicy())]
+    assert (again.memory, again.wake_after_seconds) == (started.memory, pause - 1_000)
+    reconcile(cleaning, WEEK, pause, started.memory)
+    assert cleaning.queries[1] == ("t", "d", WEEK.history, TimelinePolicy())
+    assert reconcile(Cleaning(), TableServices(history=HistoryPolicy(seconds=60))).wake_after_seconds == 300.0
 
 
 def test_dataset_without_history_policies_is_left_alone() -> None:
     cleaning = Cleaning()
-    assert reconcile(cleaning, TableServices(timeline=None)) == ReconcileResult()
+    assert reconcile(cleaning, TableServices(history=None, timeline=None)) == ReconcileResult()
     assert cleaning.queries == []

@@ -484,7 +484,7 @@ class TableServices(msgspec.Struct, frozen=True, kw_only=True):
     clustering: ClusteringPolicy | None = None
     """The order in which rows are kept."""
     history: HistoryPolicy | None = None
-    """The history of versions that is kept; null for all versions."""
+    """The history of versions that is kept: those of the last week, by default; null for all versions."""
     timeline: TimelinePolicy | None = None
     """The part of the timeline that stays in the catalogue; null for all of it."""
     tags: TagPolicy | None = None

@@ -9,7 +9,7 @@ from headwater_client.models.datasets import ClusterOrder
 
 class CreateClean(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which versions to keep, instead of those of the dataset's `services.history`. Without members it is the history
-    of the dataset; a dataset without one keeps all versions.
+    of the dataset; where that is null, all versions are kept.
     """
 
     versions: int | None = None
