@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +24,7 @@ from app.format.errors import CorruptFile, DestinationFailed, StorageUnavailable
 from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput
 from app.runtime.loopback import LOOPBACK, free_port
-from tests.cluster.conftest import PROGRAMS
+from clients.cluster.programs import Programs
 from tests.support.waiting import until
 
 URI = "s3://headwater/some tables"
@@ -35,15 +34,8 @@ CONTENT = bytes(range(256)) * (80 * 1024)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[None]:
+def server(programs: Programs) -> Iterator[None]:
     """An S3 server, and the environment of its clients."""
-    if "CLUSTER" not in os.environ:
-        pytest.skip("the storage is tested by `make test-cluster`")
-    program = os.environ.get("VERSITYGW") or shutil.which(
-        "versitygw", path=f"{PROGRAMS}:{os.environ['PATH']}"
-    )
-    if program is None:
-        pytest.skip("missing: versitygw; `make cluster` says how to get it")
     port = free_port()
     with TemporaryDirectory(prefix="headwater-storage-") as folder, pytest.MonkeyPatch.context() as patch:
         for name, value in {
@@ -61,7 +53,7 @@ def server() -> Iterator[None]:
             "VGW_QUIET": "true",
         }
         process = subprocess.Popen(
-            [program, "posix", folder], env=os.environ | environment, cwd=Path(folder).parent
+            [programs.versitygw, "posix", folder], env=os.environ | environment, cwd=Path(folder).parent
         )
         try:
             until(lambda: answers(f"http://{LOOPBACK}:{port}/health"), "the S3 server", seconds_max=60)

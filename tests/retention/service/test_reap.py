@@ -264,7 +264,7 @@ def test_two_reapers_at_the_same_time_delete_the_same_orphans_and_nothing_else(
         put(path)
     both = threading.Barrier(2)
 
-    class Meeting(LocalStorage):
+    class Together(LocalStorage):
         """Deletes once both have chosen what to delete."""
 
         def delete(self, paths: Iterable[str]) -> None:
@@ -272,7 +272,7 @@ def test_two_reapers_at_the_same_time_delete_the_same_orphans_and_nothing_else(
             super().delete(paths)
 
     def reap() -> int:
-        references, own = References(paths={kept}), Meeting(tmp_path)
+        references, own = References(paths={kept}), Together(tmp_path)
         return Reap(
             references=references, storage=own, grace_seconds=60, upload_seconds_max=7, result_seconds_max=8
         ).run()
