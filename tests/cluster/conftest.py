@@ -143,6 +143,8 @@ def programs() -> Programs:
 
 @pytest.fixture(scope="package")
 def cluster(programs: Programs) -> Iterator[Cluster]:
+    if sys.platform != "linux":
+        pytest.skip("Linux only: other systems lack the addresses 127.x.y.z")
     with TemporaryDirectory(prefix="headwater-cluster-") as folder:
         data, port = Path(folder) / "data", free_port()
         command = [sys.executable, "-m", "clients.cluster", "--programs", str(PROGRAMS)]
