@@ -25,8 +25,16 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / ".venv-cluster" / "bin"
-long = pytest.mark.skipif("CLUSTER" not in os.environ, reason="`make test-cluster` runs it")
-"""The mark of tests that CI leaves out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves tests of the cluster out of CI, except those with the mark `share`."""
+    if "CLUSTER" in os.environ:
+        return
+    for item in items:
+        of_the_cluster = item.path.parent == Path(__file__).parent and "cluster" in item.fixturenames
+        if of_the_cluster and item.get_closest_marker("share") is None:
+            item.add_marker(pytest.mark.skip(reason="`make test-cluster` runs it"))
 
 
 class Cluster:

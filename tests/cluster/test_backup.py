@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from app.runtime.loopback import LOOPBACK, free_port
-from tests.cluster.conftest import ROOT, Cluster, long
+from tests.cluster.conftest import ROOT, Cluster
 from tests.cluster.load import loaded
 from tests.support.table import Table, by_key, fold
 from tests.support.waiting import until
@@ -76,7 +76,6 @@ def answers(client: httpx.Client) -> bool:
         return False
 
 
-@long
 def test_backup_under_load_is_restored_with_the_copy_of_its_storage(
     cluster: Cluster, client: httpx.Client, tmp_path: Path
 ) -> None:

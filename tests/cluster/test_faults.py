@@ -9,7 +9,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.cluster.conftest import Cluster, long
+from tests.cluster.conftest import Cluster
 from tests.cluster.load import Load, loaded
 from tests.support.shares import share
 from tests.support.waiting import until
@@ -43,7 +43,6 @@ def test_nothing_is_lost_or_doubled_when_a_part_is_killed(
         report(part, load, since, record_property)
 
 
-@long
 def test_nothing_is_lost_or_doubled_when_the_storage_hangs(
     cluster: Cluster, client: httpx.Client, record_property: Record
 ) -> None:
@@ -58,7 +57,6 @@ def test_nothing_is_lost_or_doubled_when_the_storage_hangs(
         report(f"storage frozen for {AWAY_SECONDS} s", load, since, record_property)
 
 
-@long
 def test_nothing_is_lost_or_doubled_when_the_storage_is_killed_and_away(
     cluster: Cluster, client: httpx.Client, record_property: Record
 ) -> None:
@@ -75,7 +73,6 @@ def test_nothing_is_lost_or_doubled_when_the_storage_is_killed_and_away(
         report(f"storage killed for {AWAY_SECONDS} s", load, time.monotonic(), record_property)
 
 
-@long
 def test_nothing_is_lost_or_doubled_when_postgres_is_stopped_and_started(
     cluster: Cluster, client: httpx.Client, record_property: Record
 ) -> None:
@@ -95,7 +92,6 @@ def restart(cluster: Cluster, container: str, words: str = "") -> None:
     until(lambda: cluster.is_ready(container), f"the start of {container}", seconds_max=120)
 
 
-@long
 def test_rolling_restart_fails_no_request(cluster: Cluster, client: httpx.Client) -> None:
     with loaded(cluster, client) as load:
         for container, words in [
@@ -116,7 +112,6 @@ def test_rolling_restart_fails_no_request(cluster: Cluster, client: httpx.Client
             assert load.failures == [], container
 
 
-@long
 def test_restart_of_a_single_server_needs_repeated_requests_only(
     cluster: Cluster, client: httpx.Client
 ) -> None:

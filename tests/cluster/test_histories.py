@@ -18,7 +18,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.cluster.conftest import Cluster, long
+from tests.cluster.conftest import Cluster
 from tests.support.concurrent_history import check_history, run_clients, settings_of
 from tests.support.table import Row, Table
 
@@ -96,7 +96,6 @@ def submit(table: Table, operation: str, rows: Sequence[Row]) -> str:
     return job_id
 
 
-@long
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_history_with_random_kills_equals_a_serial_one(cluster: Cluster, seed: int) -> None:
     settings, service = settings_of(seed), Patient(cluster)

@@ -10,19 +10,20 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from tests.cluster.conftest import ROOT, Cluster, long
+from tests.cluster.conftest import ROOT, Cluster
 from tests.docs.examples import check_answer, run
+from tests.support.shares import share
 
 FIELDS = [{"name": "id", "type": "int64"}, {"name": "amount", "type": "int64"}]
 
 
+@share(1)
 def test_first_ten_minutes_of_the_readme(cluster: Cluster, tmp_path: Path) -> None:
     for example, received in run(ROOT / "README.md", tmp_path, cluster.url, cluster.api_key):
         if example.answer is not None:
             check_answer(example.answer, received)
 
 
-@long
 def test_doctor_finds_no_fault(cluster: Cluster) -> None:
     command = [sys.executable, "-m", "clients.cli", "doctor"]
     environment = cluster.environment("worker-1")
@@ -33,7 +34,6 @@ def test_doctor_finds_no_fault(cluster: Cluster) -> None:
     assert result.stdout.count("warning") == 1, result.stdout
 
 
-@long
 def test_both_workers_have_executors_and_both_spark_workers_run_them(cluster: Cluster) -> None:
     spark_workers = ("spark-worker-1", "spark-worker-2")
     for spark_worker in spark_workers:
@@ -42,7 +42,6 @@ def test_both_workers_have_executors_and_both_spark_workers_run_them(cluster: Cl
     assert cluster.checks()["spark"]["ok"]
 
 
-@long
 def test_upload_compaction_view_and_read_job_go_through_storage_and_executors(client: httpx.Client) -> None:
     definition = {
         "name": "payments",
@@ -75,7 +74,6 @@ def test_upload_compaction_view_and_read_job_go_through_storage_and_executors(cl
     assert verified.json()["state"] == "succeeded", verified.text
 
 
-@long
 def test_bytes_of_inputs_and_results_go_between_the_client_and_the_storage(
     cluster: Cluster, client: httpx.Client
 ) -> None:
