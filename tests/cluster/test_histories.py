@@ -108,7 +108,7 @@ def test_history_with_random_kills_equals_a_serial_one(cluster: Cluster, seed: i
         )
         killer = Killer(cluster, seed)
         with killer.running():
-            writes = run_clients(table, seed, submit, writes_each=WRITES_EACH, seconds_max=400)
+            writes = run_clients(table, seed, submit, writes_each=WRITES_EACH, minutes=6)
         print(f"seed {seed}: killed {', '.join(killer.killed)}; {len(service.failures)} requests repeated")
         cluster.settle()
         check_history(table, writes, settings.get("ordering_field"))

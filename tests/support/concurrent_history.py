@@ -47,9 +47,12 @@ def run_clients(
     submit: Submit = Table.submit,
     *,
     writes_each: int = WRITES_EACH,
-    seconds_max: float = 60,
+    minutes: int = 1,
 ) -> dict[str, Write]:
-    """Sends every client's writes, the clients at the same time; the writes by job. `submit` returns the job's id."""
+    """Sends every client's writes, the clients at the same time; the writes by job. `submit` returns the job's id.
+
+    `minutes`: within which a job must end, and all that a client does.
+    """
 
     def run(number: int) -> dict[str, Write]:
         rng = random.Random(f"{seed}-{number}")
@@ -60,11 +63,11 @@ def run_clients(
                 operation, rows = _random_write(rng)
                 sent[submit(own, operation.value, rows)] = operation, rows
                 if rng.random() < 0.3:
-                    own.ended(list(sent)[-1])
+                    own.ended(list(sent)[-1], minutes=minutes)
         return sent
 
     parts = together(
-        [lambda number=number: run(number) for number in range(CLIENTS)], seconds_max=seconds_max
+        [lambda number=number: run(number) for number in range(CLIENTS)], seconds_max=60 * minutes
     )
     return {job_id: write for part in parts for job_id, write in part.items()}
 

@@ -76,13 +76,13 @@ class Table:
     def job(self, job_id: str) -> Row:
         return self.client.get(f"/jobs/{job_id}").json()
 
-    def ended(self, job_id: str) -> Row:
+    def ended(self, job_id: str, *, minutes: int = 1) -> Row:
         """The job once it has ended."""
-        for _ in range(2):
+        for _ in range(2 * minutes):
             job = self.client.get(f"/jobs/{job_id}", params={"wait": 30}).json()
             if job["state"] not in ("queued", "running"):
                 return job
-        raise AssertionError(f"still {job['state']} after a minute: {job}")
+        raise AssertionError(f"still {job['state']} after {minutes} min: {job}")
 
     def succeeded(self, job_id: str) -> Row:
         job = self.ended(job_id)
