@@ -24,6 +24,8 @@ from tests.support.repeating import Repeating
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
+# To look through all processes takes milliseconds, which the cluster needs itself.
+_PAUSE_SECONDS = 0.5
 PROGRAMS = ROOT / ".venv-cluster" / "bin"
 
 
@@ -133,11 +135,15 @@ class Cluster:
             return False
         return self.checks().get("spark", {}).get("ok") is True
 
+    def wait_ready(self, container: str) -> None:
+        """Returns once the container is ready."""
+        until(lambda: self.is_ready(container), container, seconds_max=180, pause_seconds=_PAUSE_SECONDS)
+
     def settle(self) -> None:
         """Returns once every container is ready: a test may have stopped one."""
         for container in self.containers:
             if not self.containers[container].service.job:
-                until(lambda name=container: self.is_ready(name), container, seconds_max=180)
+                self.wait_ready(container)
 
 
 @pytest.fixture(scope="session")

@@ -67,7 +67,7 @@ def test_nothing_is_lost_or_doubled_when_the_storage_is_killed_and_away(
             for process in cluster.processes("storage-1"):
                 process.kill()
                 killed += 1
-            time.sleep(0.02)
+            time.sleep(0.2)
         assert killed > 1
         until(lambda: cluster.processes("storage-1"), "the storage", seconds_max=60)
         report(f"storage killed for {AWAY_SECONDS} s", load, time.monotonic(), record_property)
@@ -89,7 +89,7 @@ def restart(cluster: Cluster, container: str, words: str = "") -> None:
     # As the image of PostgreSQL does: SIGTERM would wait for its clients.
     old.send_signal(signal.SIGINT if container == "postgres-1" else signal.SIGTERM)
     until(lambda: not old.is_running(), f"the end of {container}", seconds_max=90)
-    until(lambda: cluster.is_ready(container), f"the start of {container}", seconds_max=120)
+    cluster.wait_ready(container)
 
 
 def test_rolling_restart_fails_no_request(cluster: Cluster, client: httpx.Client) -> None:
