@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +27,7 @@ from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput
 from app.runtime.loopback import LOOPBACK, free_port
 from clients.cluster.programs import Programs
+from tests.support.threads import together
 from tests.support.waiting import until
 
 URI = "s3://headwater/some tables"
@@ -33,8 +36,41 @@ PATH = "t/d/exports/day=1/part 1.csv"
 CONTENT = bytes(range(256)) * (80 * 1024)
 
 
+class S3Server:
+    """An S3 server on a folder."""
+
+    def __init__(self, program: Path, folder: str, port: int) -> None:
+        self._program, self._folder, self._port = program, folder, port
+        self.process = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        environment = {
+            "ROOT_ACCESS_KEY": "headwater",
+            "ROOT_SECRET_KEY": os.environ["AWS_SECRET_ACCESS_KEY"],
+            "VGW_PORT": f"{LOOPBACK}:{self._port}",
+            "VGW_HEALTH": "/health",
+            "VGW_QUIET": "true",
+        }
+        return subprocess.Popen(
+            [self._program, "posix", self._folder],
+            env=os.environ | environment,
+            cwd=Path(self._folder).parent,
+        )
+
+    def wait_ready(self) -> None:
+        until(lambda: answers(f"http://{LOOPBACK}:{self._port}/health"), "the S3 server", seconds_max=60)
+
+    def kill_for(self, seconds: float) -> None:
+        """`kill -9`, and a successor on the same folder after this time."""
+        self.process.kill()
+        self.process.wait(30)
+        time.sleep(seconds)
+        self.process = self._started()
+        self.wait_ready()
+
+
 @pytest.fixture(scope="module")
-def server(programs: Programs) -> Iterator[None]:
+def server(programs: Programs) -> Iterator[S3Server]:
     """An S3 server, and the environment of its clients."""
     port = free_port()
     with TemporaryDirectory(prefix="headwater-storage-") as folder, pytest.MonkeyPatch.context() as patch:
@@ -45,23 +81,14 @@ def server(programs: Programs) -> Iterator[None]:
             "AWS_REGION": "us-east-1",
         }.items():
             patch.setenv(name, value)
-        environment = {
-            "ROOT_ACCESS_KEY": "headwater",
-            "ROOT_SECRET_KEY": os.environ["AWS_SECRET_ACCESS_KEY"],
-            "VGW_PORT": f"{LOOPBACK}:{port}",
-            "VGW_HEALTH": "/health",
-            "VGW_QUIET": "true",
-        }
-        process = subprocess.Popen(
-            [programs.versitygw, "posix", folder], env=os.environ | environment, cwd=Path(folder).parent
-        )
+        server = S3Server(programs.versitygw, folder, port)
         try:
-            until(lambda: answers(f"http://{LOOPBACK}:{port}/health"), "the S3 server", seconds_max=60)
+            server.wait_ready()
             create_bucket(URI)
-            yield
+            yield server
         finally:
-            process.terminate()
-            process.wait(30)
+            server.process.terminate()
+            server.process.wait(30)
 
 
 def answers(url: str) -> bool:
@@ -72,7 +99,7 @@ def answers(url: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def storage(server: None) -> ArrowStorage:
+def storage(server: S3Server) -> ArrowStorage:
     open_storage.cache_clear()
     storage = open_storage(URI)
     assert isinstance(storage, ArrowStorage)
@@ -105,6 +132,39 @@ def test_files_of_many_parts_are_read_and_deleted(storage: ArrowStorage) -> None
     storage.delete(["t/d/many"])
     with pytest.raises(CorruptFile):
         storage.size("t/d/many")
+
+
+def test_files_are_written_and_read_while_the_server_is_killed_and_away(
+    storage: ArrowStorage, server: S3Server
+) -> None:
+    stopping, written = threading.Event(), []
+
+    def write() -> None:
+        while not stopping.is_set():
+            path = f"t/d/{len(written)}"
+            # One request, and a multi-part upload.
+            content = CONTENT[: 1_000 if len(written) % 2 else None]
+            with storage.create(path) as file:
+                file.write(content)
+            with storage.open(path) as file:
+                assert file.read() == content
+            written.append(path)
+
+    def kill() -> None:
+        try:
+            until(lambda: len(written) >= 3, "the first files")
+            before = len(written)
+            for _ in range(2):
+                server.kill_for(1)
+            until(lambda: len(written) >= before + 3, "files after the kills")
+        finally:
+            stopping.set()
+
+    together([write, kill])
+    assert {path for path, _ in storage.list("t/d")} >= set(written)
+    storage.delete(written)
+    storage.delete(written)
+    assert not {path for path, _ in storage.list("t/d")} & set(written)
 
 
 def test_link_downloads_the_file_without_a_credential(link: str) -> None:
