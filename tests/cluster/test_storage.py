@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import threading
-import time
 from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import httpx
@@ -25,8 +21,8 @@ from app.files.storage import ArrowStorage, create_bucket, open_storage
 from app.format.errors import CorruptFile, DestinationFailed, StorageUnavailable
 from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput
-from app.runtime.loopback import LOOPBACK, free_port
 from clients.cluster.programs import Programs
+from tests.support.s3_server import S3Server
 from tests.support.threads import together
 from tests.support.waiting import until
 
@@ -36,71 +32,16 @@ PATH = "t/d/exports/day=1/part 1.csv"
 CONTENT = bytes(range(256)) * (80 * 1024)
 
 
-class S3Server:
-    """An S3 server on a folder."""
-
-    def __init__(self, program: Path, folder: str, port: int) -> None:
-        self._program, self._folder, self._port = program, folder, port
-        self.process = self._started()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        environment = {
-            "ROOT_ACCESS_KEY": "headwater",
-            "ROOT_SECRET_KEY": os.environ["AWS_SECRET_ACCESS_KEY"],
-            "VGW_PORT": f"{LOOPBACK}:{self._port}",
-            "VGW_HEALTH": "/health",
-            "VGW_QUIET": "true",
-        }
-        return subprocess.Popen(
-            [self._program, "posix", self._folder],
-            env=os.environ | environment,
-            cwd=Path(self._folder).parent,
-        )
-
-    def wait_ready(self) -> None:
-        until(lambda: answers(f"http://{LOOPBACK}:{self._port}/health"), "the S3 server", seconds_max=60)
-
-    def kill_for(self, seconds: float) -> None:
-        """`kill -9`, and a successor on the same folder after this time."""
-        self.process.kill()
-        self.process.wait(30)
-        time.sleep(seconds)
-        self.process = self._started()
-        self.wait_ready()
-
-
 @pytest.fixture(scope="module")
 def server(programs: Programs) -> Iterator[S3Server]:
-    """An S3 server, and the environment of its clients."""
-    port = free_port()
-    with TemporaryDirectory(prefix="headwater-storage-") as folder, pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://{LOOPBACK}:{port}",
-            "AWS_ACCESS_KEY_ID": "headwater",
-            "AWS_SECRET_ACCESS_KEY": "p@ss w/rd+",
-            "AWS_REGION": "us-east-1",
-        }.items():
-            patch.setenv(name, value)
-        server = S3Server(programs.versitygw, folder, port)
-        try:
-            server.wait_ready()
-            create_bucket(URI)
-            yield server
-        finally:
-            server.process.terminate()
-            server.process.wait(30)
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(url, trust_env=False).status_code == 200
-    except httpx.TransportError:
-        return False
+    """An S3 server with the bucket, and the environment of its clients."""
+    with S3Server.running(programs.versitygw) as server:
+        create_bucket(URI)
+        yield server
 
 
 @pytest.fixture(scope="module")
 def storage(server: S3Server) -> ArrowStorage:
-    open_storage.cache_clear()
     storage = open_storage(URI)
     assert isinstance(storage, ArrowStorage)
     return storage
