@@ -74,7 +74,7 @@ settings.register_profile("headwater", deadline=None)
 settings.load_profile("headwater")
 
 TESTS: Final = Path(__file__).parent
-_HEAVY: Final = frozenset({"conformance", "engine", "flows", "spark"})
+_HEAVY: Final = frozenset({"cluster", "conformance", "engine", "flows", "spark"})
 
 
 class _ByModule(LoadScopeScheduling):

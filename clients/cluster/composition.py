@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-_VARIABLE: Final = re.compile(r"\$(?:\$|\{(\w+)(?::?[?-][^}]*)?\})")
+_VARIABLE: Final = re.compile(r"\$(?:\$|\{(\w+)(?::\?[^}]*|:-([^}]*))?\})")
 _SECONDS: Final = re.compile(r"(\d+)s")
 _STOP_SECONDS: Final = 10.0
 
@@ -18,7 +18,8 @@ _STOP_SECONDS: Final = 10.0
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """A service. `ours`: it runs in the image of the Dockerfile, otherwise in the one that `image` names.
 
-    `volumes`: their names by the path inside. `files`: their contents by the path inside. `job`: it ends by itself.
+    `volumes`: their names by the path inside. `files`: their contents by the path inside. `ports`: those of the
+    container by the port of its machine that stands for it. `job`: it ends by itself.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
     volumes: dict[str, str]
     files: dict[str, str]
+    ports: dict[str, str]
     needs: tuple[str, ...]
     scale: int
     job: bool
@@ -68,8 +70,18 @@ def image_environment(dockerfile: Path) -> dict[str, str]:
 
 
 def interpolated(text: str, variables: Mapping[str, str]) -> str:
-    """A text with the values of its variables, and one dollar sign for two. Raises KeyError if one is missing."""
-    return _VARIABLE.sub(lambda match: variables[match[1]] if match[1] else "$", text)
+    """A text with the values of its variables, and one dollar sign for two.
+
+    Raises KeyError if one that has no default is missing.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        if name is None:
+            return "$"
+        return variables[name] if default is None else variables.get(name, default)
+
+    return _VARIABLE.sub(value, text)
 
 
 def _service(
@@ -99,6 +111,7 @@ def _service(
             each["target"]: interpolated(configs[each["source"]], variables)
             for each in stated.get("configs", [])
         },
+        ports=dict(each.split(":") for each in stated.get("ports", [])),
         needs=tuple(stated.get("depends_on", {})),
         scale=stated.get("scale", 1),
         job=job,

@@ -46,8 +46,15 @@ def plan(services: Mapping[str, Service], data: Path, network: str, listen: str)
         )
     }
     jobs = {name for name, service in services.items() if service.job}
+    # The port of the proxy is that of the caller. Those of others are on the address of their container.
+    published = {
+        f"//localhost:{port}": f"//{places[name, 1]}:{inside}"
+        for name, service in services.items()
+        if name != INGRESS
+        for port, inside in service.ports.items()
+    }
     return [
-        _container(services[name], number, address, places, jobs, data, listen)
+        _container(services[name], number, address, places, jobs, published, data, listen)
         for (name, number), address in places.items()
     ]
 
@@ -58,6 +65,7 @@ def _container(
     address: str,
     places: Mapping[tuple[str, int], str],
     jobs: Collection[str],
+    published: Mapping[str, str],
     data: Path,
     listen: str,
 ) -> Container:
@@ -76,6 +84,8 @@ def _container(
     def translated(text: str) -> str:
         for path, here in paths:
             text = text.replace(path, str(here))
+        for url, place in published.items():
+            text = text.replace(url, place)
         text = _ALL_OF_A_SERVICE.sub(lambda found: _upstreams(found[1], found[2], places), text)
         text = _EVERY_ADDRESS.sub(address, text)
         for name, place in names.items():

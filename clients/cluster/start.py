@@ -46,6 +46,13 @@ class ClusterError(Exception):
     """The cluster cannot be started. The message has the reason."""
 
 
+def planned(data: Path, port: int) -> list[Container]:
+    """The containers of a cluster with this data folder, whose proxy listens on this port of 127.0.0.1."""
+    variables = {name: kept_secret(data / f"{name}.secret") + _ODD_CHARACTERS for name in PASSWORDS}
+    services = read(ROOT / "docker-compose.yml", ROOT / "Dockerfile", variables)
+    return plan(services, data, _network(data / "network"), f"{LOOPBACK}:{port}")
+
+
 def run(data: Path, port: int, programs: Programs) -> None:
     """Starts all containers, writes ``headwater.json``, and supervises them until SIGINT or SIGTERM.
 
@@ -56,7 +63,7 @@ def run(data: Path, port: int, programs: Programs) -> None:
     with DataDirectory(data) as directory:
         if not is_free(port):
             raise ClusterError(f"port {port} is in use; choose another: make cluster PORT=…")
-        containers = _planned(directory.path, port)
+        containers = planned(directory.path, port)
 
         def begin(supervisor: Supervisor) -> None:
             key_file = _start(supervisor, _Machine(directory.path, programs), containers)
@@ -68,12 +75,6 @@ def run(data: Path, port: int, programs: Programs) -> None:
 
         run_until_stopped(directory, begin)
     to_standard_error("stopped")
-
-
-def _planned(data: Path, port: int) -> list[Container]:
-    variables = {name: kept_secret(data / f"{name}.secret") + _ODD_CHARACTERS for name in PASSWORDS}
-    services = read(ROOT / "docker-compose.yml", ROOT / "Dockerfile", variables)
-    return plan(services, data, _network(data / "network"), f"{LOOPBACK}:{port}")
 
 
 def _network(file: Path) -> str:

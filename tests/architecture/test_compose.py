@@ -1,19 +1,19 @@
 """docker-compose.yml and the Dockerfile keep to what the code reads and runs."""
 
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 import yaml
 
 from app.settings import VARIABLES, Settings
+from clients.cluster.composition import interpolated
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = COMPOSE["services"]
 OURS = ("init", "api", "worker")
-# ${NAME:?why}, as compose writes a variable that must be set.
-REQUIRED = re.compile(r"\$\{[A-Z0-9_]+:\?[^}]*\}")
 
 
 def test_compose_file_declares_every_process():
@@ -112,7 +112,10 @@ def test_first_key_is_a_file_in_a_volume():
 
 @pytest.mark.parametrize("name", OURS)
 def test_settings_are_known_and_valid(name):
-    environment = {key: REQUIRED.sub("p", value) for key, value in SERVICES[name]["environment"].items()}
+    variables = defaultdict(lambda: "p")
+    environment = {
+        key: interpolated(value, variables) for key, value in SERVICES[name]["environment"].items()
+    }
     unknown = {key for key in environment if key.startswith("HEADWATER_")} - set(VARIABLES)
     assert not unknown
     settings = Settings.from_environment(environment)

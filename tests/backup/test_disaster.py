@@ -32,6 +32,7 @@ def command(settings: Settings, owner_url: str, *words: Any) -> subprocess.Compl
         "HEADWATER_MIGRATION_DATABASE_URL": owner_url,
         "HEADWATER_REDIS_URL": settings.redis_url,
         "HEADWATER_DATA_DIR": str(settings.data_dir),
+        "HEADWATER_STORAGE_URI": settings.storage_uri,
     }
     words = (sys.executable, "-m", "clients.cli", *map(str, words))
     return subprocess.run(

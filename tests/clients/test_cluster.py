@@ -30,6 +30,8 @@ PROGRAMS = Programs(
 )
 # Variables that Docker needs not: its containers have their network by themselves.
 OF_THE_NETWORK = {"SPARK_LOCAL_IP", "HEADWATER_SPARK_DRIVER_HOST", "BIND", "LISTEN", "UPSTREAMS"}
+# The port of the machine at which clients reach the storage is on the address of its container.
+PUBLISHED = {"//localhost:9000": "//storage:9000"}
 ADDRESSES = {
     container.address: container.service.name for container in CONTAINERS if container.name.endswith("-1")
 }
@@ -76,6 +78,8 @@ def test_environment_is_that_of_the_file_with_addresses_and_folders_of_this_mach
         value = container.environment[name]
         own = {"0.0.0.0": container.address, ":9000": f"{container.address}:9000"}
         assert value == own.get(expected, value)
+        for url, place in PUBLISHED.items():
+            expected = expected.replace(url, place)
         assert as_in_the_file(container, value) == expected or expected in own
 
 
@@ -112,6 +116,18 @@ def test_settings_of_processes_are_valid_with_passwords_of_any_characters(contai
     postgres = next(each.address for each in CONTAINERS if each.service.name == "postgres")
     assert f"@{postgres}:5432/headwater" in settings.database_url
     assert settings.data_dir == container.own
+
+
+def test_variable_has_its_default_if_it_is_not_set() -> None:
+    assert interpolated("${A:-http://x:1}/$$", {}) == "http://x:1/$"
+    assert interpolated("${A:-http://x:1}", {"A": "y"}) == "y"
+    with pytest.raises(KeyError):
+        interpolated("${A:?set it}", {})
+
+
+def test_links_are_for_the_address_at_which_the_storage_is_reached() -> None:
+    storage, api = (next(each for each in CONTAINERS if each.name == name) for name in ("storage-1", "api-1"))
+    assert api.environment["HEADWATER_STORAGE_LINK_URL"] == f"http://{storage.address}:9000"
 
 
 def test_missing_program_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

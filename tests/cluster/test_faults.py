@@ -3,110 +3,19 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import count
+from collections.abc import Callable
 
 import httpx
 import pytest
 
 from tests.cluster.conftest import Cluster
+from tests.cluster.load import Load, loaded
+from tests.support.shares import share
 from tests.support.waiting import until
 
-_numbers = count(1)
-FIELDS = [{"name": "id", "type": "int64"}]
-S3_SECONDS = 30
-
-
-class Writer:
-    """Writes one row after another through the proxy, each with a key of its own, and repeats what gets no answer."""
-
-    def __init__(self, cluster: Cluster, dataset: str) -> None:
-        self._cluster = cluster
-        self.dataset = dataset
-        self.accepted: list[int] = []
-        self.refused: list[str] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join(120)
-
-    def _run(self) -> None:
-        with self._cluster.client() as client:
-            number = 0
-            while not self._stop.is_set():
-                number += 1
-                while not self._accepts(client, number):
-                    time.sleep(0.2)
-
-    def _accepts(self, client: httpx.Client, number: int) -> bool:
-        write = {"operation": "upsert", "source": {"kind": "rows", "rows": [{"id": number}]}}
-        headers = {"Idempotency-Key": f"{self.dataset}-{number}", "Prefer": "wait=5"}
-        try:
-            answer = client.post(f"/datasets/{self.dataset}/writes", json=write, headers=headers)
-        except httpx.HTTPError as error:
-            self.refused.append(repr(error))
-            return False
-        if answer.status_code in {200, 202}:
-            self.accepted.append(number)
-            return True
-        self.refused.append(f"{answer.status_code} {answer.text[:200]}")
-        return False
-
-
-@contextmanager
-def writing(cluster: Cluster, client: httpx.Client) -> Iterator[Writer]:
-    """A writer, whose rows are checked in the end: each accepted one is in the table and once in the feed."""
-    name = f"faults_{next(_numbers)}"
-    definition = {"name": name, "schema": {"fields": FIELDS}, "record_key": ["id"], "bucket": {"count": 1}}
-    assert client.post("/datasets", json=definition).status_code == 201
-    writer = Writer(cluster, name)
-    writer.start()
-    try:
-        until(lambda: len(writer.accepted) >= 3, "the first writes", seconds_max=60)
-        yield writer
-    finally:
-        writer.stop()
-    params = {"dataset": name, "page_size": 200}
-
-    def ended() -> bool:
-        answer = client.get("/jobs", params=params)
-        return answer.status_code == 200 and all(
-            job["state"] == "succeeded" for job in answer.json()["items"]
-        )
-
-    until(ended, "the end of all jobs", seconds_max=120)
-    changes = client.get(f"/datasets/{name}/changes", params={"limit": 5_000}).json()["changes"]
-    assert sorted(change["row"]["id"] for change in changes) == sorted(writer.accepted)
-
-
-def committed_rows(client: httpx.Client, dataset: str) -> int:
-    answer = client.get(f"/datasets/{dataset}")
-    return int(answer.json()["next_offset"]) if answer.status_code == 200 else 0
-
-
-def recovery_seconds(client: httpx.Client, writer: Writer, since: float) -> float:
-    """The time until something is committed again."""
-    before = len(writer.accepted)
-
-    def committed() -> bool:
-        # A write that is accepted after the fault, and all before it, are committed.
-        try:
-            return len(writer.accepted) > before + 1 and committed_rows(client, writer.dataset) > before + 1
-        except httpx.HTTPError:
-            return False
-
-    until(committed, "a commit after the fault", seconds_max=120)
-    return time.monotonic() - since
-
-
+AWAY_SECONDS = 30
+Record = Callable[[str, object], None]
 KILLS = {
     "executor": ("spark-worker-1", "CoarseGrainedExecutorBackend"),
     "Spark worker": ("spark-worker-1", "deploy.worker.Worker"),
@@ -116,66 +25,105 @@ KILLS = {
 }
 
 
+def report(fault: str, load: Load, since: float, record_property: Record) -> None:
+    """Prints how long the fault lasted for the clients, for the table in docs/operations.md."""
+    first, all_clients = load.recovery_seconds(since)
+    record_property("seconds", [round(first, 1), round(all_clients, 1)])
+    print(f"{fault}: {first:.1f} s, all clients {all_clients:.1f} s, {len(load.failures)} requests repeated")
+
+
+@share(len(KILLS))
 @pytest.mark.parametrize("part", KILLS)
 def test_nothing_is_lost_or_doubled_when_a_part_is_killed(
-    cluster: Cluster, client: httpx.Client, part: str, record_property: Callable[[str, object], None]
+    cluster: Cluster, client: httpx.Client, part: str, record_property: Record
 ) -> None:
-    with writing(cluster, client) as writer:
+    with loaded(cluster, client) as load:
+        since = time.monotonic()
         cluster.kill(*KILLS[part])
-        seconds = recovery_seconds(client, writer, time.monotonic())
-        record_property("seconds", round(seconds, 1))
-        print(f"{part}: {seconds:.1f} s")
-    # Later tests need the part again.
-    until(lambda: cluster.processes(*KILLS[part]), part, seconds_max=90)
-    until(lambda: cluster.checks().get("spark", {}).get("ok"), "executors for all", seconds_max=120)
+        report(part, load, since, record_property)
 
 
-def test_nothing_is_lost_or_doubled_when_the_storage_hangs(cluster: Cluster, client: httpx.Client) -> None:
-    with writing(cluster, client) as writer:
+def test_nothing_is_lost_or_doubled_when_the_storage_hangs(
+    cluster: Cluster, client: httpx.Client, record_property: Record
+) -> None:
+    with loaded(cluster, client) as load:
         [storage] = cluster.processes("storage-1")
         storage.suspend()
         try:
-            time.sleep(S3_SECONDS)
+            time.sleep(AWAY_SECONDS)
         finally:
+            since = time.monotonic()
             storage.resume()
-        print(f"storage: {recovery_seconds(client, writer, time.monotonic()):.1f} s after {S3_SECONDS} s")
+        report(f"storage frozen for {AWAY_SECONDS} s", load, since, record_property)
+
+
+def test_nothing_is_lost_or_doubled_when_the_storage_is_killed_and_away(
+    cluster: Cluster, client: httpx.Client, record_property: Record
+) -> None:
+    with loaded(cluster, client) as load:
+        # Its supervisor starts it again and again, at growing intervals.
+        away_until, killed = time.monotonic() + AWAY_SECONDS, 0
+        while time.monotonic() < away_until:
+            for process in cluster.processes("storage-1"):
+                process.kill()
+                killed += 1
+            time.sleep(0.2)
+        assert killed > 1
+        until(lambda: cluster.processes("storage-1"), "the storage", seconds_max=60)
+        report(f"storage killed for {AWAY_SECONDS} s", load, time.monotonic(), record_property)
 
 
 def test_nothing_is_lost_or_doubled_when_postgres_is_stopped_and_started(
-    cluster: Cluster, client: httpx.Client
+    cluster: Cluster, client: httpx.Client, record_property: Record
 ) -> None:
-    with writing(cluster, client) as writer:
+    with loaded(cluster, client) as load:
+        since = time.monotonic()
         # The first process is the server's own; its supervisor starts it again on the same data.
         cluster.processes("postgres-1")[0].send_signal(signal.SIGINT)
-        print(f"postgres: {recovery_seconds(client, writer, time.monotonic()):.1f} s")
+        report("postgres", load, since, record_property)
+
+
+def restart(cluster: Cluster, container: str, words: str = "") -> None:
+    """Stops a container in order, and returns once its successor is ready."""
+    old, *_ = cluster.processes(container, words)
+    # As the image of PostgreSQL does: SIGTERM would wait for its clients.
+    old.send_signal(signal.SIGINT if container == "postgres-1" else signal.SIGTERM)
+    until(lambda: not old.is_running(), f"the end of {container}", seconds_max=90)
+    cluster.wait_ready(container)
 
 
 def test_rolling_restart_fails_no_request(cluster: Cluster, client: httpx.Client) -> None:
-    with writing(cluster, client) as writer:
-        writer.refused.clear()
+    with loaded(cluster, client) as load:
         for container, words in [
             ("api-1", "app.main"),
             ("api-2", "app.main"),
             ("worker-1", "workers.main"),
             ("worker-2", "workers.main"),
+            ("spark-worker-1", "deploy.worker.Worker"),
+            ("spark-worker-2", "deploy.worker.Worker"),
+            ("spark-master-1", "deploy.master.Master"),
+            ("redis-1", ""),
+            ("storage-1", ""),
         ]:
-            old, *_ = cluster.processes(container, words)
-            old.send_signal(signal.SIGTERM)
-            until(lambda old=old: not old.is_running(), f"the end of {container}", seconds_max=60)
-            until(lambda name=container: runs(cluster, name), f"the start of {container}", seconds_max=90)
-        assert writer.refused == []
+            since = time.monotonic()
+            restart(cluster, container, words)
+            load.recovery_seconds(since)
+            print(f"{container}: {time.monotonic() - since:.1f} s, {load.failures}")
+            assert load.failures == [], container
 
 
-def runs(cluster: Cluster, container: str) -> bool:
-    """Whether an API answers, or a worker has executors, after its start."""
-    if not cluster.processes(container):
-        return False
-    environment = cluster.environment(container)
-    if "HEADWATER_HOST" in environment:
-        try:
-            url = f"http://{environment['HEADWATER_HOST']}:{environment['HEADWATER_PORT']}/health/live"
-            return httpx.get(url, timeout=2, trust_env=False).status_code == 200
-        except httpx.HTTPError:
-            return False
-    driver = f"CoarseGrainedScheduler@{environment['HEADWATER_SPARK_DRIVER_HOST']}:"
-    return bool(cluster.processes("spark-worker-1", driver))
+def test_restart_of_a_single_server_needs_repeated_requests_only(
+    cluster: Cluster, client: httpx.Client
+) -> None:
+    with loaded(cluster, client) as load:
+        for container, causes in {
+            "ingress-1": ("Error(", "502"),
+            "postgres-1": ("503",),
+        }.items():
+            before = len(load.failures)
+            since = time.monotonic()
+            restart(cluster, container)
+            load.recovery_seconds(since)
+            failures = load.failures[before:]
+            print(f"{container}: {time.monotonic() - since:.1f} s, {failures}")
+            assert all(any(cause in failure for cause in causes) for failure in failures), failures

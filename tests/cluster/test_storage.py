@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import subprocess
+import threading
 from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import httpx
@@ -24,8 +21,9 @@ from app.files.storage import ArrowStorage, create_bucket, open_storage
 from app.format.errors import CorruptFile, DestinationFailed, StorageUnavailable
 from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput
-from app.runtime.loopback import LOOPBACK, free_port
-from tests.cluster.conftest import PROGRAMS
+from clients.cluster.programs import Programs
+from tests.support.s3_server import S3Server
+from tests.support.threads import together
 from tests.support.waiting import until
 
 URI = "s3://headwater/some tables"
@@ -35,53 +33,15 @@ CONTENT = bytes(range(256)) * (80 * 1024)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[None]:
-    """An S3 server, and the environment of its clients."""
-    if "CLUSTER" not in os.environ:
-        pytest.skip("the storage is tested by `make test-cluster`")
-    program = os.environ.get("VERSITYGW") or shutil.which(
-        "versitygw", path=f"{PROGRAMS}:{os.environ['PATH']}"
-    )
-    if program is None:
-        pytest.skip("missing: versitygw; `make cluster` says how to get it")
-    port = free_port()
-    with TemporaryDirectory(prefix="headwater-storage-") as folder, pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://{LOOPBACK}:{port}",
-            "AWS_ACCESS_KEY_ID": "headwater",
-            "AWS_SECRET_ACCESS_KEY": "p@ss w/rd+",
-            "AWS_REGION": "us-east-1",
-        }.items():
-            patch.setenv(name, value)
-        environment = {
-            "ROOT_ACCESS_KEY": "headwater",
-            "ROOT_SECRET_KEY": os.environ["AWS_SECRET_ACCESS_KEY"],
-            "VGW_PORT": f"{LOOPBACK}:{port}",
-            "VGW_HEALTH": "/health",
-            "VGW_QUIET": "true",
-        }
-        process = subprocess.Popen(
-            [program, "posix", folder], env=os.environ | environment, cwd=Path(folder).parent
-        )
-        try:
-            until(lambda: answers(f"http://{LOOPBACK}:{port}/health"), "the S3 server", seconds_max=60)
-            create_bucket(URI)
-            yield
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(url, trust_env=False).status_code == 200
-    except httpx.TransportError:
-        return False
+def server(programs: Programs) -> Iterator[S3Server]:
+    """An S3 server with the bucket, and the environment of its clients."""
+    with S3Server.running(programs.versitygw) as server:
+        create_bucket(URI)
+        yield server
 
 
 @pytest.fixture(scope="module")
-def storage(server: None) -> ArrowStorage:
-    open_storage.cache_clear()
+def storage(server: S3Server) -> ArrowStorage:
     storage = open_storage(URI)
     assert isinstance(storage, ArrowStorage)
     return storage
@@ -113,6 +73,39 @@ def test_files_of_many_parts_are_read_and_deleted(storage: ArrowStorage) -> None
     storage.delete(["t/d/many"])
     with pytest.raises(CorruptFile):
         storage.size("t/d/many")
+
+
+def test_files_are_written_and_read_while_the_server_is_killed_and_away(
+    storage: ArrowStorage, server: S3Server
+) -> None:
+    stopping, written = threading.Event(), []
+
+    def write() -> None:
+        while not stopping.is_set():
+            path = f"t/d/{len(written)}"
+            # One request, and a multi-part upload.
+            content = CONTENT[: 1_000 if len(written) % 2 else None]
+            with storage.create(path) as file:
+                file.write(content)
+            with storage.open(path) as file:
+                assert file.read() == content
+            written.append(path)
+
+    def kill() -> None:
+        try:
+            until(lambda: len(written) >= 3, "the first files")
+            before = len(written)
+            for _ in range(2):
+                server.kill_for(1)
+            until(lambda: len(written) >= before + 3, "files after the kills")
+        finally:
+            stopping.set()
+
+    together([write, kill])
+    assert {path for path, _ in storage.list("t/d")} >= set(written)
+    storage.delete(written)
+    storage.delete(written)
+    assert not {path for path, _ in storage.list("t/d")} & set(written)
 
 
 def test_link_downloads_the_file_without_a_credential(link: str) -> None:

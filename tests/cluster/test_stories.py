@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 
 from tests.cluster.conftest import ROOT, Cluster
 from tests.docs.examples import check_answer, run
+from tests.support.shares import share
 
 FIELDS = [{"name": "id", "type": "int64"}, {"name": "amount", "type": "int64"}]
 
 
+@share(1)
 def test_first_ten_minutes_of_the_readme(cluster: Cluster, tmp_path: Path) -> None:
     for example, received in run(ROOT / "README.md", tmp_path, cluster.url, cluster.api_key):
         if example.answer is not None:
@@ -30,11 +34,11 @@ def test_doctor_finds_no_fault(cluster: Cluster) -> None:
     assert result.stdout.count("warning") == 1, result.stdout
 
 
-def test_both_workers_have_executors_on_both_spark_workers(cluster: Cluster) -> None:
-    for spark_worker in ("spark-worker-1", "spark-worker-2"):
-        executors = cluster.processes(spark_worker, "CoarseGrainedExecutorBackend")
-        applications = {process.cmdline()[process.cmdline().index("--app-id") + 1] for process in executors}
-        assert len(applications) == 2
+def test_both_workers_have_executors_and_both_spark_workers_run_them(cluster: Cluster) -> None:
+    spark_workers = ("spark-worker-1", "spark-worker-2")
+    for spark_worker in spark_workers:
+        assert len(cluster.processes(spark_worker, "CoarseGrainedExecutorBackend")) == 2
+    assert len(set.union(*map(cluster.executors, spark_workers))) == 2
     assert cluster.checks()["spark"]["ok"]
 
 
@@ -68,3 +72,41 @@ def test_upload_compaction_view_and_read_job_go_through_storage_and_executors(cl
     assert read.json()["state"] == "succeeded", read.text
     verified = client.post("/datasets/payments/verifications", headers=wait)
     assert verified.json()["state"] == "succeeded", verified.text
+
+
+def test_bytes_of_inputs_and_results_go_between_the_client_and_the_storage(
+    cluster: Cluster, client: httpx.Client
+) -> None:
+    storage = f"{cluster.containers['storage-1'].address}:9000"
+    definition = {"name": "shipments", "schema": {"fields": FIELDS}, "record_key": ["id"]}
+    assert client.post("/datasets", json=definition).status_code == 201
+    content = "".join(f'{{"id": {number}, "amount": {number % 10}}}\n' for number in range(300_000)).encode()
+    announced = {"size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    made = client.post("/datasets/shipments/upload-links", json=announced)
+    assert made.status_code == 201, made.text
+    link = made.json()
+    assert urlsplit(link["url"]).netloc == storage
+
+    source = {"kind": "uploads", "upload_ids": [link["id"]], "format": "ndjson"}
+    write, wait = {"operation": "upsert", "source": source}, {"Prefer": "wait=60"}
+    early = client.post("/datasets/shipments/writes", json=write)
+    assert early.json()["type"] == "/problems/upload-incomplete", early.text
+    sent = httpx.put(link["url"], content=content, headers=link["headers"], timeout=60, trust_env=False)
+    assert sent.status_code == 200, sent.text
+    written = client.post("/datasets/shipments/writes", json=write, headers=wait)
+    assert written.json()["state"] == "succeeded", written.text
+    assert written.json()["rows"]["inserted"] == 300_000
+
+    wanted = {"query": "snapshot", "format": "csv", "disposition": "files"}
+    read = client.post("/datasets/shipments/reads", json=wanted, headers=wait)
+    assert read.json()["state"] == "succeeded", read.text
+    lines = set()
+    path = f"/jobs/{read.json()['id']}/result"
+    for file in client.get(path).json()["files"]:
+        there = client.get(f"{path}/files/{file['name']}", headers={"Prefer": "redirect"})
+        assert there.status_code == 307, there.text
+        assert urlsplit(there.headers["location"]).netloc == storage
+        fetched = httpx.get(there.headers["location"], timeout=60, trust_env=False)
+        assert fetched.status_code == 200
+        lines |= set(fetched.text.splitlines()[1:])
+    assert lines == {f"{number},{number % 10}" for number in range(300_000)}

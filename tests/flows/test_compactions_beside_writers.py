@@ -78,7 +78,7 @@ def test_compaction_with_a_killed_worker_happens_once(deployment: Deployment, ne
     with deployment.gates.at_head(table.id) as gate:
         answer = table.client.post(f"{table.path}/compactions")
         worker = deployment.arrival(gate)[1]
-        assert table.owner(answer.json()["id"]) == worker
+        assert table.deployment.owner(answer.json()["id"]) == worker
         deployment.processes[worker].kill()
         deployment.processes[worker].start(wait=False)
         assert table.version == 2

@@ -6,127 +6,23 @@
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from app.format.dataset import DatasetDefinition
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.format.operation import Operation
-from app.format.rows.changelog import Op
-from tests.commit.reference import Table as Model
-from tests.support.deployment import Deployment
+from tests.support.concurrent_history import check_history, run_clients, settings_of
 from tests.support.shares import share
-from tests.support.table import Row, Table, by_key, fold
-from tests.support.threads import together
+from tests.support.table import Table
 
 pytestmark = pytest.mark.stack
 
 HISTORIES = int(os.environ.get("HISTORIES", "2"))
-CLIENTS = 4
-WRITES_EACH = 8
-FIELDS = {"region": "string", "id": "int32", "seen": "int64", "note": "string"}
-KEY = ["region", "id"]
-SYMBOLS = {Op.APPEND: "+A", Op.RETRACT: "-R", Op.CORRECT_FROM: "-C", Op.CORRECT_TO: "+C"}
-ORDER = """SELECT j.id::text FROM jobs j JOIN instants i ON i.job_id = j.id
-    WHERE j.dataset_id = %s AND j.state = 'succeeded'
-    ORDER BY j.committed_version, i.version IS NULL, j.seq"""
-
-
-def random_write(rng: random.Random) -> tuple[Operation, list[Row]]:
-    operation = rng.choices(
-        [Operation.UPSERT, Operation.INSERT, Operation.DELETE, Operation.BULK_INSERT], [6, 2, 3, 1]
-    )[0]
-    # Inserts stay small: among few keys, a larger one would never fall into a gap.
-    inserts = operation.refuses_live_keys
-    return operation, [random_row(rng) for _ in range(rng.randint(1, 3 if inserts else 200))]
-
-
-def random_row(rng: random.Random) -> Row:
-    return {
-        "region": rng.choice(["", "eu", "ü"]),
-        "id": rng.randint(0, 40),
-        "seen": rng.choice([None, *range(6)]),
-        "note": rng.choice([None, "", "a", "b"]),
-    }
-
-
-def definition(settings: Row) -> DatasetDefinition:
-    fields = [CreateField(name=name, type=kind) for name, kind in FIELDS.items()]
-    return define_dataset(
-        CreateDataset(
-            name="model",
-            schema=CreateSchema(fields=fields),
-            record_key=KEY,
-            ordering_field=settings.get("ordering_field"),
-        )
-    )
-
-
-def run_clients(deployment: Deployment, table: Table, seed: int) -> dict[str, tuple[Operation, list[Row]]]:
-    """Sends every client's writes, the clients at the same time; the writes by job."""
-
-    def run(number: int) -> dict[str, tuple[Operation, list[Row]]]:
-        rng = random.Random(f"{seed}-{number}")
-        sent = {}
-        with deployment.client() as http:
-            own = Table(deployment=deployment, client=http, id=table.id, key=table.key)
-            for _ in range(WRITES_EACH):
-                operation, rows = random_write(rng)
-                sent[own.submit(operation.value, rows)] = operation, rows
-                if rng.random() < 0.3:
-                    own.ended(list(sent)[-1])
-        return sent
-
-    parts = together([lambda number=number: run(number) for number in range(CLIENTS)])
-    return {job_id: write for part in parts for job_id, write in part.items()}
 
 
 @share(2)
 @pytest.mark.parametrize("seed", range(HISTORIES))
-def test_concurrent_history_equals_a_serial_one(
-    deployment: Deployment, new_table: Callable[..., Table], seed: int
-) -> None:
-    settings: Row = {"ordering_field": "seen"} if seed % 2 == 0 else {}
-    fields = [{"name": name, "type": kind} for name, kind in FIELDS.items()]
-    table = new_table(
-        schema={"fields": fields}, record_key=KEY, partition_by=["region"], bucket={"count": 3}, **settings
-    )
-    writes = run_clients(deployment, table, seed)
-    ended = {job_id: table.ended(job_id) for job_id in writes}
-    for job_id, job in ended.items():
-        inserts = writes[job_id][0].refuses_live_keys
-        assert job["state"] == "succeeded" or (inserts and job["error"]["type"] == "/problems/duplicate-key")
-    table.sound()
-    order = [job_id for (job_id,) in deployment.query(ORDER, table.id)]
-    assert set(order) == {job_id for job_id, job in ended.items() if job["state"] == "succeeded"}
-    replay(table, Model(dataset=definition(settings)), [(ended[job_id], *writes[job_id]) for job_id in order])
-
-
-def replay(table: Table, model: Model, writes: Sequence[tuple[Row, Operation, list[Row]]]) -> None:
-    """Applies the writes to the model in the order of their versions, and compares each version."""
-    changes = table.changes()
-    for at, (job, operation, rows) in enumerate(writes):
-        assert not model.conflicts(operation, rows), f"an insert met a live key: {job}"
-        counts = model.apply(operation, rows)
-        assert {name: job["rows"][name] for name in counts} == counts
-        version = job["committed_version"]
-        if at + 1 == len(writes) or writes[at + 1][0]["committed_version"] != version:
-            seen = [change for change in changes if change["version"] <= version]
-            expected = {key: dict(row) for key, row in model.live.items()}
-            assert by_key(table.rows(version), KEY) == expected
-            assert fold(seen, KEY) == expected
-            assert by_steps(seen) == by_steps(
-                [{"op": SYMBOLS[Op(op)], "row": dict(row)} for op, row in model.feed]
-            )
-
-
-def by_steps(changes: Sequence[Row]) -> dict[tuple[Any, ...], list[tuple[str, Row]]]:
-    """What happened to each key, in order: keys of different buckets have no order of their own."""
-    steps: dict[tuple[Any, ...], list[tuple[str, Row]]] = {}
-    for change in changes:
-        steps.setdefault(tuple(change["row"][name] for name in KEY), []).append((change["op"], change["row"]))
-    return steps
+def test_concurrent_history_equals_a_serial_one(new_table: Callable[..., Table], seed: int) -> None:
+    settings = settings_of(seed)
+    table = new_table(**settings)
+    writes = run_clients(table, seed)
+    check_history(table, writes, settings.get("ordering_field"))

@@ -43,7 +43,7 @@ def write_side_by_side(deployment: Deployment, table: Table, rows: list[Row], ot
             gate.arrival()
         jobs.append(table.submit("upsert", others))
         until(lambda: len(gate.waiting()) == 2, "both workers to be at the head")
-        assert {table.owner(job) for job in jobs} == {"first", "second"}
+        assert {table.deployment.owner(job) for job in jobs} == {"first", "second"}
     return [table.succeeded(job) for job in jobs]
 
 

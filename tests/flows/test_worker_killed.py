@@ -47,7 +47,7 @@ def before_any_file(table: Table) -> Iterator[StoppedWrite]:
     with table.deployment.gates.before_plan() as gate:
         job_id = table.submit("upsert", WRITTEN)
         worker = table.deployment.arrival(gate)[1]
-        assert table.owner(job_id) == worker
+        assert table.deployment.owner(job_id) == worker
         assert table.stored() == known
         yield StoppedWrite(job_id=job_id, worker=worker)
 
@@ -58,7 +58,7 @@ def among_its_files(table: Table) -> Iterator[StoppedWrite]:
     # Only in case that all files are written before the worker stands still.
     with table.deployment.gates.at_head(table.id):
         job_id = table.submit("upsert", WRITTEN)
-        worker = until(lambda: table.owner(job_id), "a claim")
+        worker = until(lambda: table.deployment.owner(job_id), "a claim")
         until(lambda: table.stored() - known, "the first file")
         table.deployment.processes[worker].freeze()
         assert len(table.stored() - known) < 2 * BUCKETS, "all files were there before it could be stopped"

@@ -153,6 +153,15 @@ class Deployment:
         [name] = [name for name, proxy in self.proxies.items() if proxy.carries(client_port)]
         return name
 
+    def owner(self, job_id: str) -> str | None:
+        """The worker that holds the job."""
+        [(owner,)] = self.query("SELECT owner FROM jobs WHERE id = %s", job_id)
+        if owner is None:
+            return None
+        pid = int(owner.rsplit("-", 2)[1])
+        [name] = [name for name, each in self.processes.items() if each.runs and each.pid == pid]
+        return name
+
     def other(self, worker: str) -> str:
         return WORKERS[1 - WORKERS.index(worker)]
 

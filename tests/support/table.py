@@ -5,22 +5,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import httpx
-
-from tests.support.deployment import Deployment
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 WRITTEN_FOLDERS = ("data", "changes")
 
 
+class RunningService(Protocol):
+    """What a table needs of the service that has it. `storage`: the folder with the files of all tables."""
+
+    storage: Path
+
+    def client(self) -> httpx.Client: ...
+
+    def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A dataset of the deployment. `key`: its record key; empty for one that is append-only."""
+    """A dataset of a running service. `key`: its record key; empty for one that is append-only.
 
-    deployment: Deployment
+    `deployment`: the service. Only tests of one whose processes they stop use more than `RunningService` of it.
+    """
+
+    deployment: RunningService
     client: httpx.Client
     id: str
     key: tuple[str, ...]
@@ -64,13 +76,13 @@ class Table:
     def job(self, job_id: str) -> Row:
         return self.client.get(f"/jobs/{job_id}").json()
 
-    def ended(self, job_id: str) -> Row:
+    def ended(self, job_id: str, *, minutes: int = 1) -> Row:
         """The job once it has ended."""
-        for _ in range(2):
+        for _ in range(2 * minutes):
             job = self.client.get(f"/jobs/{job_id}", params={"wait": 30}).json()
             if job["state"] not in ("queued", "running"):
                 return job
-        raise AssertionError(f"still {job['state']} after a minute: {job}")
+        raise AssertionError(f"still {job['state']} after {minutes} min: {job}")
 
     def succeeded(self, job_id: str) -> Row:
         job = self.ended(job_id)
@@ -149,15 +161,6 @@ class Table:
     def orphans(self) -> set[str]:
         """Paths on storage that no commit refers to."""
         return self.stored() - self.referenced()
-
-    def owner(self, job_id: str) -> str | None:
-        """The worker that holds the job."""
-        [(owner,)] = self.deployment.query("SELECT owner FROM jobs WHERE id = %s", job_id)
-        if owner is None:
-            return None
-        pid = int(owner.rsplit("-", 2)[1])
-        [name] = [name for name, each in self.deployment.processes.items() if each.runs and each.pid == pid]
-        return name
 
 
 def by_key(rows: Sequence[Row], key: Sequence[str]) -> dict[Key, Row]:

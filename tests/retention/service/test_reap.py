@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -31,6 +32,7 @@ from app.format.paths import (
     written_path,
 )
 from app.retention.service.reaper import Reap
+from tests.support.threads import together
 
 TENANT: Final = "t"
 DATASET: Final = "d"
@@ -252,6 +254,31 @@ def test_reaper_deletes_nothing_while_a_backup_runs(put: Callable[..., None], st
     put(path)
     assert left(storage, References(held=True)) == {path}
     assert left(storage, References()) == set()
+
+
+def test_two_reapers_at_the_same_time_delete_the_same_orphans_and_nothing_else(
+    storage: LocalStorage, put: Callable[..., None], tmp_path: Path
+) -> None:
+    kept, orphans = data_path(new_instant_id()), [data_path(new_instant_id()) for _ in range(20)]
+    for path in (kept, *orphans):
+        put(path)
+    both = threading.Barrier(2)
+
+    class Together(LocalStorage):
+        """Deletes once both have chosen what to delete."""
+
+        def delete(self, paths: Iterable[str]) -> None:
+            both.wait(10)
+            super().delete(paths)
+
+    def reap() -> int:
+        references, own = References(paths={kept}), Together(tmp_path)
+        return Reap(
+            references=references, storage=own, grace_seconds=60, upload_seconds_max=7, result_seconds_max=8
+        ).run()
+
+    assert together([reap, reap]) == [len(orphans), len(orphans)]
+    assert {path for path, _ in storage.list("")} == {kept}
 
 
 def test_backup_that_begins_while_the_reaper_checks_is_respected(
