@@ -129,7 +129,7 @@ class Executors:
         return SimpleNamespace(mkString=lambda separator: separator.join(self.holders))
 
 
-def test_hosts_are_those_of_executors_and_asked_for_at_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_are_those_of_executors_and_read_at_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("workers.engine.executor_hosts.time.monotonic", lambda: now[0])
     executors = Executors("10.0.0.1:7079", "10.0.0.3:1", "10.0.0.2:1", "10.0.0.2:2", "fd00::1:5")

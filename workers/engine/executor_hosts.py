@@ -18,7 +18,7 @@ _KNOWN_SECONDS: Final = 2.0
 
 
 class ExecutorHosts:
-    """The hosts with an executor, asked of Spark and remembered for a short time. Safe to use from any thread."""
+    """The hosts with an executor, as Spark reports them, kept for a short time. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
