@@ -55,6 +55,5 @@ def placed(context: SparkContext, packed: Sequence[bytes], partitions: Sequence[
         jvm.scala.Tuple2(serializer.dumps([packed[number] for number in each.tasks]), hosts[each.host])
         for each in partitions
     ]
-    tag = jvm.org.apache.spark.api.java.JavaSparkContext.fakeClassTag()
-    made = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(elements), tag)
+    made = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(elements), jvm.scala.reflect.ClassTag.AnyRef())
     return RDD(made.toJavaRDD(), context, BatchedSerializer(serializer))
