@@ -35,6 +35,7 @@ from bench.trips import write_parquet
 
 _START_SECONDS_MAX: Final = 60.0
 _STOP_SECONDS_MAX: Final = 20.0
+_LOG_SHOWN: Final = 20_000
 _ADDRESSES: Final = ("127.0.0.2", "127.0.0.3")
 _STORED: Final = re.compile(r" s3_(?:PutObject|UploadPart) .* \d{3} \S+ \d+ (\d+) \d+ \d+ ")
 
@@ -195,11 +196,15 @@ def measure(
         table = Table.create(service, client, "trips", buckets=buckets, table_type="merge_on_read")
         file = service.data / "load.parquet"
         write_parquet(file, np.arange(rows), ts=0)
-        table.commit("bulk_insert", source=table.upload(file))
-        for size in sizes:
-            found = _upserts(table, hosts, rows=rows, size=size, count=upserts)
-            figures.append({"wait s": wait, "rows": size, **found})
-            print(figures[-1], flush=True)
+        try:
+            table.commit("bulk_insert", source=table.upload(file))
+            for size in sizes:
+                found = _upserts(table, hosts, rows=rows, size=size, count=upserts)
+                figures.append({"wait s": wait, "rows": size, **found})
+                print(figures[-1], flush=True)
+        except httpx.HTTPStatusError as error:
+            log = service.data.with_suffix(".log").read_text(errors="replace")
+            raise SystemExit(f"{error.response.text}\n{log[-_LOG_SHOWN:]}") from error
     return figures
 
 
