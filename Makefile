@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-topics bench-topics-peer bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-lower-bounds bench-small-parts bench-endurance bench-waiting bench-fairness bench-tenants bench-write
+	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-topics bench-topics-peer bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-lower-bounds bench-small-parts bench-locality bench-endurance bench-waiting bench-fairness bench-tenants bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -184,6 +184,9 @@ bench-small-parts: setup ## few rows in a Parquet file of their own, or in a row
 
 bench-endurance: setup ## an hour of small writes: memory, files, latency, and the feed from its start
 	@$(BIN)/python -m bench.endurance $(BENCH)
+
+bench-locality: cluster-programs ## upserts on two hosts and S3: with tasks that go back to the host of the hot copies, and not
+	@$(BIN)/python -m bench.locality $(BENCH)
 
 bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and their memory
 	@$(BIN)/python -m bench.waiting $(BENCH)

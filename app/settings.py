@@ -238,6 +238,10 @@ class Settings:
         default=False, metadata=_env("HEADWATER_SPARK_DYNAMIC_ALLOCATION", _flag)
     )
     """Whether executors without work are given back to the cluster, except one."""
+    spark_locality_wait_seconds: float = field(
+        default=0.1, metadata=_env("HEADWATER_SPARK_LOCALITY_WAIT_SECONDS", _seconds_or_none)
+    )
+    """How long a task on a cluster waits for the host that has the copies of its files; 0: it prefers none."""
     spark_driver_host: str = field(default="", metadata=_env("HEADWATER_SPARK_DRIVER_HOST", _text))
     """The name or address under which executors of a cluster reach this worker; by default the one Spark finds."""
     spark_bind_address: str = field(default="", metadata=_env("HEADWATER_SPARK_BIND_ADDRESS", _text))
@@ -251,7 +255,8 @@ class Settings:
     )
     """The port for blocks of data, on this worker and on each executor of a cluster; 0: any free port."""
     executor_dir: Path | None = field(default=None, metadata=_env("HEADWATER_EXECUTOR_DIR", _path))
-    """The folder for hot copies on the machines of executors; by default the data directory."""
+    """The folder for hot copies on the machines of executors, unless a machine has this variable itself; by default
+    the data directory."""
     host: str = field(default="127.0.0.1", metadata=_env("HEADWATER_HOST", _text))
     port: int = field(default=8080, metadata=_env("HEADWATER_PORT", _whole_number(1, 65535)))
     tls_certificate: Path | None = field(default=None, metadata=_env("HEADWATER_TLS_CERTIFICATE", _path))

@@ -58,6 +58,7 @@ def spark_engine(
         executor_cores=settings.spark_executor_cores,
         executor_memory_bytes=settings.spark_executor_memory_bytes,
         dynamic_allocation=settings.spark_dynamic_allocation,
+        locality_wait_seconds=settings.spark_locality_wait_seconds,
         driver_host=settings.spark_driver_host,
         bind_address=settings.spark_bind_address,
         driver_port=settings.spark_driver_port,
@@ -78,4 +79,5 @@ def spark_engine(
             limits=row_limits(settings),
         ),
         died=died,
+        prefers_hosts=settings.spark_locality_wait_seconds > 0,
     )

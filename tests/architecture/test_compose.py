@@ -136,7 +136,8 @@ def test_only_postgres_and_init_have_the_owners_password():
 
 
 def test_executors_have_no_settings_of_postgres_or_redis():
-    assert not any(key.startswith("HEADWATER_") for key in SERVICES["spark-worker"]["environment"])
+    settings = {key for key in SERVICES["spark-worker"]["environment"] if key.startswith("HEADWATER_")}
+    assert settings == {"HEADWATER_EXECUTOR_DIR"}
 
 
 def test_volumes_and_configs_are_declared():

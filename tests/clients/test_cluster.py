@@ -100,6 +100,20 @@ def test_every_container_has_an_address_and_folders_of_its_own() -> None:
             assert folder.is_relative_to(DATA)
 
 
+def test_every_spark_worker_has_a_folder_for_hot_copies_of_its_own() -> None:
+    folders = [
+        Path(each.environment["HEADWATER_EXECUTOR_DIR"])
+        for each in CONTAINERS
+        if each.service.name == "spark-worker"
+    ]
+    assert len(set(folders)) == len(folders) == 2
+    # As in a container, whose file system no other one sees.
+    assert [each.name for each in CONTAINERS if "HEADWATER_EXECUTOR_DIR" in each.environment] == [
+        "spark-worker-1",
+        "spark-worker-2",
+    ]
+
+
 def test_proxy_serves_on_the_requested_port_and_knows_every_api() -> None:
     [ingress] = [container for container in CONTAINERS if container.service.name == "ingress"]
     apis = [f"{each.address}:8080" for each in CONTAINERS if each.service.name == "api"]

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.spark import task_setup
 from workers.engine.session import ClusterShare, cluster_settings
@@ -32,6 +33,12 @@ def test_idle_executors_are_given_back_with_dynamic_allocation() -> None:
     assert settings["spark.dynamicAllocation.minExecutors"] == 1
     assert settings["spark.dynamicAllocation.maxExecutors"] == 3
     assert "spark.executor.instances" not in settings
+
+
+def test_wait_for_a_host_is_checked_as_often_as_it_lasts() -> None:
+    settings = cluster_settings(replace(SHARE, locality_wait_seconds=0.25))
+    assert settings["spark.locality.wait"] == settings["spark.scheduler.revive.interval"] == "250ms"
+    assert not any("locality" in name or "revive" in name for name in cluster_settings(SHARE))
 
 
 def test_addresses_and_ports_are_those_of_the_settings() -> None:

@@ -70,6 +70,7 @@ def test_password_needs_a_user():
         ("HEADWATER_WORKER_THREADS", "0", "must be from 1"),
         ("HEADWATER_POLL_SECONDS", "-1", "above zero"),
         ("HEADWATER_POLL_SECONDS", "nan", "above zero"),
+        ("HEADWATER_SPARK_LOCALITY_WAIT_SECONDS", "-1", "above zero"),
         ("HEADWATER_UPLOAD_BYTES_MAX", "12", "must be at least 1024"),
         ("HEADWATER_WEBHOOK_RETRY_SECONDS", "5,,9", "must be a number of seconds"),
         ("HEADWATER_WEBHOOK_ALLOW", "hooks.internal, 10.20.0.5/16", "10.20.0.5/16 has host bits set"),

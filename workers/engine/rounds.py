@@ -12,25 +12,28 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Generic, TypeVar
 
 _log = logging.getLogger(__name__)
 
+_Task = TypeVar("_Task")
+
 
 @dataclass(kw_only=True, eq=False, slots=True)
-class _Member:
+class _Member(Generic[_Task]):
     """The tasks of one group. `turn` is set once it leads, or once its round has ended.
 
     `results`: None if its round has failed.
     """
 
-    tasks: Sequence[bytes]
+    tasks: Sequence[_Task]
     tag: str
     leads: bool
     turn: threading.Event = field(default_factory=threading.Event)
     results: list[bytes] | None = None
 
 
-class Rounds:
+class Rounds(Generic[_Task]):
     """Runs tasks, those of several groups together. Safe to use from any number of threads.
 
     `run_job`: runs packed tasks as one job under a tag, and returns one result for each. `at_a_time`: the number of
@@ -38,18 +41,18 @@ class Rounds:
     """
 
     def __init__(
-        self, run_job: Callable[[Sequence[bytes], str], list[bytes]], *, at_a_time: int, tasks_max: int
+        self, run_job: Callable[[Sequence[_Task], str], list[bytes]], *, at_a_time: int, tasks_max: int
     ) -> None:
         self._run_job = run_job
         self._at_a_time = at_a_time
         self._tasks_max = tasks_max
         self._lock = threading.Lock()
-        self._waiting: list[_Member] = []
+        self._waiting: list[_Member[_Task]] = []
         self._running = 0
         self._numbers = count(1)
         self._jobs: dict[str, str] = {}
 
-    def run(self, tasks: Sequence[bytes], tag: str) -> list[bytes]:
+    def run(self, tasks: Sequence[_Task], tag: str) -> list[bytes]:
         """One result per task, in order. Raises what `run_job` raises for these tasks."""
         with self._lock:
             member = _Member(tasks=tasks, tag=tag, leads=self._running < self._at_a_time)
@@ -67,7 +70,7 @@ class Rounds:
         with self._lock:
             return self._jobs.get(tag, tag)
 
-    def _lead(self, leader: _Member) -> None:
+    def _lead(self, leader: _Member[_Task]) -> None:
         """Runs a round of this group and of others that wait."""
         members, job = self._begin(leader)
         try:
@@ -78,7 +81,7 @@ class Rounds:
         finally:
             self._end(members)
 
-    def _run_together(self, members: Sequence[_Member], job: str) -> None:
+    def _run_together(self, members: Sequence[_Member[_Task]], job: str) -> None:
         """Runs the tasks of these groups as one job. If it fails, none of them has results."""
         _log.info("a round of %d groups runs as %s", len(members), job)
         try:
@@ -90,7 +93,7 @@ class Rounds:
         for member in members:
             member.results = [next(results) for _ in member.tasks]
 
-    def _begin(self, leader: _Member) -> tuple[list[_Member], str]:
+    def _begin(self, leader: _Member[_Task]) -> tuple[list[_Member[_Task]], str]:
         with self._lock:
             members, size = [leader], len(leader.tasks)
             self._waiting.remove(leader)
@@ -105,7 +108,7 @@ class Rounds:
                 self._jobs.update((member.tag, job) for member in members)
         return members, job
 
-    def _end(self, members: Sequence[_Member]) -> None:
+    def _end(self, members: Sequence[_Member[_Task]]) -> None:
         with self._lock:
             for member in members:
                 self._jobs.pop(member.tag, None)

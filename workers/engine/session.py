@@ -17,12 +17,16 @@ _SMALL_COMMIT_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m -XX:+ExitOn
 
 
 class ClusterShare(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process takes of a cluster, and where its executors reach it. Empty texts and port 0: Spark's choice."""
+    """What one process takes of a cluster, and where its executors reach it. Empty texts and port 0: Spark's choice.
+
+    `locality_wait_seconds`: how long a task waits for the host that it prefers.
+    """
 
     cores_max: int
     executor_cores: int
     executor_memory_bytes: int
     dynamic_allocation: bool = False
+    locality_wait_seconds: float = 0.0
     driver_host: str = ""
     bind_address: str = ""
     driver_port: int = 0
@@ -94,6 +98,10 @@ def cluster_settings(share: ClusterShare) -> dict[str, Any]:
         "spark.executor.memory": f"{share.executor_memory_bytes // _MEBIBYTE}m",
         **{f"spark.executorEnv.{variable}": value for variable, value in _ONE_THREAD.items()},
     }
+    if share.locality_wait_seconds:
+        wait = f"{max(1, round(share.locality_wait_seconds * 1000))}ms"
+        # Unless a task ends, Spark looks only at this interval whether a wait is over.
+        settings |= {"spark.locality.wait": wait, "spark.scheduler.revive.interval": wait}
     if share.dynamic_allocation:
         settings |= {
             "spark.dynamicAllocation.enabled": "true",

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+import msgspec
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -34,6 +35,8 @@ from app.sources.tasks import FetchTask
 from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
+from workers.engine.executor_hosts import ExecutorHosts, placed
+from workers.engine.placement import host_of, key_of, partitions_of
 from workers.engine.pools import FairPools, Work
 from workers.engine.rounds import Rounds
 from workers.engine.task_files import with_own_rows
@@ -50,6 +53,13 @@ _ROUND_TASKS_MAX = 32
 # While one ends and its results are committed, the next one runs.
 _ROUNDS = 2
 _EXIT_SECONDS_MAX = 5.0
+
+
+class _PackedTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A serialized task, and the key by which it prefers a host, if it does."""
+
+    data: bytes
+    key: str | None
 
 
 def _on_cluster(context: SparkContext) -> bool:
@@ -71,15 +81,23 @@ class SparkEngine:
     """The engine of one worker process. `start` is called once, before the first tasks, from any thread."""
 
     def __init__(
-        self, start: Callable[[], SparkSession], setup: TaskSetup, *, died: Callable[[], None]
+        self,
+        start: Callable[[], SparkSession],
+        setup: TaskSetup,
+        *,
+        died: Callable[[], None],
+        prefers_hosts: bool = False,
     ) -> None:
-        """`died` is called when Spark's JVM has exited: this process cannot start another one."""
+        """`died` is called when Spark's JVM has exited: this process cannot start another one. `prefers_hosts`:
+        whether a cluster runs the tasks of a file group on the same host again.
+        """
         self._start = start
         self._died = died
         self._setup = setup
+        self._hosts = ExecutorHosts() if prefers_hosts else None
         self._lock = threading.Lock()
         self._pools = FairPools()
-        self._rounds = Rounds(self._run_round, at_a_time=_ROUNDS, tasks_max=_ROUND_TASKS_MAX)
+        self._rounds = Rounds[_PackedTask](self._run_round, at_a_time=_ROUNDS, tasks_max=_ROUND_TASKS_MAX)
         self._session: SparkSession | None = None
         self._cancelled: OrderedDict[str, None] = OrderedDict()
 
@@ -224,7 +242,7 @@ class SparkEngine:
         """Runs tasks and returns their results. `small`: they may share a Spark job with those of other groups."""
         if not tasks:
             return []
-        packed = [pack(task) for task in tasks]
+        packed = [_PackedTask(data=pack(task), key=key_of(task)) for task in tasks]
         if small:
             self._check(tag)
             results = self._rounds.run(packed, tag)
@@ -234,7 +252,7 @@ class SparkEngine:
                 results = self._collect(packed, size_bytes)
         return [unpack_result(answer) for answer in results]
 
-    def _run_round(self, packed: Sequence[bytes], tag: str) -> list[bytes]:
+    def _run_round(self, packed: Sequence[_PackedTask], tag: str) -> list[bytes]:
         # A pool of its own: its tasks wait for no large work of the tenant that leads it.
         with self._under(tag, Work.WRITES, pool_of=tag):
             return self._collect(packed, 0)
@@ -266,11 +284,25 @@ class SparkEngine:
             # The cancellation came after the last job of the block.
             self._check(tag)
 
-    def _collect(self, packed: Sequence[bytes], size_bytes: int) -> list[bytes]:
+    def _collect(self, packed: Sequence[_PackedTask], size_bytes: int) -> list[bytes]:
         context = self._spark().sparkContext
         slices = min(len(packed), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
-        work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._setup))
-        return list(work.collect())
+        run = partial(run_partition, self._setup)
+        data = [task.data for task in packed]
+        hosts = self._preferred_hosts(context, packed)
+        if not any(hosts):
+            return list(context.parallelize(data, slices).mapPartitions(run).collect())
+        partitions = partitions_of(hosts, slices)
+        answers = placed(context, data, partitions).mapPartitions(run).collect()
+        by_number = dict(zip((number for each in partitions for number in each.tasks), answers, strict=True))
+        return [by_number[number] for number in range(len(packed))]
+
+    def _preferred_hosts(self, context: SparkContext, packed: Sequence[_PackedTask]) -> list[str | None]:
+        """The host of each task, None for any."""
+        if self._hosts is None or not _on_cluster(context) or all(task.key is None for task in packed):
+            return [None] * len(packed)
+        alive = self._hosts.alive(context)
+        return [host_of(task.key, alive) for task in packed]
 
     def alive(self, error: Exception | None = None) -> bool:
         """Whether the session's JVM lives, and the session in it. `error`: what a call to it has raised."""

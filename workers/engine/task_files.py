@@ -209,7 +209,7 @@ class TaskFiles:
             kind=kind,
             index=_index_kind(self.task.dataset) if kind is FileKind.BASE else None,
             copies=self.resources.lookup.copies
-            if kind is FileKind.BASE and _marks(self.task.dataset)
+            if kind is FileKind.BASE and marks_rows(self.task.dataset)
             else None,
             clustered_by=None if by is None else by.mark(self.task.dataset.schema),
         )
@@ -252,7 +252,7 @@ def with_own_rows(task: MergeTask) -> MergeTask:
     return replace(task, segments=segments)
 
 
-def _marks(dataset: DatasetDefinition) -> bool:
+def marks_rows(dataset: DatasetDefinition) -> bool:
     """Whether writes look up rows to mark them in deletion vectors."""
     return dataset.keyed and dataset.table_type is TableType.MERGE_ON_READ and dataset.looks_up
 
@@ -261,6 +261,6 @@ def _index_kind(dataset: DatasetDefinition) -> IndexKind | None:
     """The kind of key index of each base file: with positions, where old rows are marked by position."""
     if not dataset.keyed:
         return None
-    if _marks(dataset) or dataset.index is IndexType.RECORD:
+    if marks_rows(dataset) or dataset.index is IndexType.RECORD:
         return IndexKind.RECORD
     return IndexKind.BLOOM if dataset.index is IndexType.BLOOM else None

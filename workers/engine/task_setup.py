@@ -22,7 +22,8 @@ _T = TypeVar("_T")
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of tasks on every machine. `scratch` and `hot_folder` are local folders; an empty `scratch` is
-    the folder that Spark has made for the executor. Without `hot_bytes_max` there are no hot copies.
+    the folder that Spark has made for the executor of a cluster, whose machine may also specify the parent of the
+    `hot_folder`. Without `hot_bytes_max` there are no hot copies.
     `decompressed_bytes_max`: the limit for a gzipped input. `limits`: those of the rows of a write.
     """
 
@@ -54,12 +55,19 @@ def refused(fault: HeadwaterError | OSError) -> Refusal:
 @cache
 def resources_of(setup: TaskSetup) -> TaskResources:
     """The resources of this process, created once, so that the caches of readers are kept."""
-    hot = HotFolder(Path(setup.hot_folder), setup.hot_bytes_max) if setup.hot_bytes_max else None
+    hot = HotFolder(_hot_folder(setup), setup.hot_bytes_max) if setup.hot_bytes_max else None
     return TaskResources.on(
         storage=open_storage(setup.storage_uri),
         memory=MemoryBudget(bytes_max=setup.memory_bytes, scratch=_scratch(setup)),
         hot=hot,
     )
+
+
+def _hot_folder(setup: TaskSetup) -> Path:
+    """The folder that this machine specifies if it is one of a cluster, otherwise that of the worker."""
+    folder = Path(setup.hot_folder)
+    own = os.environ.get("HEADWATER_EXECUTOR_DIR") if not setup.scratch else None
+    return Path(own) / folder.name if own else folder
 
 
 def _scratch(setup: TaskSetup) -> Path | None:
