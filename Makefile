@@ -29,7 +29,7 @@ CLUSTER := .venv-cluster
 CLUSTER_RUN := $(BIN)/python -m clients.cluster --programs $(CLUSTER)/bin
 .PHONY: cluster cluster-programs test-cluster kafka
 cluster: cluster-programs ## the services of docker-compose.yml as processes: 2 APIs behind a proxy, 2 workers, Spark, S3
-	@$(CLUSTER_RUN) --port $(PORT) --data $(DATA)
+	@$(CLUSTER_RUN) --port $(PORT) --data $(DATA) $(if $(SCALE),--scale $(SCALE))
 
 test-cluster: cluster-programs ## tests on the services of docker-compose.yml: stories, kills, a rolling restart
 	@CLUSTER=1 $(BIN)/python -m pytest tests/cluster
