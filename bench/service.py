@@ -66,8 +66,9 @@ class Cluster:
             for name, value in environment.items()
         ]
         if self.pinned:
-            # As many tasks at a time as the Spark worker has cores. One worker: executors of another would take them.
-            settings += ["spark-worker.SPARK_WORKER_CORES=1"]
+            # As many tasks at a time as there are cores for them.
+            cores = max(1, self.spark_workers // self.workers)
+            settings += ["spark-worker.SPARK_WORKER_CORES=1", f"worker.HEADWATER_SPARK_CORES_MAX={cores}"]
         return [
             sys.executable, "-m", "clients.cluster", "--programs", str(_PROGRAMS),
             "--port", str(free_port()), "--data", str(data),
