@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-topics bench-topics-peer bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-lower-bounds bench-small-parts bench-locality bench-endurance bench-waiting bench-fairness bench-tenants bench-write
+	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-topics bench-topics-peer bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-lower-bounds bench-small-parts bench-locality bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ CLUSTER := .venv-cluster
 CLUSTER_RUN := $(BIN)/python -m clients.cluster --programs $(CLUSTER)/bin
 .PHONY: cluster cluster-programs test-cluster kafka
 cluster: cluster-programs ## the services of docker-compose.yml as processes: 2 APIs behind a proxy, 2 workers, Spark, S3
-	@$(CLUSTER_RUN) --port $(PORT) --data $(DATA)
+	@$(CLUSTER_RUN) --port $(PORT) --data $(DATA) $(if $(SCALE),--scale $(SCALE))
 
 test-cluster: cluster-programs ## tests on the services of docker-compose.yml: stories, kills, histories, rolling restarts
 	@CLUSTER=1 SHARES=long $(BIN)/python -m pytest tests/cluster
@@ -122,7 +122,8 @@ typescript: ## build and test the TypeScript package from openapi/openapi.json (
 	@cd clients/typescript && npm ci --no-audit --no-fund && npm run build && npm test
 
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
-# and leaves bench/results/NAME.json. docs/performance.md explains them.
+# and leaves bench/results/NAME.json. docs/performance.md explains them. Those whose --help has --cluster measure the
+# services of docker-compose.yml instead, after `make cluster-programs`.
 BENCHES := latency upsert feed changelog exports reads clustering compaction memory small-writes waiting fairness planning
 bench: ## measure the service by itself
 	@$(MAKE) --no-print-directory $(addprefix bench-,$(BENCHES))
@@ -196,6 +197,9 @@ bench-fairness: setup ## the small writes of a quiet tenant beside 1, 10 and 50 
 
 bench-tenants: setup ## 10, 100 and 1,000 tenants with 10 datasets each: making, lists, small writes in turn, idle time
 	@$(BIN)/python -m bench.tenants $(BENCH)
+
+bench-large-table: setup ## one table of 10,000 and 100,000 files: writes, pages, parts of a snapshot, compactions (hours)
+	@$(BIN)/python -m bench.large_table $(BENCH)
 
 bench-planning: setup ## planning and committing a write as files, versions and instants grow
 	@$(BIN)/python -m bench.planning $(BENCH)

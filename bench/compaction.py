@@ -15,7 +15,8 @@ import httpx
 import numpy as np
 
 from bench.in_process import InProcess
-from bench.options import parser
+from bench.options import chosen_cluster, parser
+from bench.processes import processor_seconds
 from bench.report import percentiles, publish
 from bench.service import Service, finished, running_service
 from bench.table import Table, run_seconds
@@ -44,7 +45,9 @@ def compact(table: Table) -> dict[str, Any]:
 
 def folded(name: str, table: Table, rows: int) -> dict[str, Any]:
     """A figure: the work and the speed of a compaction of a table with this number of rows."""
+    before = processor_seconds(table.service.working())
     job = compact(table)
+    cpu_seconds = processor_seconds(table.service.working()) - before
     seconds = run_seconds(job)
     return {
         "compaction of": name,
@@ -53,6 +56,7 @@ def folded(name: str, table: Table, rows: int) -> dict[str, Any]:
         "files after": job["result"]["files_added"],
         "seconds": seconds,
         "rows/s": rows / seconds,
+        "cpu s": cpu_seconds,
     }
 
 
@@ -164,7 +168,7 @@ def _keep_compacting(
 
 def main() -> None:
     """Measures, and leaves the figures."""
-    options = parser(__doc__)
+    options = parser(__doc__, cluster=True)
     options.add_argument("--rows", type=int, default=500_000, help="rows of each table")
     options.add_argument("--log-rows", type=int, default=2_000, help="rows of a log that is read")
     options.add_argument(
@@ -173,7 +177,10 @@ def main() -> None:
     options.add_argument("--parts", nargs="+", default=_PARTS, choices=_PARTS, help="what is measured")
     parsed = options.parse_args()
     scratch: Path = parsed.scratch
-    with running_service(scratch) as service, service.client() as client:
+    cluster = chosen_cluster(parsed)
+    if cluster is not None and "reads" in parsed.parts:
+        options.error("reads are measured in files of this machine: choose other --parts with --cluster")
+    with running_service(scratch, cluster=cluster) as service, service.client() as client:
         measured = {
             "latencies": lambda: latencies(service, client, parsed.rows, parsed.seconds),
             "speeds": lambda: speeds(service, client, parsed.rows),
@@ -181,7 +188,7 @@ def main() -> None:
         }
         figures = [figure for part in parsed.parts for figure in measured[part]()]
     publish(
-        "compaction",
+        f"compaction{cluster.name if cluster else ''}",
         {"rows": parsed.rows, "log_rows": parsed.log_rows, "seconds": parsed.seconds, "buckets": BUCKETS},
         figures,
     )

@@ -27,7 +27,7 @@ _PAGE_CHANGES = 10_000
 def state(service: Service) -> dict[str, Any]:
     """Memory of the API and of the worker with its child processes, and the files below the storage root."""
     api, worker = memory([service.process("app.main")]), memory(tree(service.process("workers.main")))
-    stored = [path.stat().st_size for path in (service.data / "storage").rglob("*") if path.is_file()]
+    stored = [path.stat().st_size for path in service.storage.rglob("*") if path.is_file()]
     return {
         "API MiB": round(api.resident / MEBIBYTE),
         "worker MiB": round(worker.proportional / MEBIBYTE),

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from bench.options import parser
+from bench.options import chosen_cluster, parser
 from bench.report import percentiles, publish
 from bench.service import Service, running_service
 from bench.table import Table
@@ -106,7 +106,7 @@ def _stages(job: dict[str, Any], began: float, answered: float, visible: float) 
 
 def main() -> None:
     """Runs the measurement."""
-    options = parser(__doc__)
+    options = parser(__doc__, cluster=True)
     options.add_argument("--runs", type=int, default=200, help="measured writes of each size")
     options.add_argument("--warm-up", type=int, default=20, help="writes before them")
     options.add_argument(
@@ -119,7 +119,8 @@ def main() -> None:
     options.add_argument("--buckets", type=int, help="buckets of each table; they grow unless this is given")
     chosen = options.parse_args()
     figures = []
-    with running_service(chosen.scratch) as service:
+    cluster = chosen_cluster(chosen)
+    with running_service(chosen.scratch, cluster=cluster) as service:
         for keys in chosen.keys:
             for rows in (1_000, 1):
                 stages = measure(
@@ -139,7 +140,8 @@ def main() -> None:
                     }
                     for name in stages[0]
                 ]
-    publish("latency", {"runs": chosen.runs, "buckets": chosen.buckets or "growing"}, figures)
+    name = f"latency{cluster.name if cluster else ''}"
+    publish(name, {"runs": chosen.runs, "buckets": chosen.buckets or "growing"}, figures)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,8 @@ def _server(step: str, url: str | None, data: Path) -> Iterator[Service]:
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise SystemExit("the smallest server did not start") from None
                 time.sleep(0.05)
-        yield Service(url=address, api_key="none", data=data, supervisor=psutil.Process(process.pid))
+        supervisor = psutil.Process(process.pid)
+        yield Service(url=address, api_key="none", data=data, supervisor=supervisor, storage=data)
     finally:
         process.terminate()
         process.wait(30)

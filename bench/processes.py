@@ -108,14 +108,16 @@ def _add(peak: Peak, process: psutil.Process) -> None:
 def one_core() -> Iterator[None]:
     """Keeps this process, whatever threads it has or starts, on one core."""
     cores = os.sched_getaffinity(0)
-    _keep_on({min(cores)})
+    keep_on(os.getpid(), {min(cores)})
     try:
         yield
     finally:
-        _keep_on(cores)
+        keep_on(os.getpid(), cores)
 
 
-def _keep_on(cores: set[int]) -> None:
-    for thread in Path("/proc/self/task").iterdir():
-        with suppress(ProcessLookupError):
-            os.sched_setaffinity(int(thread.name), cores)
+def keep_on(pid: int, cores: set[int]) -> None:
+    """Keeps a process on these cores: its threads, and those that they start."""
+    with suppress(FileNotFoundError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread.name), cores)

@@ -1,4 +1,7 @@
-"""A whole service for one measurement: started as `headwater up` starts it, on a data folder that is thrown away."""
+"""A whole service for one measurement, on a data folder that is thrown away.
+
+It is started as `headwater up` starts it, or as `make cluster` does: the services of docker-compose.yml as processes.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,17 @@ from typing import Any
 import httpx
 import psutil
 
+from app.runtime.loopback import free_port
+from bench.processes import keep_on, tree
+
 ROOT = Path(__file__).parents[1]
-_START_SECONDS_MAX = 120.0
-_STOP_SECONDS_MAX = 40.0
+API, WORKER = "app.main", "workers.main"
+SPARK = ("org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker")
+_PROGRAMS = ROOT / ".venv-cluster" / "bin"
+_START_SECONDS_MAX = 240.0
+_STOP_SECONDS_MAX = 90.0
+# The bucket is a folder of the S3 server of the cluster.
+_BUCKET = Path("volumes", "storage", "headwater", "tables")
 
 
 class JobFailed(SystemExit):
@@ -33,13 +44,48 @@ class JobFailed(SystemExit):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """How many processes of each kind a cluster has. `pinned`: each Spark worker has one core of this machine."""
+
+    apis: int = 2
+    workers: int = 2
+    spark_workers: int = 2
+    pinned: bool = False
+
+    @property
+    def name(self) -> str:
+        """A suffix of the names of results."""
+        pinned = "-pinned" if self.pinned else ""
+        return f"-cluster-{self.apis}-{self.workers}-{self.spark_workers}{pinned}"
+
+    def command(self, data: Path, environment: Mapping[str, str]) -> list[str]:
+        """The command that starts it; `environment`: settings of APIs and workers."""
+        settings = [
+            f"{service}.{name}={value}"
+            for service in ("api", "worker")
+            for name, value in environment.items()
+        ]
+        if self.pinned:
+            # As many tasks at a time as there are cores for them.
+            cores = max(1, self.spark_workers // self.workers)
+            settings += ["spark-worker.SPARK_WORKER_CORES=1", f"worker.HEADWATER_SPARK_CORES_MAX={cores}"]
+        return [
+            sys.executable, "-m", "clients.cluster", "--programs", str(_PROGRAMS),
+            "--port", str(free_port()), "--data", str(data),
+            "--scale", f"api={self.apis}", f"worker={self.workers}", f"spark-worker={self.spark_workers}",
+            *(["--set", *settings] if settings else []),
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Service:
-    """A running service: its address and key, its data folder, and the processes it consists of."""
+    """A running service: its address and key, its folders, and the processes it consists of."""
 
     url: str
     api_key: str
     data: Path
     supervisor: psutil.Process
+    storage: Path
 
     @property
     def headers(self) -> dict[str, str]:
@@ -51,39 +97,76 @@ class Service:
         return httpx.Client(base_url=self.url, headers=self.headers, timeout=600, trust_env=False)
 
     def process(self, module: str) -> psutil.Process:
-        """The API (`app.main`) or the worker (`workers.main`)."""
-        for child in self.supervisor.children():
-            if module in child.cmdline():
-                return child
-        raise LookupError(f"no child of the service runs {module}")
+        """The API (`app.main`) or the worker (`workers.main`); the first one of a cluster."""
+        return self.processes(module)[0]
+
+    def processes(self, module: str) -> list[psutil.Process]:
+        """All that run a module or a class of Java. Raises LookupError if none does."""
+        found = [child for child in self.supervisor.children() if module in child.cmdline()]
+        if not found:
+            raise LookupError(f"no child of the service runs {module}")
+        return found
+
+    def working(self) -> list[psutil.Process]:
+        """What does the work of jobs: the workers, Spark's cluster if there is one, and all that they have started."""
+        roots = [
+            child for child in self.supervisor.children() if {WORKER, *SPARK}.intersection(child.cmdline())
+        ]
+        return [process for root in roots for process in tree(root)]
 
 
 @contextmanager
-def running_service(scratch: Path, environment: Mapping[str, str] | None = None) -> Iterator[Service]:
-    """Starts a service in a new folder below `scratch`, and stops and removes it at the end."""
+def running_service(
+    scratch: Path, environment: Mapping[str, str] | None = None, *, cluster: Cluster | None = None
+) -> Iterator[Service]:
+    """Starts a service in a new folder below `scratch`, and stops and removes it at the end.
+
+    `environment`: settings of it. `cluster`: instead of the embedded service.
+    """
     scratch.mkdir(parents=True, exist_ok=True)
     data = Path(tempfile.mkdtemp(prefix="headwater-bench-", dir=scratch))
     log = data.with_suffix(".log")
     # Measured are the embedded servers, whatever else this shell is set up for.
     own = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
+    if cluster is None:
+        command = [sys.executable, "-m", "clients.cli", "up", "--port", "0", "--data", str(data)]
+        own |= environment or {}
+    else:
+        command = cluster.command(data, environment or {})
     try:
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "clients.cli", "up", "--port", "0", "--data", str(data)],
+                command,
                 cwd=ROOT,
-                env={**own, **(environment or {})},
+                env=own,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
         try:
             note = _announced(process, data / "headwater.json", log)
-            supervisor = psutil.Process(process.pid)
-            yield Service(url=note["url"], api_key=note["api_key"], data=data, supervisor=supervisor)
+            service = Service(
+                url=note["url"],
+                api_key=note["api_key"],
+                data=data,
+                supervisor=psutil.Process(process.pid),
+                storage=data / ("storage" if cluster is None else _BUCKET),
+            )
+            if cluster is not None and cluster.pinned:
+                _pin(service)
+            yield service
         finally:
             _stop(process)
     finally:
         shutil.rmtree(data, ignore_errors=True)
         log.unlink(missing_ok=True)
+
+
+def _pin(service: Service) -> None:
+    """Keeps each Spark worker, and all that it has started or starts, on one core: the next one of this machine's."""
+    cores = sorted(os.sched_getaffinity(0))
+    for number, worker in enumerate(service.processes(SPARK[1])):
+        for process in tree(worker):
+            keep_on(process.pid, {cores[number % len(cores)]})
 
 
 def _announced(process: subprocess.Popen[bytes], note: Path, log: Path) -> dict[str, Any]:

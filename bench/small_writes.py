@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import msgspec
 import numpy as np
 
-from bench.options import parser
+from bench.options import chosen_cluster, parser
 from bench.processes import processor_seconds, tree
 from bench.report import percentiles, publish
-from bench.service import Service, running_service
+from bench.service import API, Service, running_service
 from bench.trips import definition, trips, upsert_body
 
 _TS = 1_000_000_000
@@ -134,18 +134,13 @@ def measure(
         )
     source = requests(service, made["id"], rows=rows, keys=keys, wait=wait)
     asyncio.run(send(service, source, clients, 3.0))
-    api, worker = service.process("app.main"), service.process("workers.main")
-    before = [
-        processor_seconds(processes) for processes in ([api], tree(worker), service.supervisor.children(True))
-    ]
+    before = _processor_seconds(service)
     began = time.perf_counter()
     answers = asyncio.run(send(service, source, clients, seconds))
     acknowledged = time.perf_counter() - began
     groups = committed(service, made["id"], [job["id"] for _, job in answers])
     ended = time.perf_counter() - began
-    after = [
-        processor_seconds(processes) for processes in ([api], tree(worker), service.supervisor.children(True))
-    ]
+    after = _processor_seconds(service)
     api_cpu, worker_cpu, all_cpu = (one - other for one, other in zip(after, before, strict=True))
     sizes = np.array(sorted(groups.values()))
     return {
@@ -163,9 +158,15 @@ def measure(
     }
 
 
+def _processor_seconds(service: Service) -> list[float]:
+    """Those of the APIs, of the workers with Spark, and of all processes."""
+    parts = (service.processes(API), service.working(), tree(service.supervisor))
+    return [processor_seconds(processes) for processes in parts]
+
+
 def main() -> None:
     """Runs the measurement."""
-    options = parser(__doc__)
+    options = parser(__doc__, cluster=True)
     options.add_argument("--clients", type=int, default=50, help="clients at a time")
     options.add_argument("--rows", type=int, default=100, help="rows of a write")
     options.add_argument("--keys", type=int, default=20_000, help="keys that the rows are drawn from")
@@ -173,9 +174,10 @@ def main() -> None:
     options.add_argument("--buckets", type=int, help="buckets of the dataset; they grow unless this is given")
     chosen = options.parse_args()
     given = {name: getattr(chosen, name) for name in ("clients", "rows", "keys", "seconds", "buckets")}
-    with running_service(chosen.scratch) as service:
+    cluster = chosen_cluster(chosen)
+    with running_service(chosen.scratch, cluster=cluster) as service:
         figures = [measure(service, **given, wait=wait) for wait in (True, False)]
-    publish("small-writes", given, figures)
+    publish(f"small-writes{cluster.name if cluster else ''}", given, figures)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ import msgspec
 import psutil
 
 from bench.fairness import new_datasets, new_tenant
-from bench.options import parser
+from bench.options import chosen_cluster, parser
 from bench.processes import processor_seconds, tree
 from bench.report import percentiles, publish
-from bench.service import Service, running_service
+from bench.service import API, WORKER, Service, running_service
 from bench.small_writes import requests, send
 
 _KEYS = 10_000
@@ -28,14 +28,19 @@ _WARM_SECONDS = 4.0
 
 def by_program(service: Service) -> dict[str, float]:
     """Processor seconds of the service's processes so far."""
-    api, worker = service.process("app.main"), service.process("workers.main")
-    spark: dict[str, list[psutil.Process]] = {"jvm": [], "tasks": []}
-    for child in tree(worker)[1:]:
-        spark["jvm" if child.name() == "java" else "tasks"].append(child)
-    groups = {"api": [api], "driver": [worker], **spark}
+    groups: dict[str, list[psutil.Process]] = {
+        "api": service.processes(API),
+        "driver": service.processes(WORKER),
+        "jvm": [],
+        "tasks": [],
+    }
+    for process in service.working():
+        if process not in groups["driver"]:
+            groups["jvm" if process.name() == "java" else "tasks"].append(process)
     found = {name: processor_seconds(processes) for name, processes in groups.items()}
     everything = processor_seconds(tree(service.supervisor))
-    return {**found, "postgres and valkey": everything - sum(found.values())}
+    # Postgres and Valkey; of a cluster, S3 and the proxy, too.
+    return {**found, "servers": everything - sum(found.values())}
 
 
 def in_turn(sources: list[Iterator[bytes]]) -> Iterator[bytes]:
@@ -74,7 +79,7 @@ def measure(
 
 def main() -> None:
     """Runs the measurement."""
-    options = parser(__doc__)
+    options = parser(__doc__, cluster=True)
     options.add_argument(
         "--datasets", type=int, nargs="*", default=[1, 10, 100], help="datasets of one tenant"
     )
@@ -86,10 +91,11 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=15.0, help="how long the clients send")
     chosen = options.parse_args()
     given = {name: getattr(chosen, name) for name in ("clients", "rows", "seconds")}
-    with running_service(chosen.scratch) as service:
+    cluster = chosen_cluster(chosen)
+    with running_service(chosen.scratch, cluster=cluster) as service:
         figures = [measure(service, tenants=1, datasets=count, **given) for count in chosen.datasets]
         figures += [measure(service, tenants=count, datasets=count, **given) for count in chosen.tenants]
-    publish("spread-writes", given, figures)
+    publish(f"spread-writes{cluster.name if cluster else ''}", given, figures)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ class Table:
 
     @property
     def storage(self) -> Path:
-        """The storage root."""
-        return self.service.data / "storage"
+        """The storage root, as a folder of this machine."""
+        return self.service.storage
 
     def stored(self) -> dict[Path, int]:
         """Every file of the table, by path below the storage root, with its size."""

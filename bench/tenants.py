@@ -120,6 +120,7 @@ def measure_all(
         if not figures:
             measure(service, made, places, {**given, "settle": 0.0, "idle": 1.0})
         figures.append({"tenants": count, **making, **measure(service, made, places, given)})
+        print(figures[-1], flush=True)
     return figures
 
 

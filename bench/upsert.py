@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bench.floor import Floor, rewrite
-from bench.options import parser
-from bench.processes import processor_seconds, tree
+from bench.options import chosen_cluster, parser
+from bench.processes import processor_seconds
 from bench.report import publish
 from bench.service import running_service
 from bench.table import Table, Written, half_new
@@ -39,7 +39,7 @@ def figure(name: str, rows: int, written: Written, floor: Floor | None, cpu_seco
 
 def main() -> None:
     """Runs the measurement."""
-    options = parser(__doc__)
+    options = parser(__doc__, cluster=True)
     options.add_argument("--rows", type=int, default=10_000_000, help="rows of the table")
     options.add_argument("--buckets", type=int, default=16, help="its buckets")
     options.add_argument(
@@ -51,14 +51,14 @@ def main() -> None:
     options.add_argument("--repeat", type=int, default=3, help="upserts of each size, and floors")
     chosen = options.parse_args()
     figures = []
-    with running_service(chosen.scratch) as service, service.client() as client:
+    cluster = chosen_cluster(chosen)
+    with running_service(chosen.scratch, cluster=cluster) as service, service.client() as client:
         table = Table.create(service, client, "trips", buckets=chosen.buckets)
-        worker = service.process("workers.main")
 
         def write(name: str, operation: str, numbers: np.ndarray, ts: int, floor: Floor | None) -> Written:
-            before = processor_seconds(tree(worker))
+            before = processor_seconds(service.working())
             written = table.write(operation, numbers, ts=ts)
-            cpu = processor_seconds(tree(worker)) - before
+            cpu = processor_seconds(service.working()) - before
             figures.append(figure(name, len(numbers), written, floor, cpu))
             print(figures[-1], flush=True)
             return written
@@ -72,7 +72,8 @@ def main() -> None:
                 numbers = half_new(rows, of=chosen.rows, first_new=head, seed=ts)
                 live = base_files(table, write(name, "upsert", numbers, ts, floor))
                 head, ts = head + rows, ts + 1
-    publish("upsert", {"table rows": chosen.rows, "buckets": chosen.buckets}, figures)
+    name = f"upsert{cluster.name if cluster else ''}"
+    publish(name, {"table rows": chosen.rows, "buckets": chosen.buckets}, figures)
 
 
 def base_files(table: Table, written: Written) -> list[Path]:

@@ -84,6 +84,25 @@ def interpolated(text: str, variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, text)
 
 
+def adjusted(
+    services: Mapping[str, Service], scales: Mapping[str, int], settings: Mapping[str, Mapping[str, str]]
+) -> dict[str, Service]:
+    """The services with other numbers of containers and further variables, as `--scale` and an override file do it.
+
+    Raises ValueError if there is no such service.
+    """
+    if unknown := {*scales, *settings} - services.keys():
+        raise ValueError(f"docker-compose.yml has no service {', '.join(sorted(unknown))}")
+    return {
+        name: msgspec.structs.replace(
+            service,
+            scale=scales.get(name, service.scale),
+            environment=service.environment | dict(settings.get(name, {})),
+        )
+        for name, service in services.items()
+    }
+
+
 def _service(
     name: str,
     stated: Mapping[str, Any],

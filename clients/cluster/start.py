@@ -12,7 +12,8 @@ from dataclasses import replace
 from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 import app
 from app.runtime.account import account_for
@@ -24,7 +25,7 @@ from app.runtime.postgres import create_cluster
 from app.runtime.private_file import kept_secret
 from app.runtime.stack import run_until_stopped
 from app.runtime.supervisor import Supervisor, to_standard_error
-from clients.cluster.composition import read
+from clients.cluster.composition import adjusted, read
 from clients.cluster.plan import INGRESS, Container, plan
 from clients.cluster.programs import Programs
 
@@ -40,30 +41,53 @@ _POSTGRES_PORT: Final = 5432
 _FOREIGN: Final = ("HEADWATER_", "AWS_", "SPARK_", "PG", "VGW_")
 # Characters that have a meaning in URLs, in SQL and in a shell, as users' passwords may.
 _ODD_CHARACTERS: Final = "@/:%' \"#?"
+# No difference from the file.
+_AS_STATED: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class ClusterError(Exception):
     """The cluster cannot be started. The message has the reason."""
 
 
-def planned(data: Path, port: int) -> list[Container]:
-    """The containers of a cluster with this data folder, whose proxy listens on this port of 127.0.0.1."""
+def planned(
+    data: Path,
+    port: int,
+    *,
+    scales: Mapping[str, int] = _AS_STATED,
+    settings: Mapping[str, Mapping[str, str]] = _AS_STATED,
+) -> list[Container]:
+    """The containers of a cluster with this data folder, whose proxy listens on this port of 127.0.0.1.
+
+    `scales`, `settings`: as in `run`. Raises ClusterError.
+    """
     variables = {name: kept_secret(data / f"{name}.secret") + _ODD_CHARACTERS for name in PASSWORDS}
     services = read(ROOT / "docker-compose.yml", ROOT / "Dockerfile", variables)
+    try:
+        services = adjusted(services, scales, settings)
+    except ValueError as error:
+        raise ClusterError(str(error)) from error
     return plan(services, data, _network(data / "network"), f"{LOOPBACK}:{port}")
 
 
-def run(data: Path, port: int, programs: Programs) -> None:
+def run(
+    data: Path,
+    port: int,
+    programs: Programs,
+    *,
+    scales: Mapping[str, int] = _AS_STATED,
+    settings: Mapping[str, Mapping[str, str]] = _AS_STATED,
+) -> None:
     """Starts all containers, writes ``headwater.json``, and supervises them until SIGINT or SIGTERM.
 
-    Raises ClusterError, StartError, DataDirectoryError, PostgresError, JavaError, AccountError.
+    `scales`: numbers of containers by service, and `settings`: further variables by service, where they differ from
+    the file. Raises ClusterError, StartError, DataDirectoryError, PostgresError, JavaError, AccountError.
     """
     for name in [name for name in os.environ if name.startswith(_FOREIGN)]:
         del os.environ[name]
     with DataDirectory(data) as directory:
         if not is_free(port):
             raise ClusterError(f"port {port} is in use; choose another: make cluster PORT=…")
-        containers = planned(directory.path, port)
+        containers = planned(directory.path, port, scales=scales, settings=settings)
 
         def begin(supervisor: Supervisor) -> None:
             key_file = _start(supervisor, _Machine(directory.path, programs), containers)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from app.settings import Settings
-from clients.cluster.composition import image_environment, interpolated, read
+from clients.cluster.composition import adjusted, image_environment, interpolated, read
 from clients.cluster.plan import Container, plan
 from clients.cluster.programs import ProgramError, Programs
 from clients.cluster.start import PASSWORDS
@@ -142,6 +142,28 @@ def test_variable_has_its_default_if_it_is_not_set() -> None:
 def test_links_are_for_the_address_at_which_the_storage_is_reached() -> None:
     storage, api = (next(each for each in CONTAINERS if each.name == name) for name in ("storage-1", "api-1"))
     assert api.environment["HEADWATER_STORAGE_LINK_URL"] == f"http://{storage.address}:9000"
+def test_scale_changes_how_often_a_service_runs_and_what_the_proxy_knows() -> None:
+    services = adjusted(SERVICES, {"api": 3, "spark-worker": 1}, {})
+    containers = plan(services, DATA, "127.64.0", "127.0.0.1:9999")
+    running = [container.service.name for container in containers]
+    assert (running.count("api"), running.count("spark-worker"), running.count("worker")) == (3, 1, 2)
+    [ingress] = [container for container in containers if container.service.name == "ingress"]
+    apis = [f"{each.address}:8080" for each in containers if each.service.name == "api"]
+    assert ingress.environment["UPSTREAMS"].split() == ["to", *apis]
+
+
+def test_setting_replaces_a_variable_of_its_service_only() -> None:
+    services = adjusted(SERVICES, {}, {"spark-worker": {"SPARK_WORKER_CORES": "1"}})
+    assert services["spark-worker"].environment == {
+        **SERVICES["spark-worker"].environment,
+        "SPARK_WORKER_CORES": "1",
+    }
+    assert {**services, "spark-worker": None} == {**SERVICES, "spark-worker": None}
+
+
+def test_scale_of_an_unknown_service_is_refused() -> None:
+    with pytest.raises(ValueError, match="no service apis"):
+        adjusted(SERVICES, {"apis": 2}, {})
 
 
 def test_missing_program_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
