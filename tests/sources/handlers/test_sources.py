@@ -10,8 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from app.maintenance.compose import maintenance_store, reconcilers
+from app.maintenance.service.run_maintenance import RunMaintenance
 from app.sources.compose import round_store
-from tests.support.http import problem, upsert
+from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service
 from tests.support.sources import Incoming, notes
 from tests.support.webhooks import tenant_of
@@ -145,6 +147,30 @@ def test_rate_counts_the_rows_of_the_last_rounds(incoming: Incoming, orders: str
     )
     assert source["rate"] == pytest.approx(100 / (last - first).total_seconds(), rel=0.01)
     assert "recent" not in source["last_round"]
+
+
+def test_rounds_lead_to_a_compaction(incoming: Incoming, service: Service) -> None:
+    services = {"compaction": {"small_files": 3}}
+    new = {**ORDERS, "record_key": [], "services": services}
+    incoming.client.post("/datasets", json=new).raise_for_status()
+    path = incoming.register(mode="continuous", max_items=1)
+    platform = service.platform
+    keeping = RunMaintenance(
+        tables=maintenance_store(platform),
+        reconcilers={"compaction": reconcilers(platform)["compaction"]},
+        owner="tests",
+    )
+    place = tenant_of(incoming.client, service), incoming.client.get("/datasets/orders").json()["id"]
+    for number in range(5):
+        incoming.put(f"{number}.ndjson", {"id": number, "note": "a"})
+        incoming.client.patch(path, json={"state": "active"})
+        incoming.run(path)
+        keeping.run(*place)
+        service.work()
+    jobs = incoming.client.get("/jobs", params={"dataset": "orders", "kind": "compaction"}).json()["items"]
+    assert {(job["state"], job["actor"]) for job in jobs} == {("succeeded", None)}
+    assert incoming.found(path)["rounds"] == 5
+    assert notes(incoming.rows()) == dict.fromkeys(range(5), "a")
 
 
 def test_deleted_source_cancels_its_round(incoming: Incoming, orders: str) -> None:
