@@ -77,9 +77,9 @@ conformance-long: setup ## every way to write on every kind of dataset, and many
 	@CONFORMANCE=long SHARES=long $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/conformance
 
 .PHONY: mission
-mission: setup ## every promise of the service, row by row: the tests that hold it (tests/mission/rows.py; about an hour)
+mission: setup ## every promise of the service, row by row: the tests that hold it (tests/mission/rows.py; about an hour; needs Maven for Kafka)
 	@$(BIN)/python -m tests.mission --missing
-	@FLOWS=long SHARES=long SPARK=long $(BIN)/python -m pytest $(PYTEST) tests/mission/test_rows.py $$($(BIN)/python -m tests.mission)
+	@FLOWS=long SHARES=long SPARK=long KAFKA=required $(BIN)/python -m pytest $(PYTEST) tests/mission/test_rows.py $$($(BIN)/python -m tests.mission)
 
 .PHONY: test-shares
 test-shares: setup ## all cases of the tests of which CI runs a share, another one for each commit (about twenty minutes)

@@ -298,6 +298,7 @@ PAIMON = (
         f"{_SPARK}_streams.py::test_complete_mode_replaces_the_table",
         f"{_SPARK}_streams.py::test_a_repeated_batch_is_committed_once",
         f"{_SPARK}_streams.py::test_crashed_query_repeats_its_last_batch_without_doubling_it",
+        "spark/test_killed_drivers.py",
     ),
 )
 
