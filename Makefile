@@ -81,21 +81,21 @@ conformance-long: setup ## every way to write on every kind of dataset, and many
 	@CONFORMANCE=long SHARES=long $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/conformance
 
 .PHONY: mission
-mission: setup ## every promise of the service, row by row: the tests that hold it (tests/mission/rows.py; about an hour)
+mission: setup ## every promise of the service, row by row: the tests that hold it (tests/mission/rows.py; about an hour; needs Maven for Kafka)
 	@$(BIN)/python -m tests.mission --missing
-	@FLOWS=long SHARES=long $(BIN)/python -m pytest $(PYTEST) tests/mission/test_rows.py $$($(BIN)/python -m tests.mission)
+	@FLOWS=long SHARES=long SPARK=long KAFKA=required $(BIN)/python -m pytest $(PYTEST) tests/mission/test_rows.py $$($(BIN)/python -m tests.mission)
 
 .PHONY: test-shares
 test-shares: setup ## all cases of the tests of which CI runs a share, another one for each commit (about twenty minutes)
 	@SHARES=long $(BIN)/python -m pytest $(PYTEST) -m share tests
 
 .PHONY: test-flows
-test-flows: setup ## flows that CI leaves out: kills in rounds, restores, refreshes and reads; what follows commits; topics (about eight minutes)
-	@FLOWS=long SHARES=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_topics.py tests/flows/test_kills_of_other_work.py tests/flows/test_post_commit_actions.py tests/flows/test_topic_webhooks.py tests/flows/test_webhooks.py
+test-flows: setup ## flows that CI leaves out: kills in rounds, restores, refreshes and reads; what follows commits; topics (about ten minutes)
+	@FLOWS=long SHARES=long $(BIN)/python -m pytest tests/flows/test_sources.py tests/flows/test_sources_killed.py tests/flows/test_topics.py tests/flows/test_kills_of_other_work.py tests/flows/test_post_commit_actions.py tests/flows/test_topic_webhooks.py tests/flows/test_webhooks.py
 
 .PHONY: test-spark
 test-spark: setup ## all tests of the data source for Spark; CI runs a share of them (about two minutes)
-	@SPARK=long $(BIN)/python -m pytest tests/spark
+	@SPARK=long SHARES=long $(BIN)/python -m pytest tests/spark
 
 check: setup lint types contracts
 

@@ -10,7 +10,9 @@ import tempfile
 import time
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, to_timestamp
 
+from clients.demo.trip_generator import TripGenerator
 from headwater_client.spark import register
 
 # Spark's own Python processes need the package, too.
@@ -22,17 +24,18 @@ register(spark)
 
 CONNECTION = {"url": os.environ["HEADWATER_URL"], "api_key": os.environ["HEADWATER_API_KEY"]}
 TRIPS = f"trips_{time.time_ns()}"
-CITIES = ("chennai", "san_francisco", "sao_paulo")
-SCHEMA = "ts long, uuid string, rider string, driver string, fare double, city string"
+SCHEMA = (
+    "uuid string, city string, ts string, rider string, driver string, begin_lat double, begin_lon double, "
+    "end_lat double, end_lon double, fare string"
+)
+# The same seed makes the same trips, as `headwater demo trips` does.
+GENERATOR = TripGenerator(seed=1)
 
 
-def trips(numbers: range, ts: int) -> DataFrame:
-    """A trip for each number, at a time. The same number is the same trip."""
-    rows = [
-        (ts, f"trip-{n}", f"rider-{n % 5}", f"driver-{ts}", 10.0 + (7 * n + ts) % 90, CITIES[n % 3])
-        for n in numbers
-    ]
-    return spark.createDataFrame(rows, SCHEMA)
+def frame(rows: list[dict[str, object]]) -> DataFrame:
+    """Trips of the generator as a data frame."""
+    trips = spark.createDataFrame(rows, SCHEMA)
+    return trips.withColumn("ts", to_timestamp("ts")).withColumn("fare", col("fare").cast("decimal(10, 2)"))
 
 
 def write(rows: DataFrame, operation: str, **options: str) -> None:
@@ -53,27 +56,32 @@ def show(title: str, rows: DataFrame) -> None:
 
 # Insert. The first write registers the dataset, with the columns of its rows.
 table = {"create": "true", "record_key": "uuid,city", "ordering_field": "ts", "partition_by": "city"}
-write(trips(range(9), ts=1), "insert", **table)
+write(frame(GENERATOR.inserts(20)), "insert", **table)
 read().createOrReplaceTempView("first")
 show("trips", spark.sql("SELECT city, COUNT(*) FROM first GROUP BY city ORDER BY city"))
 
-# Update, and two new trips.
-write(trips(range(7, 11), ts=2), "upsert")
+# Update trips, which then have a later time, and insert further ones.
+write(frame(GENERATOR.updates(5)), "upsert")
+write(frame(GENERATOR.inserts(10)), "insert")
 read().createOrReplaceTempView("trips")
-show("updated", spark.sql("SELECT uuid, driver FROM trips WHERE ts = 2 ORDER BY LENGTH(uuid), uuid"))
+show("snapshot", spark.sql("SELECT COUNT(*), COUNT(DISTINCT ts) FROM trips"))
 
-# What changed since version 1, and the table as it was at version 1.
-changed = read(query="incremental", begin="1", columns="uuid,fare,ts")
-show("incremental", changed.where("fare > 0").selectExpr("COUNT(*)", "MIN(ts)"))
-show("point in time", read(version="1").selectExpr("COUNT(*)", "MAX(ts)"))
+# What changed after version 1, up to version 2 and up to now; and the table as it was at version 1.
+updated = read(query="incremental", begin="1", end="2", columns="uuid,city,fare,ts")
+show("incremental, versions 1 to 2", updated.selectExpr("COUNT(*)", "COUNT(DISTINCT ts)"))
+changed = read(query="incremental", begin="1", columns="uuid,city,fare,ts")
+show("incremental, from version 1", changed.selectExpr("COUNT(*)", "COUNT(DISTINCT ts)"))
+show("point in time", read(version="1").selectExpr("COUNT(*)", "COUNT(DISTINCT ts)"))
 
 # Delete two trips; rows with their keys suffice.
-write(spark.sql("SELECT uuid, city, ts FROM trips WHERE uuid IN ('trip-0', 'trip-3')"), "delete")
+gone = [trip["uuid"] for trip in GENERATOR.deletes(2)]
+write(read().where(col("uuid").isin(gone)).select("uuid", "city", "ts"), "delete")
 show("after the delete", read().selectExpr("COUNT(*)"))
 
 # Replace the partitions of the rows, here chennai.
-write(trips(range(30, 31), ts=3), "insert_overwrite")
-show("chennai", read(where="city = 'chennai'", columns="uuid").orderBy("uuid"))
+write(frame(GENERATOR.replacements("chennai", 2)), "insert_overwrite")
+show("chennai", read(where="city = 'chennai'", columns="uuid").selectExpr("COUNT(*)"))
+show("cities", read().groupBy("city").count().orderBy("city"))
 
 # The changes, as a batch and as a stream.
 changes = read(query="changes").groupBy("op").count().orderBy("op")

@@ -85,6 +85,11 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: int = 0
     """Rows that were rejected and quarantined."""
 
+    @property
+    def sent(self) -> int:
+        """The rows that were sent."""
+        return sum(msgspec.structs.astuple(self))
+
     def __add__(self, other: RowCounts) -> RowCounts:
         return RowCounts(
             **{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}

@@ -109,7 +109,11 @@ def _register(platform: Platform) -> RegisterDataset:
 
 def _kinds(platform: Platform) -> Mapping[str, SourceKind]:
     changes = DatasetChanges(
-        catalog=platform.stores.catalog, index=platform.changelog, read=read_changes(platform)
+        catalog=platform.stores.catalog,
+        index=platform.changelog,
+        read=read_changes(platform),
+        at_commit=platform.changelog.position_of,
+        behind_seconds=round_store(platform).behind_seconds,
     )
     rows = SqlRows(row_bytes_max=platform.settings.row_bytes_max)
     return {**KINDS, "dataset": changes, "http": HttpPages(), "sql": rows}

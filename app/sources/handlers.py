@@ -56,7 +56,7 @@ async def create_source(
     """
 
     def create() -> Created[SourceResponse]:
-        source = sources.create(granted, data.name, source_definition(data))
+        source = sources.create(granted, data.name, source_definition(data), data.position)
         return Created(source_response(source), path=source_path(source), revision=source.revision)
 
     return await idempotency.run(create)
@@ -103,7 +103,7 @@ async def get_source(
 @patch(
     "/sources/{source:str}",
     operation_id="change_source",
-    summary="Pause, resume or reset a source",
+    summary="Change a source: pause, resume, reset, limits",
     tags=_TAGS,
     request_max_body_size=_BODY_BYTES_MAX,
     opt=needs(KeyScope.MANAGE) | documented(problems=[422]),

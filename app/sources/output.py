@@ -16,7 +16,7 @@ from app.files.storage import Storage
 from app.format.definition.schema_merge import columnar_shape
 from app.format.errors import EngineStopped, Fault, FieldError, MalformedBody
 from app.format.rows.formats import Format
-from app.format.rows.staged import RawInput
+from app.format.rows.staged import RawInput, RowRun
 from app.format.schema.shapes import Shape
 from app.format.schema.types import parse_type, to_arrow
 from app.sources.ports import Fetched, FetchedBody, PartRead
@@ -55,6 +55,7 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
         gzip: bool = False,
         item: SourceItem | None = None,
         columns: dict[str, str] | None = None,
+        runs: list[RowRun] | None = None,
     ) -> Iterator[BinaryIO]:
         """See `Output.body`."""
         path = f"{self._prefix}-{len(self._bodies):05d}.body"
@@ -72,6 +73,7 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
             gzip=gzip,
             origin=origin,
             shapes=None if not columns else _shapes(columns),
+            runs=tuple(runs or ()),
         )
         if item is not None:
             item = msgspec.structs.replace(item, checksum=sink.checksum, size_bytes=sink.size_bytes)

@@ -17,7 +17,7 @@ from app.catalog.values import Dataset
 from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
-from app.format.rows.staged import RawInput
+from app.format.rows.staged import RawInput, RowRun
 from app.timeline.values import SourceItem
 
 Position = dict[str, Any]
@@ -143,12 +143,13 @@ class Output(Protocol):
         gzip: bool = False,
         item: SourceItem | None = None,
         columns: dict[str, str] | None = None,
+        runs: list[RowRun] | None = None,
     ) -> AbstractContextManager[BinaryIO]:
         """A writer for a new body; on an exception, or without a byte, there is none.
 
         `item`: what the body is the content of; it gets the checksum and the size of the bytes. `columns`: the types of
         the columns of its rows, filled in by the time the writer is left; without them, they are inferred from the
-        rows where they matter. Raises StorageFull.
+        rows where they matter. `runs`: where its rows were read, filled in likewise. Raises StorageFull.
         """
         ...
 

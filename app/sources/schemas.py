@@ -37,6 +37,9 @@ _Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,127}$",
 _Kind = Annotated[str, msgspec.Meta(examples=["files"])]
 _Config = Annotated[dict[str, Any], msgspec.Meta(examples=[_CONFIG])]
 _Interval = Annotated[float, msgspec.Meta(ge=0.1, le=366 * 86_400)]
+_Rows = Annotated[int, msgspec.Meta(ge=1, le=100_000_000)]
+_Bytes = Annotated[int, msgspec.Meta(ge=1, le=2**36)]
+_Items = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 _Position = Annotated[dict[str, Any], msgspec.Meta(examples=[{"files": 12, "last": "2026-11-23.ndjson"}])]
 
 
@@ -71,12 +74,14 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Mode `once`: whether the partitions that have changed since the source was registered are marked as done once it
     has read everything.
     """
-    max_rows: Annotated[int, msgspec.Meta(ge=1, le=100_000_000)] = _DEFAULT.rows
+    max_rows: _Rows = _DEFAULT.rows
     """The most rows of a round, where the kind can count them before it reads."""
-    max_bytes: Annotated[int, msgspec.Meta(ge=1, le=2**36)] = _DEFAULT.bytes
+    max_bytes: _Bytes = _DEFAULT.bytes
     """The most bytes of a round."""
-    max_items: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = _DEFAULT.items
+    max_items: _Items = _DEFAULT.items
     """The most files or pages of a round."""
+    position: _Position = {}
+    """Where it starts, as a position of its kind; `{}` for the `start` of the config."""
 
 
 class UpdateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,6 +91,12 @@ class UpdateSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """`paused` to start no more rounds, `active` to start them (again)."""
     interval_seconds: _Interval | msgspec.UnsetType = msgspec.UNSET
     """The pause before it checks for new input, once it has read everything."""
+    max_rows: _Rows | msgspec.UnsetType = msgspec.UNSET
+    """The most rows of a round. A round that runs keeps its limits, as for the two others."""
+    max_bytes: _Bytes | msgspec.UnsetType = msgspec.UNSET
+    """The most bytes of a round."""
+    max_items: _Items | msgspec.UnsetType = msgspec.UNSET
+    """The most files or pages of a round."""
     position: _Position | msgspec.UnsetType = msgspec.UNSET
     """Where it goes on; `{}` for the beginning. Which items it has read is deleted."""
 
@@ -155,6 +166,10 @@ class SourceResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The number of its committed rounds and requested positions."""
     lag: SourceLag | None
     """What was unread when it was planned last; null before that."""
+    rate: float | None
+    """Rows per second of the last ten rounds, from the start of the first to the commit of the last, pauses included;
+    null before the first.
+    """
     last_round: RoundSummary | None
     """The last round that was committed; null before the first."""
     last_error: Annotated[dict[str, Any], PROBLEM] | None
@@ -210,6 +225,9 @@ def source_change(change: UpdateSource, revision: int | None) -> SourceChange:
         revision=revision,
         state=change.state,
         interval_seconds=change.interval_seconds,
+        max_rows=change.max_rows,
+        max_bytes=change.max_bytes,
+        max_items=change.max_items,
         position=change.position,
     )
 
@@ -244,7 +262,8 @@ def source_response(source: DataSource) -> SourceResponse:
         position=source.position,
         rounds=source.rounds,
         lag=source.lag,
-        last_round=source.last_round,
+        rate=None if source.last_round is None else source.last_round.rate,
+        last_round=None if source.last_round is None else source.last_round.summary,
         last_error=None if source.error is None else fault_document(source.error),
         failures=source.failures,
         revision=source.revision,

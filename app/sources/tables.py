@@ -28,7 +28,7 @@ from app.db.columns import (
 )
 from app.format.errors import Fault
 from app.sources.ports import SourceLag
-from app.sources.values import RoundSummary, SourceDefinition
+from app.sources.values import SourceDefinition, StoredRound
 
 sources: Final = Table(
     "sources",
@@ -52,7 +52,7 @@ sources: Final = Table(
     integer_column("failures", default=0),
     json_column("error", Fault, nullable=True),
     json_column("lag", SourceLag, nullable=True),
-    json_column("last_round", RoundSummary, nullable=True),
+    json_column("last_round", StoredRound, nullable=True),
     # The job of the last round that was started.
     id_column("job_id", nullable=True),
     # When a worker plans the next round; it claims the source by moving the time on, and the epoch.

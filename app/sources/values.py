@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
@@ -31,6 +31,11 @@ _TRANSIENT: Final = SERVICE_MADE | {SourceUnavailable.code, CommitConflict.code,
 _RETRY_SECONDS: Final = 1.0
 _RETRY_SECONDS_MAX: Final = 300.0
 _DOUBLINGS_MAX: Final = 16
+RECENT_ROUNDS: Final = 10
+"""The number of rounds that the rate of a source is computed from."""
+# The clock of the database may be set back meanwhile.
+_ROUND_SECONDS_MIN: Final = 0.001
+_T = TypeVar("_T")
 
 
 class SourceMode(str, Enum):
@@ -106,6 +111,14 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class RoundTime(msgspec.Struct, frozen=True, kw_only=True):
+    """How many rows a round has read, and when."""
+
+    rows: int
+    started_at: datetime
+    ended_at: datetime
+
+
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The last round of a source that was committed."""
 
@@ -119,6 +132,27 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The files or other items that it read."""
     ended_at: datetime
     """When it was committed."""
+
+
+class StoredRound(RoundSummary, frozen=True, kw_only=True):
+    """The last round with the times of the last ones, itself included, the first one first."""
+
+    recent: tuple[RoundTime, ...] = ()
+
+    @property
+    def summary(self) -> RoundSummary:
+        """What is shown of it."""
+        return RoundSummary(**{name: getattr(self, name) for name in RoundSummary.__struct_fields__})
+
+    @property
+    def rate(self) -> float | None:
+        """Rows per second of the last rounds, from the start of the first to the commit of the last; None if unknown:
+        the round was committed by an earlier release.
+        """
+        if not self.recent:
+            return None
+        seconds = (self.recent[-1].ended_at - self.recent[0].started_at).total_seconds()
+        return round(sum(each.rows for each in self.recent) / max(seconds, _ROUND_SECONDS_MIN), 3)
 
 
 class DataSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +178,7 @@ class DataSource(msgspec.Struct, frozen=True, kw_only=True):
     failures: int
     error: Fault | None
     lag: SourceLag | None
-    last_round: RoundSummary | None
+    last_round: StoredRound | None
     job_id: str | None
     epoch: int
     created_at: datetime
@@ -167,6 +201,7 @@ class NewSource(msgspec.Struct, frozen=True, kw_only=True):
     dataset_id: str | None
     definition: SourceDefinition
     secrets: dict[str, Any]
+    position: Position = {}
 
 
 class SourceChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,7 +210,22 @@ class SourceChange(msgspec.Struct, frozen=True, kw_only=True):
     revision: int | None
     state: SourceState | msgspec.UnsetType = msgspec.UNSET
     interval_seconds: float | msgspec.UnsetType = msgspec.UNSET
+    max_rows: int | msgspec.UnsetType = msgspec.UNSET
+    max_bytes: int | msgspec.UnsetType = msgspec.UNSET
+    max_items: int | msgspec.UnsetType = msgspec.UNSET
     position: Position | msgspec.UnsetType = msgspec.UNSET
+
+    def apply(self, definition: SourceDefinition) -> SourceDefinition:
+        """The definition with the interval and the limits of the change."""
+        limits = definition.limits
+        limits = msgspec.structs.replace(
+            limits,
+            rows=_changed(self.max_rows, limits.rows),
+            bytes=_changed(self.max_bytes, limits.bytes),
+            items=_changed(self.max_items, limits.items),
+        )
+        interval = _changed(self.interval_seconds, definition.interval_seconds)
+        return msgspec.structs.replace(definition, interval_seconds=interval, limits=limits)
 
 
 class InvalidSource(InvalidRequest):
@@ -204,6 +254,10 @@ class SourceEmpty(HeadwaterError):
 
     code = "source-empty"
     title = "The source has no data yet"
+
+
+def _changed(new: _T | msgspec.UnsetType, value: _T) -> _T:
+    return value if isinstance(new, msgspec.UnsetType) else new
 
 
 def is_transient(code: str) -> bool:

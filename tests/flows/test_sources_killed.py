@@ -1,7 +1,8 @@
-"""Sources that read from elsewhere, while workers are killed: each record is one row, and none is missing."""
+"""Sources of every kind but topics, while workers are killed: each record is one row, and none is missing."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -23,6 +24,11 @@ pytestmark = pytest.mark.stack
 STEP = 150
 STEPS = 4
 PATIENCE_SECONDS = 90
+LAGS: dict[str, dict[str, float]] = {
+    "sql": {"rows": 0},
+    "dataset": {"rows": 0, "seconds": 0.0},
+    "files": {"items": 0, "bytes": 0, "seconds": 0.0},
+}
 
 Add = Callable[[int, int], None]
 """Adds the records with the ids from one number up to another one."""
@@ -83,8 +89,31 @@ def of_a_dataset(
     )
 
 
-@share(3)
-@pytest.mark.parametrize("origin", [of_an_api, of_a_database, of_a_dataset], ids=["http", "sql", "dataset"])
+@contextmanager
+def of_a_folder(
+    deployment: Deployment, _new_table: Callable[..., Table]
+) -> Iterator[tuple[dict[str, Any], Add]]:
+    folder = deployment.incoming / f"killed_{uuid4().hex}"
+    folder.mkdir(parents=True)
+
+    def add(first: int, end: int) -> None:
+        # Three files, so that rounds of two of them follow each other.
+        for start in range(first, end, STEP // 3):
+            part = folder / f".{start}"
+            numbers = range(start, min(start + STEP // 3, end))
+            part.write_text("".join(f"{json.dumps(note(number))}\n" for number in numbers))
+            part.rename(folder / f"{start:06d}.ndjson")
+
+    config = {"path": folder.as_uri(), "format": "ndjson"}
+    yield {"kind": "files", "config": config, "max_items": 2}, add
+
+
+@share(4)
+@pytest.mark.parametrize(
+    "origin",
+    [of_an_api, of_a_database, of_a_dataset, of_a_folder],
+    ids=["http", "sql", "dataset", "files"],
+)
 def test_each_record_is_one_row_while_workers_are_killed(
     deployment: Deployment, new_table: Callable[..., Table], origin: Callable[..., Any]
 ) -> None:
@@ -109,6 +138,9 @@ def test_each_record_is_one_row_while_workers_are_killed(
             "all records",
             seconds_max=PATIENCE_SECONDS,
         )
+        # An API does not say how much it has.
+        lag = LAGS.get(members["kind"], {})
+        until(lambda: table.client.get(path).json()["lag"] == lag, "no lag", seconds_max=PATIENCE_SECONDS)
         source = table.client.get(path).json()
         assert source["last_error"] is None
         # Nothing more comes, of whatever a killed worker had begun.

@@ -6,8 +6,10 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from random import Random
+from threading import Event
 from typing import Any
 
 import pytest
@@ -15,11 +17,12 @@ import pytest
 from app.consumers.followers import ConsumerKind
 from app.webhooks.repository.deliveries import DeliveryStore
 from app.webhooks.service.deliver import DeliverWebhooks
-from tests.support.http import problem
+from tests.support.http import problem, upsert
 from tests.support.kafka.broker import Broker
 from tests.support.kafka.topics import Topic
 from tests.support.service import Service
 from tests.support.shares import share
+from tests.support.waiting import until
 from tests.support.webhooks import (
     Client,
     Register,
@@ -80,6 +83,54 @@ def test_each_change_is_a_message_in_order_by_key(
     assert all(each == sorted(each) for each in offsets.values())
     assert len(set().union(*partitions.values())) > 1
     assert {(each["state"], each["status"]) for each in deliveries(client, webhook)} == {("delivered", None)}
+
+
+def test_added_partition_gets_messages_and_no_change_is_lost_or_repeated(
+    client: Client, service: Service, register: Register, topic: Topic
+) -> None:
+    webhook = register(url=url_of(topic), since="earliest", batch_changes_max=7)
+    for note, partitions in (("a", 1), ("b", 4)):
+        if partitions > 1:
+            topic.add_partitions(partitions)
+        write(client, service, *({"id": number, "note": note} for number in range(20)))
+        work_until(service, lambda: state_of(client, webhook)["pending"] == 0)
+    assert values(topic) == feed(client)
+    offsets = defaultdict(list)
+    for message in topic.committed():
+        offsets[message.partition(), message.key()].append(json.loads(message.value())["offset"])
+    assert len({partition for partition, _ in offsets}) > 1
+    # From then on a key may have another partition; within one the order is that of the feed.
+    assert all(each == sorted(each) for each in offsets.values())
+
+
+def test_two_workers_write_each_change_once_and_in_order(
+    client: Client, service: Service, register: Register, topic: Topic
+) -> None:
+    webhook = register(url=url_of(topic), since="earliest", batch_changes_max=3)
+    place = tenant_of(client, service), webhook["dataset"]["id"]
+    done = Event()
+
+    def work(owner: str) -> int:
+        follow, batches = replace(service.follow, owner=owner), 0
+        while not done.is_set():
+            batches += follow.run(*place)
+            # The other one takes the next batch.
+            time.sleep(0.05)
+        return batches
+
+    with ThreadPoolExecutor(2) as threads:
+        workers = [threads.submit(work, owner) for owner in ("one", "two")]
+        try:
+            for note in ("a", "b", "c"):
+                rows = [{"id": number, "note": note} for number in range(8)]
+                client.post("/datasets/orders/writes", json=upsert(*rows)).raise_for_status()
+                while service.run_writes.run(*place):
+                    pass
+            until(lambda: state_of(client, webhook)["pending"] == 0, "all changes", seconds_max=60)
+        finally:
+            done.set()
+    assert all(worker.result() > 0 for worker in workers)
+    assert [json.loads(message.value()) for message in topic.committed()] == feed(client)
 
 
 def test_rows_alone_are_followed_by_a_tombstone(

@@ -295,6 +295,11 @@ PAIMON = (
         "streaming sink: batches are idempotent",
         f"{_OPERATIONS}::test_writer_batch_commits_once",
         "writes/handlers/test_write_modes.py::test_writer_batch_commits_once",
+        f"{_SPARK}_streams.py::test_stream_of_changes_continues_from_its_checkpoint",
+        f"{_SPARK}_streams.py::test_complete_mode_replaces_the_table",
+        f"{_SPARK}_streams.py::test_a_repeated_batch_is_committed_once",
+        f"{_SPARK}_streams.py::test_crashed_query_repeats_its_last_batch_without_doubling_it",
+        "spark/test_killed_drivers.py",
     ),
 )
 

@@ -9,10 +9,9 @@ from headwater_client import NewDataset, NewField
 from headwater_client.spark.data_source import HeadwaterDataSource
 from headwater_client.spark.options import write_settings
 from headwater_client.spark.writer import StreamWriter, UploadMessage
-from tests.support.left_out import left_out
+from tests.support.shares import share
 
 pytestmark = pytest.mark.spark
-LONG = left_out("SPARK", "test-spark")
 
 DAY = date(2026, 11, 23)
 
@@ -81,7 +80,7 @@ def test_stream_of_changes_continues_from_its_checkpoint(
     assert headwater.get_dataset(copies).version == 3
 
 
-@LONG
+@share(3)
 def test_stream_starts_at_a_position_and_expired_positions_fail(
     headwater, orders, copies, stream, connection, tmp_path
 ):
@@ -94,7 +93,7 @@ def test_stream_starts_at_a_position_and_expired_positions_fail(
         run(stream("orders", since=50).select("id", "note"), connection, "copies", tmp_path / "two")
 
 
-@LONG
+@share(3)
 def test_complete_mode_replaces_the_table(headwater, orders, stream, connection, tmp_path):
     counts = headwater.create_dataset(
         NewDataset(
@@ -127,7 +126,7 @@ def test_a_repeated_batch_is_committed_once(headwater, orders, spark, connection
     assert [row["note"] for row in headwater.rows(orders)] == ["b"]
 
 
-@LONG
+@share(3)
 def test_crashed_query_repeats_its_last_batch_without_doubling_it(
     headwater, orders, copies, stream, connection, tmp_path
 ):

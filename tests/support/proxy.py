@@ -25,10 +25,10 @@ class Fault(Enum):
 class BreakingProxy:
     """Forwards to the server of a URL. `break_next` arms one fault; `url` leads through the proxy."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, port: int = 0) -> None:
         target = make_url(url)
         self._target = (target.host or "127.0.0.1", target.port or 5432)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self._armed: Fault | None = None
         self._connections: set[_Connection] = set()
         self._threads: list[threading.Thread] = []
@@ -39,9 +39,9 @@ class BreakingProxy:
 
     @classmethod
     @contextmanager
-    def before(cls, url: str) -> Iterator[Self]:
-        """A proxy that serves until the end of the block."""
-        proxy = cls(url)
+    def before(cls, url: str, *, port: int = 0) -> Iterator[Self]:
+        """A proxy that serves until the end of the block, on a free port unless one is named."""
+        proxy = cls(url, port)
         proxy._start(proxy._accept)
         try:
             yield proxy

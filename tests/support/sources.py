@@ -12,6 +12,7 @@ import httpx
 import msgspec
 
 from tests.support.service import Service
+from tests.support.webhooks import tenant_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,10 @@ class Incoming:
         """Has all that is due done; returns the source."""
         self.service.work()
         return self.found(path)
+
+    def plan(self, path: str) -> None:
+        """Plans the round of a source that is due, and does not run it."""
+        self.service.start_rounds.run(tenant_of(self.client, self.service), path.rsplit("/", 1)[1])
 
     def found(self, path: str) -> dict[str, Any]:
         """The source."""

@@ -41,12 +41,29 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes | None = None
 
 
+class RowRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of an input that were read from consecutive places, up to the next run.
+
+    `first_row`: the number of the first one in the input. `number`: that of its place, as an offset of a topic.
+    `place`: what numbers count, for errors: `partition 0 of topic 'orders'`; empty for rows whose place is not known.
+    """
+
+    first_row: int
+    number: int
+    place: str
+
+    def names(self, row: int) -> str:
+        """The message that a row of the run was read from, in words."""
+        return f"message {self.number + row - self.first_row} of {self.place}"
+
+
 class RawInput(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes on storage that a worker decodes: a large body or an upload.
 
     `records`: a Parquet file of records that were quarantined before, each as it was sent. `origin`: what the bytes
-    were read from, for the errors of a source. `shapes`: of the columns, if they are known without the rows. `others`:
-    further files whose rows follow, in order; these have no others.
+    were read from, for the errors of a source. `shapes`: of the columns, if they are known without the rows. `runs`:
+    where the rows of NDJSON were read, in order, as far as that is known. `others`: further files whose rows follow, in
+    order; these have no others.
     """
 
     path: str
@@ -57,6 +74,7 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True):
     records: bool = False
     origin: str = ""
     shapes: dict[str, Shape] | None = None
+    runs: tuple[RowRun, ...] = ()
     others: tuple[RawInput, ...] = ()
 
     @property

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 from app.catalog.ports import DatasetLookup
 from app.catalog.values import Dataset
 from app.changes.ports import ChangelogIndex
-from app.changes.positions import resolve_position
+from app.changes.positions import FromTime, FromVersion, resolve_position
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.codecs.json.encode import encode_changes_json, encode_rows_ndjson
 from app.format.dataset import ChangelogProducer
@@ -41,6 +42,7 @@ from app.sources.ports import (
 )
 
 _PAGE_CHANGES: Final = 50_000
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _ADDED: Final = pa.array([Op.APPEND.value, Op.CORRECT_TO.value], pa.uint8())
 
 
@@ -49,6 +51,18 @@ class ChangesStart(str, Enum):
 
     EARLIEST = "earliest"
     LATEST = "latest"
+
+
+class ChangesStartAt(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One of three: the first change of a version or a later one, the first one that was committed at a time or later,
+    or the one at an offset.
+    """
+
+    version: _Count | None = None
+    time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    offset: _Count | None = None
 
 
 class ChangesForm(str, Enum):
@@ -62,7 +76,7 @@ class ChangesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The config of a source of changes. `dataset_id`: that of `dataset` when the source was registered."""
 
     dataset: str
-    start: ChangesStart = ChangesStart.EARLIEST
+    start: ChangesStart | ChangesStartAt = ChangesStart.EARLIEST
     form: ChangesForm = ChangesForm.CHANGES
     columns: tuple[str, ...] | None = None
     where: str | None = None
@@ -75,11 +89,17 @@ class ChangesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetChanges:
-    """See the module. It reads Postgres, so its parts are fetched by workers and not by tasks."""
+    """See the module. It reads Postgres, so its parts are fetched by workers and not by tasks.
+
+    `at_commit`: the offset of the first change of a commit, by tenant and dataset. `behind_seconds`: the age of the
+    first change from an offset on, by tenant and dataset; 0 if there is none.
+    """
 
     catalog: DatasetLookup
     index: ChangelogIndex
     read: ReadChanges
+    at_commit: Callable[[str, str, FromVersion | FromTime], int]
+    behind_seconds: Callable[[str, str, int], float]
     secrets: frozenset[str] = frozenset()
     in_task: bool = False
 
@@ -90,7 +110,13 @@ class DatasetChanges:
             raise refused_config(
                 FieldError(pointer="/config/dataset_id", detail="the service sets this member")
             )
-        checked: dict[str, Any] = msgspec.to_builtins(checked_config(config, ChangesConfig))
+        found = checked_config(config, ChangesConfig)
+        if isinstance(found.start, ChangesStartAt):
+            stated = [each for each in msgspec.structs.astuple(found.start) if each is not None]
+            if len(stated) != 1:
+                detail = "expected one of version, time and offset"
+                raise refused_config(FieldError(pointer="/config/start", detail=detail))
+        checked: dict[str, Any] = msgspec.to_builtins(found)
         return checked
 
     def resolved(self, config: dict[str, Any], find: Callable[[str], Dataset]) -> dict[str, Any]:
@@ -140,18 +166,35 @@ class DatasetChanges:
         """See `SourceKind.lag`."""
         del ledger
         config, dataset = self._dataset(place)
-        return SourceLag(rows=max(0, dataset.next_offset - self._since(config, position, dataset)))
+        since = self._since(config, position, dataset)
+        return SourceLag(
+            rows=max(0, dataset.next_offset - since),
+            seconds=self.behind_seconds(dataset.tenant_id, dataset.id, since),
+        )
 
     def committed(self, place: Place, position: Position) -> None:
         """The position of a source does not keep the feed, so no one else has to know it."""
 
     def _since(self, config: ChangesConfig, position: Position, dataset: Dataset) -> int:
-        if not position:
+        if position:
+            offset = position.get("offset")
+            if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+                raise SourceFailed(f'the position {position} has no offset; expected {{"offset": 120}}')
+        elif isinstance(config.start, ChangesStart):
             return dataset.earliest_offset if config.start is ChangesStart.EARLIEST else dataset.next_offset
-        offset = position.get("offset")
-        if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
-            raise SourceFailed(f'the position {position} has no offset; expected {{"offset": 120}}')
+        else:
+            offset = self._start(config.start, dataset)
         return resolve_position(offset, self.index.bounds(dataset.tenant_id, dataset.id))
+
+    def _start(self, start: ChangesStartAt, dataset: Dataset) -> int:
+        """The offset of a source without a position. Raises OffsetAhead."""
+        if start.offset is not None:
+            return start.offset
+        if start.version is not None:
+            return self.at_commit(dataset.tenant_id, dataset.id, FromVersion(start.version))
+        if start.time is not None:
+            return self.at_commit(dataset.tenant_id, dataset.id, FromTime(start.time))
+        raise SourceFailed("the start of the source is not valid: expected one of version, time and offset")
 
     def _dataset(self, place: Place) -> tuple[ChangesConfig, Dataset]:
         config = msgspec.convert(place.config, ChangesConfig)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import zlib
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from fnmatch import fnmatchcase
-from typing import Any, BinaryIO, Final
+from time import time_ns
+from typing import Annotated, Any, BinaryIO, Final
 
 import msgspec
 
@@ -40,6 +42,8 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 _EXCERPT_BYTES: Final = 1024
 _STEP_BYTES: Final = 4 * 1024 * 1024
 _NAMES_MAX: Final = 10_000
+_SECOND_NS: Final = 1_000_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
 
 
@@ -57,15 +61,40 @@ class FileFormatName(str, Enum):
     AVRO = "avro"
 
 
+class FilesStart(str, Enum):
+    """All files are read."""
+
+    EARLIEST = "earliest"
+
+
+class FilesStartAt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Files with later names than one, or that were written at a time or later."""
+
+    after: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)] | None = None
+    time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+    def admits(self, file: FoundFile) -> bool:
+        """Whether the file is read."""
+        if self.after is not None:
+            return file.name > self.after
+        if self.time is None:
+            return True
+        return file.modified_ns // 1_000 >= (self.time - _EPOCH) // timedelta(microseconds=1)
+
+
 _COMPRESSED_INSIDE: Final = (FileFormatName.PARQUET, FileFormatName.ARROW, FileFormatName.AVRO)
 
 
 class FilesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The config of a source of files. `pattern`: a glob that the name of a file must match, without its folder."""
+    """The config of a source of files. `pattern`: a glob that the name of a file must match, without its folder.
+
+    `start`: which files are left out for ever.
+    """
 
     path: str
     format: FileFormatName
     pattern: str = "*"
+    start: FilesStart | FilesStartAt = FilesStart.EARLIEST
     gzip: bool = False
 
 
@@ -85,6 +114,10 @@ class Files:
         if found.gzip and found.format in _COMPRESSED_INSIDE:
             detail = f"{found.format.value} files are compressed inside"
             raise refused_config(FieldError(pointer="/config/gzip", detail=detail))
+        if isinstance(found.start, FilesStartAt) and (found.start.after is None) == (
+            found.start.time is None
+        ):
+            raise refused_config(FieldError(pointer="/config/start", detail="expected either after or time"))
         checked: dict[str, Any] = msgspec.to_builtins(found)
         return checked
 
@@ -127,7 +160,12 @@ class Files:
         """See `SourceKind.lag`."""
         del position
         unread = self._unread(place, ledger)
-        return SourceLag(items=len(unread), bytes=sum(file.size_bytes for file in unread))
+        oldest_ns = min((file.modified_ns for file in unread), default=None)
+        return SourceLag(
+            items=len(unread),
+            bytes=sum(file.size_bytes for file in unread),
+            seconds=0.0 if oldest_ns is None else max(0.0, (time_ns() - oldest_ns) / _SECOND_NS),
+        )
 
     def committed(self, place: Place, position: Position) -> None:
         """Nothing else monitors folders."""
@@ -138,6 +176,7 @@ class Files:
             file
             for file in open_folder(config.path, place.environment.roots).files()
             if fnmatchcase(file.name.rpartition("/")[2], config.pattern)
+            and (config.start is FilesStart.EARLIEST or config.start.admits(file))
         ]
         found: list[FoundFile] = []
         for first in range(0, len(files), _NAMES_MAX):

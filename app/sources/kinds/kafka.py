@@ -29,6 +29,7 @@ from app.codecs.messages.records import (
 from app.format.errors import FieldError, SourceFailed
 from app.format.operation import Operation
 from app.format.rows.formats import Format
+from app.format.rows.staged import RowRun
 from app.kafka.connection import Brokers, Cluster, Mechanism, Protocol, servers_of
 from app.kafka.messages import OffsetRange, RangeReader
 from app.kafka.offsets import TopicOffsets
@@ -54,6 +55,8 @@ _PART_MESSAGES_MIN: Final = 5_000
 # Only an estimate, before anything was read.
 _MESSAGE_BYTES: Final = 300
 _WRITE_BYTES: Final = 1 << 20
+# Of each part. Rows beyond have errors without the message that they were made from.
+_RUNS_MAX: Final = 10_000
 _LAG_PARTITIONS_MAX: Final = 8
 _LAG_SECONDS_MAX: Final = 5.0
 _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]+$")]
@@ -168,8 +171,9 @@ class Kafka:
         reader = RangeReader(_brokers(config, place), config.topic, _group(config, place), ranges)
         maker = RecordMaker(_rules(config), _schemas(config, place))
         columns: dict[str, str] = {}
-        with output.body(Format.NDJSON, _origin(config.topic, ranges), columns=columns) as file:
-            lines = _Lines(file)
+        runs: list[RowRun] = []
+        with output.body(Format.NDJSON, _origin(config.topic, ranges), columns=columns, runs=runs) as file:
+            lines = _Lines(file, runs)
             for message in reader.read(limits.seconds):
                 _write(message, maker, config, lines, output)
                 if lines.size_bytes >= part.content["bytes"]:
@@ -201,15 +205,25 @@ class Kafka:
 
 
 class _Lines:
-    """Lines that are written in large pieces."""
+    """Lines that are written in large pieces. `runs` gets the messages that they were made from, up to a bound: a
+    compacted topic may have a run for each message.
+    """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, runs: list[RowRun]) -> None:
         self._file = file
+        self._runs = runs
+        self._place: tuple[int, int] | None = None
+        self._rows = 0
         self._lines: list[bytes] = []
         self._waiting = 0
         self.size_bytes = 0
 
-    def add(self, line: bytes) -> None:
+    def add(self, line: bytes, message: Message) -> None:
+        if (message.partition, message.offset) != self._place and len(self._runs) < _RUNS_MAX:
+            place = "" if len(self._runs) == _RUNS_MAX - 1 else _place(message)
+            self._runs.append(RowRun(first_row=self._rows, number=message.offset, place=place))
+        self._place = message.partition, message.offset + 1
+        self._rows += 1
         self._lines.append(line)
         self._waiting += len(line) + 1
         self.size_bytes += len(line) + 1
@@ -229,12 +243,16 @@ def _write(message: Message, maker: RecordMaker, config: KafkaConfig, lines: _Li
     try:
         record = maker.record(message)
     except BadMessage as error:
-        where = f"message {message.offset} of partition {message.partition} of topic {message.topic!r}"
+        where = f"message {message.offset} of {_place(message)}"
         payload = message.key if message.value is None else message.value
         output.reject(payload or b"", f"{where}: {error}", message.offset)
         return
     if record is not None:
-        lines.add(record)
+        lines.add(record, message)
+
+
+def _place(message: Message) -> str:
+    return f"partition {message.partition} of topic {message.topic!r}"
 
 
 def _faults(config: KafkaConfig, environment: SourceEnvironment) -> Iterator[FieldError]:

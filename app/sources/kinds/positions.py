@@ -9,7 +9,7 @@ import msgspec
 from app.format.errors import FieldError
 from app.format.member_errors import field_error
 from app.sources.ports import Position
-from app.sources.values import InvalidSource
+from app.sources.values import InvalidSource, refused_source
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Partition = Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,9})$")]
@@ -53,6 +53,14 @@ def check_position(kind: str, position: Position) -> None:
         msgspec.convert(position, _SHAPES[kind])
     except msgspec.ValidationError as error:
         raise _refused(field_error(str(error), _SHAPES[kind], at="/position")) from None
+
+
+def check_start(kind: str, position: Position) -> None:
+    """Raises InvalidSource for a position that a source of this kind cannot start from."""
+    if position and kind == "files":
+        # Its position counts files; which ones these are is known once they were read.
+        raise refused_source("/position", "files are read from config.start on: leave the position out")
+    check_position(kind, position)
 
 
 def _refused(error: FieldError) -> InvalidSource:

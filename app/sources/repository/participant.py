@@ -11,7 +11,7 @@ from app.jobs.tables import jobs
 from app.jobs.values import JobKind
 from app.sources.repository.rounds import failure_values
 from app.sources.tables import source_items, sources
-from app.sources.values import RoundSummary, SourceState
+from app.sources.values import RECENT_ROUNDS, RoundTime, SourceState, StoredRound
 from app.timeline.values import Checkpoint, NewCommit, Overtaken, Published
 
 
@@ -23,6 +23,7 @@ class SourceParticipant:
         checkpoint = commit.checkpoint
         if checkpoint is None:
             return None
+        last_round = _last_round(connection, commit, checkpoint)
         moved = (
             update(sources)
             .where(sources.c.id == checkpoint.source_id, sources.c.rounds == checkpoint.since)
@@ -36,13 +37,7 @@ class SourceParticipant:
                     else_=sources.c.state,
                 ),
                 due_at=lease_end(checkpoint.due_seconds),
-                last_round=RoundSummary(
-                    number=checkpoint.since + 1,
-                    job_id=commit.outcomes[0].claim.job_id,
-                    rows=sum((outcome.counts for outcome in commit.outcomes), RowCounts()),
-                    items=len(checkpoint.items),
-                    ended_at=connection.execute(select(func.clock_timestamp())).scalar_one(),
-                ),
+                last_round=last_round,
             )
         )
         if not connection.execute(moved).rowcount:
@@ -77,6 +72,26 @@ class SourceParticipant:
     def dataset_deleted(self, connection: Connection, dataset_id: str) -> None:
         """Deletes the sources of the dataset; their jobs were cancelled before."""
         connection.execute(delete(sources).where(sources.c.dataset_id == dataset_id))
+
+
+def _last_round(connection: Connection, commit: NewCommit, checkpoint: Checkpoint) -> StoredRound:
+    """The round that is committed, after the ones before it."""
+    job_id = commit.outcomes[0].claim.job_id
+    started = func.coalesce(jobs.c.started_at, jobs.c.created_at)
+    times = select(started.label("started_at"), func.clock_timestamp().label("ended_at"))
+    row = connection.execute(times.where(jobs.c.id == job_id)).one()
+    of_source = select(sources.c.last_round).where(sources.c.id == checkpoint.source_id)
+    before: StoredRound | None = connection.execute(of_source).scalar_one_or_none()
+    counts = sum((outcome.counts for outcome in commit.outcomes), RowCounts())
+    this = RoundTime(rows=counts.sent, started_at=row.started_at, ended_at=row.ended_at)
+    return StoredRound(
+        number=checkpoint.since + 1,
+        job_id=job_id,
+        rows=counts,
+        items=len(checkpoint.items),
+        ended_at=row.ended_at,
+        recent=(*(before.recent if before else ()), this)[-RECENT_ROUNDS:],
+    )
 
 
 def _insert_items(connection: Connection, checkpoint: Checkpoint) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import case, func, select, update
+from sqlalchemy import BigInteger, Uuid, case, func, literal, select, update
 
 from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.repository.participants import Derivations
+from app.consumers.repository.consumers import behind_since, seconds_since
 from app.db.any_of import any_of
 from app.db.columns import CURRENT_TENANT
 from app.db.session import Database
@@ -160,6 +161,14 @@ class RoundStore:
                 .where(sources.c.id == source.id, sources.c.dataset_id.is_(None))
                 .values(dataset_id=dataset_id)
             )
+
+    def behind_seconds(self, tenant_id: str, dataset_id: str, position: int) -> float:
+        """The age of the first change of a feed from a position on, in seconds; 0 if there is none."""
+        age = seconds_since(
+            behind_since(literal(dataset_id, Uuid(as_uuid=False)), literal(position, BigInteger))
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return float(connection.execute(select(age)).scalar_one())
 
     def get(self, tenant_id: str, source_id: str) -> DataSource:
         """Raises NotFound."""

@@ -71,7 +71,7 @@ class SourceStore:
                     definition=new.definition,
                     secrets=new.secrets,
                     state=SourceState.ACTIVE.value,
-                    position={},
+                    position=new.position,
                 )
                 .on_conflict_do_nothing()
                 .returning(sources.c.id)
@@ -137,10 +137,9 @@ class SourceStore:
                 values["state"] = change.state.value
                 if change.state is SourceState.ACTIVE:
                     values |= {"failures": 0, "error": None}
-            if not isinstance(change.interval_seconds, msgspec.UnsetType):
-                values["definition"] = msgspec.structs.replace(
-                    source.definition, interval_seconds=change.interval_seconds
-                )
+            definition = change.apply(source.definition)
+            if definition != source.definition:
+                values["definition"] = definition
             if not isinstance(change.position, msgspec.UnsetType):
                 values |= {"position": change.position, "rounds": source.rounds + 1, "lag": None}
                 connection.execute(delete(source_items).where(source_items.c.source_id == source.id))

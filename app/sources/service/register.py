@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from app.catalog.repository.catalog import CatalogStore
+from app.catalog.values import Dataset
 from app.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns
 from app.files.storage import Storage
 from app.format.definition.dataset_definition import define_dataset
@@ -25,7 +26,7 @@ from app.sources.ports import Fetched, FetchedBody, Ledger, SourceEnvironment, S
 from app.sources.repository.rounds import RoundStore
 from app.sources.service.fetch import FetchHere
 from app.sources.service.transforms import bind_transform
-from app.sources.values import DataSource
+from app.sources.values import DataSource, refused_source
 
 _SAMPLE_ITEMS: Final = 20
 # For planning, and for fetching: requests wait for both.
@@ -47,7 +48,8 @@ class RegisterDataset:
     def run(self, source: DataSource) -> str | None:
         """The id of the dataset; None if there is nothing to read yet.
 
-        Raises SourceUnavailable, SourceFailed, InvalidDataset, MalformedBody, SchemaMismatch, QuotaExceeded.
+        Raises SourceUnavailable, SourceFailed, InvalidDataset, InvalidSource, MalformedBody, SchemaMismatch,
+        QuotaExceeded.
         """
         create = source.definition.create
         if create is None:
@@ -60,6 +62,7 @@ class RegisterDataset:
             dataset = self.catalog.create(source.tenant_id, new_id(), define_dataset(new))
         except DatasetExists:
             dataset = self.catalog.get(source.tenant_id, source.definition.dataset)
+            check_watermark(create, dataset)
         self.rounds.registered(source, dataset.id)
         return dataset.id
 
@@ -115,3 +118,16 @@ class RegisterDataset:
                 "the dataset first"
             ) from None
         return sample.shapes
+
+
+def check_watermark(create: CreateTable | None, dataset: Dataset) -> None:
+    """Raises InvalidSource for a watermark that differs from the one of the dataset, which `create` does not change."""
+    own = dataset.definition.watermark
+    if create is None or create.watermark is None or create.watermark == own:
+        return
+    has = "without a watermark" if own is None else f"with another watermark, of the field {own.field!r}"
+    raise refused_source(
+        "/create/watermark",
+        f"the dataset {dataset.definition.name!r} is registered already, {has}. The watermark of a dataset is declared "
+        "when it is registered, and holds for all that is written to it: leave it out here",
+    )

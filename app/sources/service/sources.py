@@ -18,10 +18,10 @@ from app.format.errors import NotFound
 from app.format.identifiers import new_id
 from app.jobs.values import Accepted
 from app.paging import Page
-from app.sources.kinds.positions import check_position
-from app.sources.ports import ReadsDatasets, SourceEnvironment, SourceKind
+from app.sources.kinds.positions import check_position, check_start
+from app.sources.ports import Position, ReadsDatasets, SourceEnvironment, SourceKind
 from app.sources.repository.sources import SourceStore
-from app.sources.service.register import RegisterDataset
+from app.sources.service.register import RegisterDataset, check_watermark
 from app.sources.service.rounds import new_round
 from app.sources.service.transforms import bind_transform
 from app.sources.values import (
@@ -53,8 +53,10 @@ class ManageSources:
     register: RegisterDataset
     wake: Callable[[], None]
 
-    def create(self, granted: GrantedDatasets, name: str, definition: SourceDefinition) -> DataSource:
-        """Registers a source, which is due at once.
+    def create(
+        self, granted: GrantedDatasets, name: str, definition: SourceDefinition, position: Position
+    ) -> DataSource:
+        """Registers a source, which is due at once. `position`: where it starts; empty for the start of its config.
 
         Raises InvalidRequest, InvalidSource, SourceExists, NotFound, Forbidden, DerivedDataset, QuotaExceeded.
         """
@@ -66,6 +68,7 @@ class ManageSources:
         if kind is None:
             known = ", ".join(sorted(self.kinds))
             raise refused_source("/kind", f"expected one of {known}, got {definition.kind!r}")
+        check_start(definition.kind, position)
         config = kind.checked(definition.config, self.environment_of(tenant_id))
         if isinstance(kind, ReadsDatasets):
             config = kind.resolved(config, lambda name: granted.reading().get(tenant_id, name))
@@ -73,6 +76,7 @@ class ManageSources:
         dataset = self._dataset(granted, definition)
         if dataset is not None:
             refuse_derived(dataset)
+            check_watermark(definition.create, dataset)
             check_options(definition.operation_on(dataset.definition), definition.options, dataset.definition)
         if definition.transform is not None:
             _check_transform(definition, definition.transform, dataset)
@@ -86,6 +90,7 @@ class ManageSources:
                 dataset_id=None if dataset is None else dataset.id,
                 definition=msgspec.structs.replace(definition, config=config),
                 secrets=secrets,
+                position=position,
             ),
         )
 

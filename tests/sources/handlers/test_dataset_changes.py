@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -42,7 +43,10 @@ def test_changes_are_applied_in_order_deletions_too(copy: Incoming) -> None:
     path = _register(copy).headers["location"]
     copy.run(path)
     source = _read_on(copy, path)
-    assert (source["position"], source["lag"]) == ({"offset": 4}, {"rows": 0})
+    assert (source["position"], source["lag"]) == (
+        {"offset": 4},
+        {"rows": 0, "seconds": 0.0},
+    )
     assert notes(copy.rows("copy")) == {1: "changed", 2: "b"}
     _write(copy, {"operation": "delete", "source": {"kind": "rows", "rows": [{"id": 2}]}})
     assert _read_on(copy, path)["position"] == {"offset": 5}
@@ -77,6 +81,45 @@ def test_source_that_starts_with_the_latest_change_misses_none_after_it(copy: In
     _write(copy, upsert({"id": 3, "note": "c"}))
     _read_on(copy, path)
     assert notes(copy.rows("copy")) == {3: "c"}
+
+
+def test_source_starts_at_a_version_a_time_or_an_offset(copy: Incoming) -> None:
+    items = copy.client.get("/datasets/orders/timeline").json()["items"]
+    [second] = [item["completed_at"] for item in items if item["version"] == 2]
+    starts = ({"version": 2}, {"time": second}, {"offset": 2})
+    for number, start in enumerate(starts):
+        copy.client.post("/datasets", json=ORDERS | {"name": f"from-{number}"})
+        members = {"name": f"start-{number}", "dataset": f"from-{number}", "config": {"start": start}}
+        source = copy.run(_register(copy, **members).headers["location"])
+        assert (source["last_error"], source["position"]) == (None, {"offset": 4})
+        assert notes(copy.rows(f"from-{number}")) == {1: "changed"}
+
+
+def test_start_that_the_feed_does_not_have_fails_the_source(copy: Incoming) -> None:
+    path = _register(copy, config={"start": {"version": 9}}).headers["location"]
+    source = copy.run(path)
+    assert (source["state"], source["last_error"]["type"]) == ("failed", "/problems/offset-ahead")
+
+
+@pytest.mark.parametrize(
+    "start", [{}, {"version": 1, "offset": 2}, {"version": -1}, {"time": "2026-11-25T10:00:00"}]
+)
+def test_invalid_start_is_refused(copy: Incoming, start: dict[str, Any]) -> None:
+    found = problem(_register(copy, config={"start": start}), 400, "invalid-request")
+    assert found["errors"][0]["pointer"].startswith("/config/start")
+
+
+def test_lag_has_the_age_of_the_oldest_change_that_was_not_read(copy: Incoming) -> None:
+    path = _register(copy).headers["location"]
+    copy.plan(path)
+    first = copy.found(path)["lag"]
+    assert (first["rows"], first["seconds"] > 0) == (4, True)
+    time.sleep(0.1)
+    copy.client.patch(path, json={"state": "active"})
+    copy.plan(path)
+    assert copy.found(path)["lag"]["seconds"] >= first["seconds"] + 0.1
+    copy.run(path)
+    assert _read_on(copy, path)["lag"] == {"rows": 0, "seconds": 0.0}
 
 
 def test_rows_of_changes_are_appended(copy: Incoming) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import time
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -59,7 +60,7 @@ def test_avro_files_register_a_dataset_with_their_types(incoming: Incoming) -> N
     }
     assert [row["at"] for row in incoming.rows("fresh")] == ["2026-11-24T01:01:00Z", "2026-11-24T01:02:00Z"]
     # The file without records was read, too.
-    assert source["lag"] == {"items": 0, "bytes": 0}
+    assert source["lag"] == {"items": 0, "bytes": 0, "seconds": 0.0}
 
 
 def test_bad_records_and_damaged_files_of_avro_are_left_out_if_the_source_quarantines(
@@ -76,7 +77,7 @@ def test_bad_records_and_damaged_files_of_avro_are_left_out_if_the_source_quaran
     assert "record 1 of file 1.avro: nan is not a finite number" in source["last_error"]["detail"]
     incoming.client.delete(path)
     source = incoming.run(incoming.register(**members, on_error="quarantine"))
-    assert (source["state"], source["lag"]) == ("finished", {"items": 0, "bytes": 0})
+    assert (source["state"], source["lag"]) == ("finished", {"items": 0, "bytes": 0, "seconds": 0.0})
     job = incoming.client.get(f"/jobs/{source['last_round']['job_id']}").json()
     assert job["result"]["rejected"] == [{"name": "2.avro", "detail": "file 2.avro: it is cut off"}]
     assert job["rows"]["quarantined"] == 1
@@ -90,13 +91,42 @@ def test_files_of_a_folder_are_read_once_in_the_order_of_their_names(incoming: I
     source = incoming.run(path)
     assert source["state"] == "finished"
     assert source["position"] == {"files": 2, "last": "2.ndjson"}
-    assert source["lag"] == {"items": 0, "bytes": 0}
+    assert source["lag"] == {"items": 0, "bytes": 0, "seconds": 0.0}
     assert source["last_error"] is None
     assert source["last_round"]["rows"]["inserted"] == 2
     assert notes(incoming.rows()) == {1: "second", 2: "b"}
     job = incoming.client.get(f"/jobs/{source['last_round']['job_id']}").json()
     assert (job["kind"], job["state"], job["committed_version"]) == ("source_round", "succeeded", 1)
     assert job["result"]["items"] == 2
+
+
+def test_files_before_the_start_are_left_out(incoming: Incoming, events: str) -> None:
+    written = {"a.ndjson": 2_000, "b.ndjson": 1_000, "c.ndjson": 3_000}
+    for number, (name, second) in enumerate(written.items()):
+        os.utime(incoming.put(name, {"what": str(number)}), (second, second))
+    starts: tuple[tuple[dict[str, str], set[str]], ...] = (
+        ({"after": "a.ndjson"}, {"1", "2"}),
+        ({"time": "1970-01-01T00:33:20Z"}, {"0", "2"}),
+    )
+    for number, (start, expected) in enumerate(starts):
+        path = incoming.register(name=f"start_{number}", dataset="events", config={"start": start})
+        source = incoming.run(path)
+        assert (source["last_error"], source["position"]["files"]) == (None, 2)
+        assert source["lag"] == {"items": 0, "bytes": 0, "seconds": 0.0}
+        ids = {job["id"] for job in incoming.jobs("events")}
+        assert len(ids) == number + 1
+        read = [row["what"] for row in incoming.rows("events")]
+        assert set(read) >= expected
+        assert len(read) == 2 * (number + 1)
+
+
+def test_lag_has_the_age_of_the_oldest_file_that_was_not_read(incoming: Incoming, orders: str) -> None:
+    old = time.time() - 3_600
+    os.utime(incoming.put("1.ndjson", {"id": 1, "note": "a"}), (old, old))
+    incoming.put("2.ndjson", {"id": 2, "note": "b"})
+    path = incoming.register()
+    incoming.plan(path)
+    assert 3_600 <= incoming.found(path)["lag"]["seconds"] < 3_700
 
 
 def test_position_is_in_the_timeline_entry_of_the_commit(incoming: Incoming, orders: str) -> None:
@@ -126,7 +156,7 @@ def test_continuous_source_reads_what_arrives_and_changed_files_again(
     incoming.client.post(f"{path}/rounds")
     incoming.run(path)
     assert notes(incoming.rows()) == {0: "a", 1: "changed", 2: "a"}
-    assert incoming.found(path)["lag"] == {"items": 0, "bytes": 0}
+    assert incoming.found(path)["lag"] == {"items": 0, "bytes": 0, "seconds": 0.0}
     changed = incoming.client.get(f"{orders}/changes").json()["changes"]
     assert [each["op"] for each in changed].count("+A") == 3
 
@@ -247,6 +277,31 @@ def test_source_declares_the_watermark_of_the_dataset_that_it_registers(incoming
     job = incoming.client.get(f"/jobs/{source['last_round']['job_id']}").json()
     assert job["result"]["late"] == {"rows": 1, "watermark": "2026-11-22T09:59:00+00:00"}
     assert [row["id"] for row in incoming.client.get("/datasets/watched/rows").json()["rows"]] == [1, 3]
+
+
+@pytest.mark.parametrize("registered", ["before the source", "after the source"])
+def test_watermark_that_a_registered_dataset_does_not_have_is_refused(
+    incoming: Incoming, registered: str
+) -> None:
+    fields = [{"name": "id", "type": "int64"}, {"name": "at", "type": "timestamp"}]
+    new = {"name": "marks", "schema": {"fields": fields}, "watermark": {"field": "at", "delay_seconds": 60}}
+    incoming.put("1.ndjson", {"id": 1, "at": "2026-11-22T10:00:00Z"})
+    same = incoming.source(dataset="marks", create={"watermark": new["watermark"]})
+    other = incoming.source(name="other", dataset="marks", create={"watermark": {"field": "at"}})
+    if registered == "before the source":
+        incoming.client.post("/datasets", json=new).raise_for_status()
+        found = problem(incoming.client.post("/sources", json=other), 422, "invalid-source")
+        assert found["errors"][0]["pointer"] == "/create/watermark"
+        assert "registered already" in found["detail"]
+        # The one that it has is no contradiction, and holds for what the source writes.
+        incoming.run(incoming.client.post("/sources", json=same).headers["location"])
+        assert incoming.client.get("/datasets/marks").json()["watermark_at"] == "2026-11-22T09:59:00Z"
+    else:
+        path = incoming.client.post("/sources", json=other).headers["location"]
+        incoming.client.post("/datasets", json=new).raise_for_status()
+        source = incoming.run(path)
+        assert (source["state"], source["last_error"]["type"]) == ("failed", "/problems/invalid-source")
+        assert incoming.rows("marks") == []
 
 
 def test_watermark_of_a_field_that_is_read_as_text_fails_the_source(incoming: Incoming) -> None:

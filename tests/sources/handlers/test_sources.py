@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import httpx
 import pytest
 
+from app.maintenance.compose import maintenance_store, reconcilers
+from app.maintenance.service.run_maintenance import RunMaintenance
 from app.sources.compose import round_store
-from tests.support.http import problem, upsert
+from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service
 from tests.support.sources import Incoming, notes
 from tests.support.webhooks import tenant_of
@@ -110,6 +113,66 @@ def test_change_for_another_revision_is_refused(incoming: Incoming, orders: str)
     problem(incoming.client.patch(path, json={}), 400, "invalid-request")
 
 
+def test_limits_are_changed_and_hold_from_the_next_round_on(incoming: Incoming, orders: str) -> None:
+    path = incoming.register(mode="continuous", max_items=1)
+    for number in range(2):
+        incoming.put(f"{number}.ndjson", {"id": number, "note": "a"})
+    assert incoming.run(path)["rounds"] == 2
+    limits = {"max_items": 5, "max_rows": 7, "max_bytes": 1_000}
+    changed = incoming.client.patch(path, json=limits).json()
+    assert {name: changed[name] for name in limits} == limits
+    assert (changed["interval_seconds"], changed["revision"]) == (1.0, 2)
+    # A limit alone leaves the others as they are.
+    changed = incoming.client.patch(path, json={"max_rows": 8}).json()
+    assert {name: changed[name] for name in limits} == {**limits, "max_rows": 8}
+    for number in range(2, 5):
+        incoming.put(f"{number}.ndjson", {"id": number, "note": "a"})
+    incoming.client.patch(path, json={"state": "active"})
+    assert incoming.run(path)["rounds"] == 3
+    found = problem(incoming.client.patch(path, json={"max_items": 0}), 400, "invalid-request")
+    assert found["errors"][0]["pointer"] == "/max_items"
+
+
+def test_rate_counts_the_rows_of_the_last_rounds(incoming: Incoming, orders: str) -> None:
+    path = incoming.register(mode="continuous", max_items=1)
+    assert incoming.run(path)["rate"] is None
+    for number in range(12):
+        incoming.put(f"{number:02d}.ndjson", *({"id": 10 * number + row, "note": "a"} for row in range(10)))
+    incoming.client.patch(path, json={"state": "active"})
+    source = incoming.run(path)
+    assert source["rounds"] == 12
+    jobs = [incoming.client.get(f"/jobs/{job['id']}").json() for job in incoming.jobs()][-10:]
+    first, last = (
+        datetime.fromisoformat(text) for text in (jobs[0]["started_at"], source["last_round"]["ended_at"])
+    )
+    assert source["rate"] == pytest.approx(100 / (last - first).total_seconds(), rel=0.01)
+    assert "recent" not in source["last_round"]
+
+
+def test_rounds_lead_to_a_compaction(incoming: Incoming, service: Service) -> None:
+    services = {"compaction": {"small_files": 3}}
+    new = {**ORDERS, "record_key": [], "services": services}
+    incoming.client.post("/datasets", json=new).raise_for_status()
+    path = incoming.register(mode="continuous", max_items=1)
+    platform = service.platform
+    keeping = RunMaintenance(
+        tables=maintenance_store(platform),
+        reconcilers={"compaction": reconcilers(platform)["compaction"]},
+        owner="tests",
+    )
+    place = tenant_of(incoming.client, service), incoming.client.get("/datasets/orders").json()["id"]
+    for number in range(5):
+        incoming.put(f"{number}.ndjson", {"id": number, "note": "a"})
+        incoming.client.patch(path, json={"state": "active"})
+        incoming.run(path)
+        keeping.run(*place)
+        service.work()
+    jobs = incoming.client.get("/jobs", params={"dataset": "orders", "kind": "compaction"}).json()["items"]
+    assert {(job["state"], job["actor"]) for job in jobs} == {("succeeded", None)}
+    assert incoming.found(path)["rounds"] == 5
+    assert notes(incoming.rows()) == dict.fromkeys(range(5), "a")
+
+
 def test_deleted_source_cancels_its_round(incoming: Incoming, orders: str) -> None:
     incoming.put("1.ndjson", {"id": 1, "note": "a"})
     path = incoming.register()
@@ -135,6 +198,14 @@ def test_sources_end_with_their_dataset(incoming: Incoming, orders: str) -> None
         ({"operation": "delete_partition"}, 422, "invalid-source", "/operation"),
         ({"interval_seconds": 0}, 400, "invalid-request", "/interval_seconds"),
         ({"max_items": 0}, 400, "invalid-request", "/max_items"),
+        ({"position": {"files": 1}}, 422, "invalid-source", "/position"),
+        ({"config": {"start": {}}}, 400, "invalid-request", "/config/start"),
+        (
+            {"config": {"start": {"after": "a", "time": "2026-11-25T10:00:00Z"}}},
+            400,
+            "invalid-request",
+            "/config/start",
+        ),
         ({"config": {"format": "docx"}}, 400, "invalid-request", "/config/format"),
         ({"config": {"colour": "red"}}, 400, "invalid-request", "/config/colour"),
         ({"config": {"format": "parquet", "gzip": True}}, 400, "invalid-request", "/config/gzip"),

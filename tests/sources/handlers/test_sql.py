@@ -67,6 +67,16 @@ def test_rows_are_read_by_watermark_and_equal_values_together(incoming: Incoming
     assert notes(incoming.rows("book")) == {1: "changed", 2: "b %", 3: "c", 4: "d"}
 
 
+def test_source_starts_from_a_position(incoming: Incoming, ledgers: Ledgers) -> None:
+    members = {"config": {"watermark": "seen"}, "position": {"watermark": "2"}}
+    made = _register(incoming, ledgers, **members)
+    assert made.json()["position"] == {"watermark": "2"}
+    assert incoming.run(made.headers["location"])["position"] == {"watermark": "3"}
+    assert notes(incoming.rows("book")) == {4: "d"}
+    refused = _register(incoming, ledgers, name="other", **{**members, "position": {"offset": 3}})
+    assert problem(refused, 422, "invalid-source")["errors"][0]["pointer"] == "/position/offset"
+
+
 def test_snapshots_follow_deletions_and_are_read_when_rows_have_changed(
     incoming: Incoming, ledgers: Ledgers
 ) -> None:

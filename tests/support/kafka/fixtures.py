@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.support.kafka.topics import Topic
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """A Kafka broker. Without Maven its tests are left out."""
+    """A Kafka broker. Where none can be started its tests are left out, or fail if KAFKA is `required`."""
     with (
         TemporaryDirectory(prefix="headwater-tests-", ignore_cleanup_errors=True) as directory,
         ExitStack() as stack,
@@ -24,7 +25,12 @@ def broker() -> Iterator[Broker]:
         try:
             running = stack.enter_context(running_broker(Path(directory) / "kafka"))
         except KafkaMissing as error:
-            pytest.skip(f"no Kafka broker: {error}")
+            reason = (
+                f"tests of topics need a Kafka broker, from Maven Central with Java 17 and Maven: {error}"
+            )
+            if os.environ.get("KAFKA") == "required":
+                pytest.fail(reason)
+            pytest.skip(reason)
         yield running
 
 

@@ -18,14 +18,22 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import fastavro
+from fastavro.schema import SchemaParseException, UnknownType
+
 from app.runtime.loopback import LOOPBACK
+from tests.support.kafka.compatibility import LEVELS, is_compatible
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
 @dataclass(kw_only=True)
 class Registry:
-    """A registry. `failures`: the statuses of the next answers. `credentials`: `user:password` to require."""
+    """A registry. `failures`: the statuses of the next answers. `credentials`: `user:password` to require.
+
+    `subjects`: the ids of the versions, 0 for one that was deleted. `levels`: of compatibility by subject, and with
+    the name "" of all others. `register` checks neither the schema nor its compatibility; requests do.
+    """
 
     url: str
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -33,6 +41,7 @@ class Registry:
     requests: list[str] = field(default_factory=list)
     failures: list[int] = field(default_factory=list)
     credentials: str | None = None
+    levels: dict[str, str] = field(default_factory=lambda: {"": "BACKWARD"})
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def register(
@@ -58,28 +67,175 @@ class Registry:
         """The same for a serialized Protobuf file."""
         return self.register(subject, base64.b64encode(file).decode(), "PROTOBUF", **more)
 
-    def answer(self, method: str, target: str, body: bytes) -> tuple[int, dict[str, Any]]:
+    def answer(self, method: str, target: str, body: bytes) -> tuple[int, Any]:
         """The status and the document for a request."""
-        match method, [unquote(part) for part in urlsplit(target).path.strip("/").split("/")]:
+        parts = urlsplit(target)
+        path = [unquote(part) for part in parts.path.strip("/").split("/")]
+        try:
+            return 200, self._answer(method, path, json.loads(body or b"{}"))
+        except Refused as error:
+            return error.status, {"error_code": error.code, "message": error.message}
+
+    def _answer(self, method: str, path: list[str], sent: dict[str, Any]) -> Any:
+        match method, path:
+            case "GET", ["schemas", "types"]:
+                return ["JSON", "PROTOBUF", "AVRO"]
             case "GET", ["schemas", "ids", number]:
-                if int(number) not in self.schemas:
-                    return 404, {"error_code": 40403, "message": f"Schema {number} not found"}
-                return 200, _shown(self.schemas[int(number)])
-            case "GET", ["subjects", subject, "versions", version]:
-                versions = self.subjects.get(subject)
-                if versions is None:
-                    return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
-                place = len(versions) if version == "latest" else int(version)
-                if not 1 <= place <= len(versions):
-                    return 404, {"error_code": 40402, "message": f"Version {version} not found."}
-                number = versions[place - 1]
-                about = {"subject": subject, "version": place, "id": number}
-                return 200, about | _shown(self.schemas[number])
-            case "POST", ["subjects", subject, "versions"]:
-                sent = json.loads(body)
-                kind, references = sent.get("schemaType", "AVRO"), sent.get("references", ())
-                return 200, {"id": self.register(subject, sent["schema"], kind, references)}
-        return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+                return _shown(self._schema(number))
+            case "GET", ["schemas", "ids", number, "versions"]:
+                self._schema(number)
+                return [
+                    {"subject": subject, "version": place}
+                    for subject, versions in self.subjects.items()
+                    for place, known in enumerate(versions, 1)
+                    if known == int(number)
+                ]
+            case "GET", ["subjects"]:
+                return [subject for subject, versions in self.subjects.items() if any(versions)]
+            case _, ["config", *_]:
+                return self._config(method, path[1:], sent)
+            case "POST", ["compatibility", "subjects", subject, "versions", *version]:
+                # A subject without versions is compatible with everything; a version that is absent is an error.
+                if version or self._versions(subject, required=False):
+                    earlier = [self._version(subject, version[0])[1]] if version else self._versions(subject)
+                    return {"is_compatible": self._is_compatible(subject, sent, earlier)}
+                return {"is_compatible": True}
+            case _, ["subjects", subject, *rest]:
+                return self._subject(method, subject, rest, sent)
+        raise Refused(404, 404, "HTTP 404 Not Found")
+
+    def _subject(self, method: str, subject: str, path: list[str], sent: dict[str, Any]) -> Any:
+        match method, path:
+            case "GET", ["versions"]:
+                self._versions(subject)
+                return [place for place, number in enumerate(self.subjects[subject], 1) if number]
+            case "GET", ["versions", version]:
+                place, number = self._version(subject, version)
+                return {"subject": subject, "version": place, "id": number} | _shown(self.schemas[number])
+            case "POST", ["versions"]:
+                document = self._document(sent)
+                known = self._versions(subject, required=False)
+                if known and not self._is_compatible(subject, sent, known):
+                    raise Refused(
+                        409,
+                        409,
+                        "Schema being registered is incompatible with an earlier schema for subject "
+                        f'"{subject}"',
+                    )
+                return {
+                    "id": self.register(
+                        subject, document["schema"], document["schemaType"], document["references"]
+                    )
+                }
+            case "POST", []:
+                versions = self._versions(subject)
+                document = self._document(sent)
+                found = [number for number in versions if self.schemas[number] == document]
+                if not found:
+                    raise Refused(404, 40403, "Schema not found")
+                place = self.subjects[subject].index(found[0]) + 1
+                return {"subject": subject, "version": place, "id": found[0]} | _shown(document)
+            case "DELETE", []:
+                self._versions(subject)
+                return self._delete(subject, range(1, len(self.subjects[subject]) + 1))
+            case "DELETE", ["versions", version]:
+                return self._delete(subject, [self._version(subject, version)[0]])[0]
+        raise Refused(404, 404, "HTTP 404 Not Found")
+
+    def _delete(self, subject: str, places: Sequence[int]) -> list[int]:
+        """Soft deletion: the numbers of versions are not used again, and the ids stay readable."""
+        with self.lock:
+            versions = self.subjects[subject]
+            found = [place for place in places if versions[place - 1]]
+            for place in found:
+                versions[place - 1] = 0
+        return found
+
+    def _config(self, method: str, subject: list[str], sent: dict[str, Any]) -> dict[str, str]:
+        match method:
+            case "PUT":
+                level = sent.get("compatibility", "")
+                if level not in LEVELS:
+                    raise Refused(
+                        422, 42203, f"Invalid compatibility level. Valid values are {', '.join(LEVELS)}"
+                    )
+                self.levels["".join(subject)] = level
+                return {"compatibility": level}
+            case "GET" if not subject or subject[0] in self.levels:
+                return {"compatibilityLevel": self.levels["".join(subject)]}
+            case "GET":
+                raise Refused(
+                    404, 40408, f"Subject '{subject[0]}' does not have subject-level compatibility configured"
+                )
+        raise Refused(404, 404, "HTTP 404 Not Found")
+
+    def _schema(self, number: str) -> dict[str, Any]:
+        if not number.isdigit() or int(number) not in self.schemas:
+            raise Refused(404, 40403, f"Schema {number} not found")
+        return self.schemas[int(number)]
+
+    def _versions(self, subject: str, *, required: bool = True) -> list[int]:
+        """The ids of the versions that were not deleted."""
+        found = [number for number in self.subjects.get(subject, ()) if number]
+        if required and not found:
+            raise Refused(404, 40401, f"Subject '{subject}' not found.")
+        return found
+
+    def _version(self, subject: str, version: str) -> tuple[int, int]:
+        """The number and the id of a version."""
+        self._versions(subject)
+        versions = self.subjects[subject]
+        if version == "latest":
+            return max((place, number) for place, number in enumerate(versions, 1) if number)
+        if not version.isdigit() or not 1 <= int(version) < 2**31:
+            raise Refused(
+                422,
+                42202,
+                f"The specified version '{version}' is not a valid version id. Allowed values are between [1, 2^31-1] "
+                'and the string "latest"',
+            )
+        if int(version) > len(versions) or not versions[int(version) - 1]:
+            raise Refused(404, 40402, f"Version {version} not found.")
+        return int(version), versions[int(version) - 1]
+
+    def _document(self, sent: dict[str, Any]) -> dict[str, Any]:
+        """The schema of a request."""
+        kind = sent.get("schemaType") or "AVRO"
+        document = {
+            "schema": sent.get("schema", ""),
+            "schemaType": kind,
+            "references": list(sent.get("references") or ()),
+        }
+        if kind == "AVRO":
+            self._check_avro(document)
+        return document
+
+    def _check_avro(self, document: dict[str, Any]) -> None:
+        try:
+            names: dict[str, Any] = {}
+            for reference in document["references"]:
+                number = self._version(reference["subject"], str(reference["version"]))[1]
+                fastavro.parse_schema(json.loads(self.schemas[number]["schema"]), named_schemas=names)
+            fastavro.parse_schema(json.loads(document["schema"]), named_schemas=names)
+        except (ValueError, KeyError, TypeError, AttributeError, SchemaParseException, UnknownType) as error:
+            raise Refused(422, 42201, f"Invalid schema {document!r}: {error}") from None
+
+    def _is_compatible(self, subject: str, sent: dict[str, Any], earlier: Sequence[int]) -> bool:
+        """By the level of the subject. Of other kinds than Avro, all schemas are compatible."""
+        document = self._document(sent)
+        level = self.levels.get(subject, self.levels[""])
+        if document["schemaType"] != "AVRO" or level == "NONE":
+            return True
+        schemas = [json.loads(self.schemas[number]["schema"]) for number in earlier]
+        return is_compatible(json.loads(document["schema"]), schemas, level)
+
+
+class Refused(Exception):
+    """The answer to a request that is refused."""
+
+    def __init__(self, status: int, code: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
 
 
 def _shown(document: dict[str, Any]) -> dict[str, Any]:
@@ -100,16 +256,20 @@ def running_registry() -> Iterator[Registry]:
         def do_GET(self) -> None:
             self._respond(b"")
 
+        def do_DELETE(self) -> None:
+            self._respond(b"")
+
         def do_POST(self) -> None:
             self._respond(self.rfile.read(int(self.headers["Content-Length"])))
+
+        def do_PUT(self) -> None:
+            self.do_POST()
 
         def _respond(self, body: bytes) -> None:
             registry.requests.append(f"{self.command} {self.path}")
             if registry.failures:
-                status, document = (
-                    registry.failures.pop(0),
-                    {"error_code": 50001, "message": "Error in the backend"},
-                )
+                status = registry.failures.pop(0)
+                document: Any = {"error_code": 50001, "message": "Error in the backend"}
             elif not self._is_known():
                 status, document = 401, {"error_code": 401, "message": "Unauthorized"}
             else:

@@ -7,9 +7,10 @@ For a write with `merge_schema`, one task per split first infers the shapes of i
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from app.codecs.gzip_stream import gunzip_stream
-from app.codecs.record_errors import BadRecords
+from app.codecs.record_errors import BadRecord, BadRecords
 from app.codecs.records import iter_record_tables
 from app.codecs.shape_inference import infer_record_shapes, infer_shapes
 from app.codecs.splits import Split, plan_splits
@@ -40,7 +41,7 @@ from app.format.operation import Operation, input_schema
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
 from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
-from app.format.rows.staged import RawInput, StagedFile
+from app.format.rows.staged import RawInput, RowRun, StagedFile
 from app.format.schema.shapes import Shape
 from app.writes.engine import DecodedInput
 
@@ -87,7 +88,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Validates the rows of one split and stages them below `prefix`.
 
     `quarantine`: the path prefix of the file of bad records; without it, bad records fail the task. `origin`: what the
-    rows were read from, for errors.
+    rows were read from, for errors. `runs`: the same of the rows of the input, as far as it is known.
     """
 
     dataset: DatasetDefinition
@@ -101,6 +102,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     quarantine: str | None = None
     limits: RowLimits = DEFAULT_LIMITS
     origin: str = ""
+    runs: tuple[RowRun, ...] = ()
 
 
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -155,7 +157,8 @@ def decode(task: DecodeTask, storage: Storage) -> DecodedRows:
     if task.quarantine is None:
         return DecodedRows(staged=_stage(task, storage, None))
     with QuarantineFileStore(storage).sink(f"{task.quarantine}-{task.number:05d}.parquet") as sink:
-        bad_records = BadRecords(write=sink.write)
+        write = sink.write if not task.runs else _Placing(task, storage, sink.write).write
+        bad_records = BadRecords(write=write)
         staged = _stage(task, storage, bad_records)
         bad_records.close()
     return DecodedRows(staged=staged, quarantined=sink.file, records=bad_records.records)
@@ -184,6 +187,45 @@ def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -
             tables,
             f"{task.prefix}-{task.number:05d}.arrow",
             synced=False,
+        )
+
+
+class _Placing:
+    """Adds to the errors of bad records what they were read from."""
+
+    def __init__(
+        self, task: DecodeTask, storage: Storage, write: Callable[[Sequence[BadRecord]], None]
+    ) -> None:
+        self._task = task
+        self._storage = storage
+        self._write = write
+
+    def write(self, records: Sequence[BadRecord]) -> None:
+        self._write([self._placed(record) for record in records])
+
+    @cached_property
+    def _rows_before(self) -> int:
+        """The lines that start before the split."""
+        start = (self._task.split.byte_range or (0, 0))[0]
+        if start == 0:
+            return 0
+        # A line starts after each line end, also after the last one before the split, unless it starts the split.
+        count, left = 1, start - 1
+        with self._storage.open(self._task.path) as file:
+            while left > 0 and (step := file.read(min(left, _STEP_BYTES))):
+                count += step.count(b"\n")
+                left -= len(step)
+        return count
+
+    def _placed(self, record: BadRecord) -> BadRecord:
+        row = self._rows_before + record.position
+        number = bisect_right(self._task.runs, row, key=lambda run: run.first_row) - 1
+        if number < 0 or not record.errors or not self._task.runs[number].place:
+            return record
+        first, *others = record.errors
+        detail = f"{self._task.runs[number].names(row)}: {first.detail}"
+        return msgspec.structs.replace(
+            record, errors=(msgspec.structs.replace(first, detail=detail), *others)
         )
 
 

@@ -80,6 +80,7 @@ def decode_input(
                 quarantine=quarantine,
                 limits=limits,
                 origin=raw.origin,
+                runs=raw.runs,
             )
             for number, (raw, path, split) in enumerate(splits)
         ]

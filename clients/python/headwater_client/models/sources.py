@@ -51,6 +51,8 @@ class CreateSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The most bytes of a round."""
     max_items: int = 1000
     """The most files or pages of a round."""
+    position: dict[str, Any] = {}
+    """Where it starts, as a position of its kind; `{}` for the `start` of the config."""
 
 
 class CreateTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +128,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """The number of its committed rounds and requested positions."""
     lag: SourceLag | None
     """What was unread when it was planned last; null before that."""
+    rate: float | None
+    """Rows per second of the last ten rounds, from the start of the first to the commit of the last, pauses included;
+    null before the first.
+    """
     last_round: RoundSummary | None
     """The last round that was committed; null before the first."""
     last_error: dict[str, Any] | None
