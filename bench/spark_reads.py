@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -67,7 +68,13 @@ def main() -> None:
         service.client() as client,
         TemporaryDirectory(dir=chosen.scratch) as folder,
     ):
-        os.environ |= {"JAVA_HOME": str(java_home(Path(folder))), "NO_PROXY": "*", "no_proxy": "*"}
+        os.environ |= {
+            "JAVA_HOME": str(java_home(Path(folder))),
+            # The Python processes of Spark need the client, too.
+            "PYSPARK_PYTHON": sys.executable,
+            "NO_PROXY": "*",
+            "no_proxy": "*",
+        }
         table = Table.create(service, client, "trips", buckets=chosen.buckets)
         table.write("bulk_insert", np.arange(chosen.rows), ts=0)
         direct = Path(folder) / "direct"

@@ -290,6 +290,13 @@ class VersionExpired(HeadwaterError):
     title = "The version has expired"
 
 
+class ScanTooLarge(HeadwaterError):
+    """A scan has more parts than one response lists. Facts: `parts`, `parts_max`."""
+
+    code = "scan-too-large"
+    title = "The scan has too many parts"
+
+
 class NotEnoughWrites(HeadwaterError):
     """The request undoes more versions than writes have made. Facts: `instants`, `writes`, their number."""
 
