@@ -291,10 +291,10 @@ class VersionExpired(HeadwaterError):
 
 
 class ScanTooLarge(HeadwaterError):
-    """A scan has more parts than one response lists. Facts: `parts`, `parts_max`."""
+    """A scan has more parts than one response lists (facts: `parts`, `parts_max`), or its links would be too long."""
 
     code = "scan-too-large"
-    title = "The scan has too many parts"
+    title = "The scan is too large"
 
 
 class NotEnoughWrites(HeadwaterError):

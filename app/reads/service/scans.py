@@ -27,7 +27,7 @@ from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.format.dataset import DatasetDefinition
 from app.format.definition.evolution import under_schema
-from app.format.errors import CorruptFile, FieldError, InvalidRequest, NotFound, ScanTooLarge
+from app.format.errors import CorruptFile, NotFound, ScanTooLarge
 from app.format.file_group import DataFile, FileKind
 from app.format.result_file import RunFile
 from app.format.rows.projection import check_partitions, projection
@@ -226,14 +226,15 @@ def _identities(schema: Schema) -> frozenset[_FieldIdentity]:
 
 
 def _query(new: CreateScan) -> str:
-    """The options of parts in their links. Raises InvalidRequest if they are too long for a URL."""
+    """The options of parts in their links. Raises ScanTooLarge if they are too long for a URL."""
     options = [("columns", name) for name in new.columns or ()]
     options += [("partitions", glob) for glob in new.partitions or ()]
     text = urlencode(options)
     if len(text) > _QUERY_CHARACTERS_MAX:
-        member = "columns" if new.columns else "partitions"
-        detail = "the links of the parts would be too long: name fewer, or leave it out for all"
-        raise InvalidRequest(f"{member}: {detail}", [FieldError(pointer=f"/{member}", detail=detail)])
+        raise ScanTooLarge(
+            "the links of the parts would be too long: name fewer columns or partitions, leave them out for all, or "
+            "use a read job"
+        )
     return f"?{text}" if text else ""
 
 

@@ -23,6 +23,7 @@ from headwater_client.calls.partitions import PartitionCalls
 from headwater_client.calls.quarantine import QuarantineCalls
 from headwater_client.calls.read_jobs import ReadJobCalls, ReadOptions
 from headwater_client.calls.reads import ReadCalls
+from headwater_client.calls.scans import ScanCalls
 from headwater_client.calls.sources import SourceCalls
 from headwater_client.calls.time_travel import TimeTravelCalls
 from headwater_client.calls.transactions import TransactionCalls
@@ -243,6 +244,12 @@ class Headwater:
     result_files = blocking(ReadJobCalls.result_files)
     download_result = blocking(ReadJobCalls.download_result)
     download_result_file = blocking(ReadJobCalls.download_result_file)
+
+    # Scans
+    scan = blocking(ScanCalls.scan)
+    scan_unless_job = blocking(ScanCalls.scan_unless_job)
+    read_scan = blocking(ScanCalls.read_scan)
+    download_scan_part = blocking(ScanCalls.download_scan_part)
 
     # Consumers
     create_consumer = blocking(ConsumerCalls.create_consumer)

@@ -29,7 +29,7 @@ from app.format.definition.schema_change import (
     SchemaChange,
     WidenField,
 )
-from app.format.errors import CorruptFile, InvalidRequest, NotFound, ScanTooLarge
+from app.format.errors import CorruptFile, NotFound, ScanTooLarge
 from app.format.file_group import FileKind
 from app.format.operation import Operation
 from app.format.result_file import RunFile
@@ -298,7 +298,7 @@ def test_too_many_parts_and_too_long_links_are_refused(
     scanner: Callable[[str], Scanner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = scanner("copy_on_write")
-    with pytest.raises(InvalidRequest, match="partitions"):
+    with pytest.raises(ScanTooLarge, match="links"):
         reader.plan(partitions=tuple(f"day={at}" for at in range(1000)))
     monkeypatch.setattr(scans, "_PARTS_MAX", 1)
     with pytest.raises(ScanTooLarge) as refused:
