@@ -66,22 +66,40 @@ class PlannedPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedScan(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan. `shown`: the columns of the rows. `query`: the options of its parts in their links, with the `?`.
+    """A plan. `shown`: the columns of the rows. `columns`, `partitions`: of the request, which links have as options.
 
     `kept_seconds`: for how long the version is kept.
     """
 
     version: int
     shown: Schema
-    query: str
+    columns: tuple[str, ...] | None
+    partitions: tuple[str, ...] | None
     kept_seconds: int
     parts: Sequence[PlannedPart]
 
 
-class PartOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is returned of a part. The link of the part has these options."""
+class FileOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read of a file. The link of the part has these options."""
 
     columns: tuple[str, ...] | None = None
-    """The columns of the rows, comma-separated or repeated; all by default. A Parquet part has all columns."""
+    """The columns that the file must have, comma-separated or repeated; all by default. All of its columns are sent."""
+
+
+class PartOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is returned of the rows of a part. The link of the part has these options."""
+
+    columns: tuple[str, ...] | None = None
+    """The columns of the rows, comma-separated or repeated; all by default."""
     partitions: tuple[str, ...] | None = None
     """Globs of partition paths, repeated: the rows of partitions that match one."""
+
+
+def link_options(
+    columns: Sequence[str] | None, partitions: Sequence[str] | None = None
+) -> list[tuple[str, str]]:
+    """The options in the link of a part."""
+    return [
+        *(("columns", name) for name in columns or ()),
+        *(("partitions", glob) for glob in partitions or ()),
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -12,7 +13,7 @@ from app.format.result_file import RunFile
 from app.jobs.tasks import ReadQuery
 from app.jobs.values import Job
 from app.reads.jobs import ReadResult, ReadSchema
-from app.reads.scans import PartFormat, PlannedPart, PlannedScan
+from app.reads.scans import PartFormat, PlannedPart, PlannedScan, link_options
 
 
 class ReadRows(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition", tag="inline"):
@@ -135,7 +136,9 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
 
 def scan_of(dataset: str, planned: PlannedScan) -> Scan:
     """The JSON form of a plan. `dataset`: its id."""
-    prefix = f"/datasets/{dataset}/scans/{planned.version}/parts"
+    prefix = f"/datasets/{dataset}/scans/{planned.version}"
+    of_file = urlencode(link_options(planned.columns))
+    of_rows = urlencode(link_options(planned.columns, planned.partitions))
     return Scan(
         version=planned.version,
         kept_until=datetime.now(UTC) + timedelta(seconds=planned.kept_seconds),
@@ -143,16 +146,21 @@ def scan_of(dataset: str, planned: PlannedScan) -> Scan:
             id=planned.shown.id,
             fields=tuple(msgspec.structs.replace(each, nullable=True) for each in planned.shown.fields),
         ),
-        parts=[_scan_part(part, f"{prefix}/{part.name}{planned.query}") for part in planned.parts],
+        parts=[
+            _scan_part(part, f"{prefix}/rows/{part.name}", of_rows)
+            if part.direct is None
+            else _scan_part(part, f"{prefix}/files/{part.name}", of_file)
+            for part in planned.parts
+        ],
     )
 
 
-def _scan_part(part: PlannedPart, link: str) -> ScanPart:
+def _scan_part(part: PlannedPart, path: str, options: str) -> ScanPart:
     return ScanPart(
         name=part.name,
         format=PartFormat.ARROW if part.direct is None else PartFormat.PARQUET,
         rows=part.rows,
         size_bytes=part.size_bytes,
         checksum=None if part.direct is None else f"xxh3-128:{part.direct.checksum}",
-        links=ScanPartLinks(self_=link),
+        links=ScanPartLinks(self_=f"{path}?{options}" if options else path),
     )

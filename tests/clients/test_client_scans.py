@@ -14,7 +14,7 @@ import pytest
 
 from app.tenants.values import Grant, KeyScope
 from headwater_client import AsyncHeadwater, DamagedDownload, Headwater, NewDataset, NewField, Problem
-from headwater_client.calls import scans as client_scans
+from headwater_client.calls.reading import scans as client_scans
 
 
 @pytest.fixture(autouse=True)

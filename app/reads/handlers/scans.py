@@ -10,7 +10,6 @@ from litestar.response import Stream
 
 from app.catalog.values import Dataset
 from app.format.file_format import FileFormat
-from app.format.result_file import RunFile
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
@@ -19,7 +18,7 @@ from app.http.openapi.operation_docs import BINARY, documented
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
 from app.http.table_response import ARROW_STREAM, streamed
-from app.reads.scans import CreateScan, PartOptions
+from app.reads.scans import CreateScan, FileOptions, PartOptions
 from app.reads.schemas import Scan, scan_of
 from app.reads.service.scans import ScanTables
 from app.tenants.values import KeyScope
@@ -60,59 +59,77 @@ async def create_scan(
 
 
 @get(
-    "/datasets/{dataset:str}/scans/{version:int}/parts/{part:str}",
-    operation_id="download_scan_part",
-    summary="Download a part of a scan",
+    "/datasets/{dataset:str}/scans/{version:int}/files/{part:str}",
+    operation_id="download_scan_file",
+    summary="Download a file of a scan",
     tags=_TAGS,
     opt=needs(KeyScope.READ)
     | documented(
-        description="The file, or the rows.",
-        content={_PARQUET: BINARY, ARROW_STREAM: BINARY},
-        statuses=FILE_STATUSES,
-        problems=[410, 416],
+        description="The file.", content={_PARQUET: BINARY}, statuses=FILE_STATUSES, problems=[410, 416]
     ),
 )
-async def download_scan_part(
+async def download_scan_file(
     version: ScanVersion,
     part: PartName,
-    options: Provided[PartOptions],
+    options: Provided[FileOptions],
     found: Provided[Dataset],
     scan_tables: Provided[ScanTables],
     download: Provided[Download],
-    page_threads: Provided[Threads],
-) -> FileStream | Stream:
-    """Sends a Parquet file of the table, whole or in part, or merged rows as an Arrow IPC stream.
+    threads: Provided[Threads],
+) -> FileStream:
+    """Sends a Parquet file of the table, whole or in part. Use the link that the scan has for the part.
 
-    Use the link that the scan has for the part. The request keeps the version for ten more minutes.
+    The request keeps the version for ten more minutes. If the file has deleted rows, or not the columns as the schema
+    of the version has them, it is not sent (404): the rows of the part are.
     """
-    content = await page_threads.run(scan_tables.part, found, version, part, options)
-    if isinstance(content, RunFile):
-        return await download.send(scan_tables.open, content, _PARQUET)
-    return Stream(
-        streamed(page_threads, content),
-        media_type=ARROW_STREAM,
-        headers={"Cache-Control": "private, no-transform"},
-    )
+    file = await threads.run(scan_tables.file, found, version, part, options.columns)
+    return await download.send(scan_tables.open, file, _PARQUET)
 
 
 @head(
-    "/datasets/{dataset:str}/scans/{version:int}/parts/{part:str}",
-    operation_id="check_scan_part",
-    summary="Get the headers of a part of a scan",
+    "/datasets/{dataset:str}/scans/{version:int}/files/{part:str}",
+    operation_id="check_scan_file",
+    summary="Get the headers of a file of a scan",
     tags=_TAGS,
     opt=needs(KeyScope.READ)
-    | documented(description="The part exists.", headers=FILE_HEADERS, problems=[410]),
+    | documented(description="The file exists.", headers=FILE_HEADERS, problems=[410]),
 )
-async def check_scan_part(
+async def check_scan_file(
+    version: ScanVersion,
+    part: PartName,
+    options: Provided[FileOptions],
+    found: Provided[Dataset],
+    scan_tables: Provided[ScanTables],
+    threads: Provided[Threads],
+) -> ApiResponse[None]:
+    """Returns the headers of `GET`, without the file: among them its size and its ETag."""
+    file = await threads.run(scan_tables.file, found, version, part, options.columns)
+    return without_content(file, _PARQUET)
+
+
+@get(
+    "/datasets/{dataset:str}/scans/{version:int}/rows/{part:str}",
+    operation_id="read_scan_rows",
+    summary="Read the rows of a part of a scan",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ)
+    | documented(description="The rows.", content={ARROW_STREAM: BINARY}, problems=[410]),
+)
+async def read_scan_rows(
     version: ScanVersion,
     part: PartName,
     options: Provided[PartOptions],
     found: Provided[Dataset],
     scan_tables: Provided[ScanTables],
     page_threads: Provided[Threads],
-) -> ApiResponse[None]:
-    """Returns the headers of `GET`, without the content: of a Parquet file among them its size and its ETag."""
-    content = await page_threads.run(scan_tables.part, found, version, part, options)
-    if isinstance(content, RunFile):
-        return without_content(content, _PARQUET)
-    return ApiResponse(None, media_type=ARROW_STREAM, headers={"Cache-Control": "private, no-transform"})
+) -> Stream:
+    """Sends the rows of a part as an Arrow IPC stream: logs merged, deleted rows left out, under the version's schema.
+
+    Use the link that the scan has for the part. The request keeps the version for ten more minutes.
+    """
+    rows = await page_threads.run(scan_tables.rows, found, version, part, options)
+    return Stream(
+        streamed(page_threads, rows),
+        media_type=ARROW_STREAM,
+        headers={"Cache-Control": "private, no-transform"},
+    )

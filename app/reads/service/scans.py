@@ -33,7 +33,7 @@ from app.format.result_file import RunFile
 from app.format.rows.projection import check_partitions, projection
 from app.format.schema.schema import Schema
 from app.reads.content import stream_parts
-from app.reads.scans import CreateScan, PartOptions, PlannedPart, PlannedScan, ScanQuery
+from app.reads.scans import CreateScan, PartOptions, PlannedPart, PlannedScan, ScanQuery, link_options
 from app.reads.tasks import PART_BYTES
 from app.timeline.ports import VersionReader
 from app.versions.service.versions import VersionOf
@@ -79,7 +79,7 @@ class ScanTables:
         definition = self._definition(dataset, version)
         shown = projection(definition.schema, new.columns)
         check_partitions(definition, new.partitions)
-        query = _query(new)
+        _check_links(new)
         self._keep(dataset, version, new.keep_seconds)
         live = self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)
         if new.query is ScanQuery.READ_OPTIMIZED:
@@ -99,36 +99,49 @@ class ScanTables:
         return PlannedScan(
             version=version,
             shown=shown,
-            query=query,
+            columns=new.columns,
+            partitions=new.partitions,
             kept_seconds=new.keep_seconds,
             parts=parts,
         )
 
-    def part(
-        self, dataset: Dataset, version: int, name: str, options: PartOptions
-    ) -> RunFile | Iterator[bytes]:
-        """A file of the table, or the rows of a part as an Arrow IPC stream, in pieces. Keeps the version.
+    def file(self, dataset: Dataset, version: int, name: str, columns: Sequence[str] | None) -> RunFile:
+        """The file that a part is. Keeps the version.
+
+        Raises InvalidRequest, NotFound (no such part, or one that is no file), VersionExpired, CorruptFile.
+        """
+        definition, source = self._found(dataset, version, name)
+        shown = projection(definition.schema, columns)
+        layouts = _Layouts(self.catalog, dataset, definition.schema, shown)
+        if not (isinstance(source, BaseRows) and layouts.direct(source)):
+            raise NotFound(f"part {name[:100]!r} is no file of these columns: read its rows")
+        return self._file(source.file)
+
+    def rows(self, dataset: Dataset, version: int, name: str, options: PartOptions) -> Iterator[bytes]:
+        """The rows of any part as an Arrow IPC stream, in pieces. Keeps the version.
 
         Raises InvalidRequest, NotFound (no such part), VersionExpired, CorruptFile.
         """
-        place = _place(name)
-        # A version that does not exist is no part's, either.
-        if version > dataset.version:
-            raise _no_part(name)
-        self._keep(dataset, version, _PART_SECONDS)
-        definition = self._definition(dataset, version)
+        definition, source = self._found(dataset, version, name)
         shown = projection(definition.schema, options.columns)
         check_partitions(definition, options.partitions)
-        source = self._source(dataset, version, place, name)
-        if isinstance(source, BaseRows) and _Layouts(self.catalog, dataset, definition.schema, shown).direct(
-            source
-        ):
-            return self._file(source.file)
         schema = pa.schema([field.with_nullable(True) for field in shown.to_arrow()])
         tables = self._rows(definition, source, schema, options.partitions)
         # The first rows are read before a byte is sent: after it, the status of the response is final.
         first = next(tables, None)
         return stream_parts(schema, chain([] if first is None else [first], tables))
+
+    def _found(self, dataset: Dataset, version: int, name: str) -> tuple[DatasetDefinition, TableRows]:
+        """The dataset at a version, which is kept from now on, and the rows of a part.
+
+        Raises NotFound, VersionExpired.
+        """
+        place = _place(name)
+        # A version that does not exist has no parts, either.
+        if version > dataset.version:
+            raise _no_part(name)
+        self._keep(dataset, version, _PART_SECONDS)
+        return self._definition(dataset, version), self._source(dataset, version, place, name)
 
     def open(self, file: RunFile) -> pa.NativeFile:
         """The bytes of a file. Raises CorruptFile."""
@@ -225,17 +238,13 @@ def _identities(schema: Schema) -> frozenset[_FieldIdentity]:
     return frozenset((field.id, field.name, str(field.data_type())) for field in schema.fields)
 
 
-def _query(new: CreateScan) -> str:
-    """The options of parts in their links. Raises ScanTooLarge if they are too long for a URL."""
-    options = [("columns", name) for name in new.columns or ()]
-    options += [("partitions", glob) for glob in new.partitions or ()]
-    text = urlencode(options)
-    if len(text) > _QUERY_CHARACTERS_MAX:
+def _check_links(new: CreateScan) -> None:
+    """Raises ScanTooLarge if the options of the parts are too long for URLs."""
+    if len(urlencode(link_options(new.columns, new.partitions))) > _QUERY_CHARACTERS_MAX:
         raise ScanTooLarge(
             "the links of the parts would be too long: name fewer columns or partitions, leave them out for all, or "
             "use a read job"
         )
-    return f"?{text}" if text else ""
 
 
 def _planned(piece: TableRows, layouts: _Layouts) -> Iterator[PlannedPart]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from headwater_client.arrow import ArrowData
-from headwater_client.calls.read_jobs import ReadOptions
+from headwater_client.calls.reading.read_jobs import ReadOptions
 from headwater_client.models import Dataset
 from headwater_client.operations import Operations
 from headwater_client.problem import Problem

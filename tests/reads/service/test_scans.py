@@ -32,7 +32,6 @@ from app.format.definition.schema_change import (
 from app.format.errors import CorruptFile, NotFound, ScanTooLarge
 from app.format.file_group import FileKind
 from app.format.operation import Operation
-from app.format.result_file import RunFile
 from app.reads.scans import CreateScan, PartOptions, PlannedScan, ScanQuery
 from app.reads.service import scans
 from app.reads.service.scans import ScanTables
@@ -92,11 +91,15 @@ class Scanner:
 
     def table(self, planned: PlannedScan, name: str, options: PartOptions) -> tuple[pa.Table, bool]:
         """The rows of a part with the columns of the plan, and whether it is a file of the table."""
-        content = self.tables.part(self.versioned.dataset, planned.version, name, options)
-        columns = planned.shown.names()
-        if isinstance(content, RunFile):
-            return pq.read_table(self.root / content.path, columns=columns), True
-        return ipc.open_stream(b"".join(content)).read_all(), False
+        content = b"".join(self.tables.rows(self.versioned.dataset, planned.version, name, options))
+        rows = ipc.open_stream(content).read_all()
+        try:
+            file = self.tables.file(self.versioned.dataset, planned.version, name, options.columns)
+        except NotFound:
+            return rows, False
+        found = pq.read_table(self.root / file.path, columns=planned.shown.names())
+        assert found.select(rows.schema.names).to_pylist() == rows.to_pylist()
+        return rows, True
 
     def read(self, **options: Any) -> list[Row]:
         planned = self.plan(**options)
@@ -277,10 +280,10 @@ def test_scan_keeps_its_rows_while_the_table_is_compacted(root: Path) -> None:
 def test_unknown_part_is_not_found(scanner: Callable[[str], Scanner], name: str) -> None:
     reader = scanner("copy_on_write")
     with pytest.raises(NotFound):
-        reader.tables.part(reader.versioned.dataset, 3, name, ALL)
+        reader.tables.rows(reader.versioned.dataset, 3, name, ALL)
     [part, *_] = reader.plan(version=3).parts
     with pytest.raises(NotFound):
-        reader.tables.part(reader.versioned.dataset, 99, part.name, ALL)
+        reader.tables.file(reader.versioned.dataset, 99, part.name, None)
 
 
 def test_damaged_file_is_not_sent(root: Path) -> None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from headwater_client.calls.read_jobs import ReadOptions
+from headwater_client.calls.reading.read_jobs import ReadOptions
 from headwater_client.client import Headwater
 from headwater_client.models import ResultFile, ScanPart
 from headwater_client.spark.arrow_types import arrow_schema, conforming
@@ -107,7 +107,9 @@ class TableReader(DataSourceReader):
 
     def _scan_options(self, request: ReadOptions) -> dict[str, Any]:
         # All columns need no names, which would be in the link of each part.
-        named = {name: value for name, value in request.items() if name != "columns" or self._settings.columns}
+        named = {
+            name: value for name, value in request.items() if name != "columns" or self._settings.columns
+        }
         return {**named, "keep_seconds": self._settings.keep_seconds}
 
     def _scanned(self, parts: Iterable[ScanPart], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
