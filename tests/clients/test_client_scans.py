@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import random
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from app.tenants.values import Grant, KeyScope
 from headwater_client import AsyncHeadwater, DamagedDownload, Headwater, NewDataset, NewField, Problem
 from headwater_client.calls.reading import scans as client_scans
+from headwater_client.spark.part_file import PartFile
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +58,38 @@ def test_parts_are_downloaded_and_verified(headwater, written, tmp_path):
         with pytest.raises(DamagedDownload):
             headwater.read_scan(msgspec.structs.replace(scan, parts=(wrong,)))
     assert not (tmp_path / "damaged").exists()
+
+
+def test_columns_of_a_file_are_read_in_ranges(headwater, orders, service, api_key):
+    class Counting(httpx.HTTPTransport):
+        """Counts what is sent of a file."""
+
+        received = 0
+
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            response = super().handle_request(request)
+            type(self).received += (
+                int(response.headers.get("content-length", "0")) if "range" in request.headers else 0
+            )
+            return response
+
+    rows = [{"id": number, "note": random.Random(number).randbytes(30).hex()} for number in range(20_000)]
+    headwater.write_rows(orders, rows, wait=60)
+    parts = headwater.scan(orders, columns=["id"]).parts
+    found = []
+    with Headwater(service.url, api_key, transport=Counting()) as client:
+        for part in parts:
+            with pq.ParquetFile(pa.PythonFile(PartFile(client, part), mode="r"), pre_buffer=True) as file:
+                found += file.read(columns=["id"]).column("id").to_pylist()
+    assert sorted(found) == list(range(20_000))
+    assert 0 < Counting.received < sum(part.size_bytes for part in parts) / 2
+    for wrong in ({"size_bytes": parts[0].size_bytes + 1}, {"size_bytes": parts[0].size_bytes - 1}):
+        with pytest.raises(DamagedDownload):
+            PartFile(headwater, msgspec.structs.replace(parts[0], **wrong)).read()
+    file = PartFile(headwater, parts[0])
+    assert file.read(4) == b"PAR1"
+    file.seek(-4, io.SEEK_END)
+    assert (file.read(), file.read()) == (b"PAR1", b"")
 
 
 def test_tables_of_every_form_are_read_without_a_job(headwater, written):

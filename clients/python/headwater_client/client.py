@@ -250,6 +250,7 @@ class Headwater:
     scan_unless_job = blocking(ScanCalls.scan_unless_job)
     read_scan = blocking(ScanCalls.read_scan)
     download_scan_part = blocking(ScanCalls.download_scan_part)
+    read_scan_part_range = blocking(ScanCalls.read_scan_part_range)
 
     # Consumers
     create_consumer = blocking(ConsumerCalls.create_consumer)

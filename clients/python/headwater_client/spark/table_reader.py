@@ -23,11 +23,14 @@ from headwater_client.models import ResultFile, ScanPart
 from headwater_client.spark.arrow_types import arrow_schema, conforming
 from headwater_client.spark.conditions import conjunction, split
 from headwater_client.spark.options import ReadSettings
+from headwater_client.spark.part_file import PartFile
 
 _BATCH_ROWS: Final = 64 * 1024
 _META_PREFIX: Final = "_hw_"
 # What a task reads at least, where there is as much: small parts are read by one task together.
 _TASK_BYTES: Final = 16 * 1024 * 1024
+# Smaller files are fetched whole, whichever columns are read, so that their checksums are verified.
+_RANGED_BYTES_MIN: Final = 1024 * 1024
 
 
 @dataclass
@@ -116,7 +119,12 @@ class TableReader(DataSourceReader):
         with TemporaryDirectory(prefix="headwater-") as folder, self._settings.connect() as headwater:
             path = Path(folder) / "part"
             for part in parts:
-                yield from conforming(_batches(headwater, part, path, schema.names), schema)
+                ranged = self._settings.columns is not None and part.size_bytes > _RANGED_BYTES_MIN
+                if ranged and part.format == "parquet":
+                    rows = _of_ranges(headwater, part, schema.names)
+                else:
+                    rows = _batches(headwater, part, path, schema.names)
+                yield from conforming(rows, schema)
 
     def _downloaded(self, file: ResultFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with TemporaryDirectory(prefix="headwater-") as folder, self._settings.connect() as headwater:
@@ -145,6 +153,13 @@ def _batches(headwater: Headwater, part: ScanPart, path: Path, columns: list[str
         return
     with pa.memory_map(str(path)) as opened, ipc.open_stream(opened) as stream:
         yield from stream
+
+
+def _of_ranges(headwater: Headwater, part: ScanPart, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet part, of which only these columns are fetched, those of a row group together."""
+    opened = pa.PythonFile(PartFile(headwater, part), mode="r")
+    with pq.ParquetFile(opened, pre_buffer=True) as content:
+        yield from content.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
 
 
 def _of_parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -100,8 +100,21 @@ class ScanCalls(JobCalls):
         await self._driver.run(partial(_check_file, part, partial_path))
         return await self._driver.run(partial_path.replace, path)
 
-    async def _part(self, part: ScanPart, destination: Path | None) -> httpx.Response:
-        headers = {"Prefer": "redirect"}
+    async def read_scan_part_range(self, part: ScanPart, first: int, count: int) -> bytes:
+        """Bytes [first, first + count) of a Parquet part. Raises DamagedDownload, Problem."""
+        last = first + count - 1
+        sent = await self._part(part, None, {"Range": f"bytes={first}-{last}"})
+        if (
+            sent.headers.get("content-range") != f"bytes {first}-{last}/{part.size_bytes}"
+            or len(sent.content) != count
+        ):
+            raise DamagedDownload(f"part {part.name} does not match the scan; plan the scan again")
+        return sent.content
+
+    async def _part(
+        self, part: ScanPart, destination: Path | None, more: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        headers = {"Prefer": "redirect", **(more or {})}
         return await self._send(
             "GET", part.links.self_, headers=headers, linked=True, destination=destination
         )
