@@ -23,7 +23,6 @@ from bench.table import Table
 from headwater_client import Headwater
 from headwater_client.spark import register
 
-
 _TWO: Final = ("ts", "fare")
 _PARQUET: Final = "Parquet, Spark's reader"
 _OF_TWO: Final = ", two columns"
