@@ -90,7 +90,7 @@ def main() -> None:
             "NO_PROXY": "*",
             "no_proxy": "*",
         }
-        table = Table.create(service, client, "trips", buckets=chosen.buckets)
+        table = Table.create(service, client, "trips", buckets=chosen.buckets, table_type="merge_on_read")
         table.write("bulk_insert", np.arange(chosen.rows), ts=0)
         direct = Path(folder) / "direct"
         with Headwater(service.url, service.api_key, transport=httpx.HTTPTransport()) as headwater:
