@@ -59,6 +59,7 @@ from app.reads.handlers.lookups import get_row, lookup_rows
 from app.reads.handlers.reads import create_read
 from app.reads.handlers.results import check_result_file, download_result_file, get_result
 from app.reads.handlers.rows import read_rows
+from app.reads.handlers.scans import check_scan_file, create_scan, download_scan_file, read_scan_rows
 from app.retention.handlers import create_clean
 from app.sources.handlers import (
     change_source,
@@ -137,6 +138,10 @@ ROUTES: Final = (
     get_result,
     download_result_file,
     check_result_file,
+    create_scan,
+    download_scan_file,
+    check_scan_file,
+    read_scan_rows,
     end_partitions,
     read_partition_events,
     get_metastore_report,

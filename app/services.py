@@ -71,7 +71,7 @@ def dependencies(platform: Platform, threads: Threads, subscriptions: Subscripti
         core.dependencies(platform),
         writes.dependencies(platform, accept_write, key_search),
         transactions.dependencies(platform, accept_write),
-        reads.dependencies(platform, version_of, walk, key_search),
+        reads.dependencies(platform, version_of, walk, key_search, memory),
         versions.dependencies(platform),
         views.dependencies(platform),
         sources.dependencies(platform),

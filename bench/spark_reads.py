@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import numpy as np
@@ -21,6 +22,10 @@ from bench.service import running_service
 from bench.table import Table
 from headwater_client import Headwater
 from headwater_client.spark import register
+
+_TWO: Final = ("ts", "fare")
+_PARQUET: Final = "Parquet, Spark's reader"
+_OF_TWO: Final = ", two columns"
 
 
 def consumed(rows: DataFrame) -> None:
@@ -38,21 +43,32 @@ def fastest(run: Callable[[], None], runs: int) -> float:
     return min(times)
 
 
-def measured(spark: SparkSession, options: dict[str, str], direct: Path, runs: int) -> dict[str, float]:
-    """Seconds by the way to read."""
+def measured(
+    spark: SparkSession, options: dict[str, str], direct: Path, runs: int, update: Callable[[], None]
+) -> dict[str, float]:
+    """Seconds by the way to read. `update` changes a hundredth of the rows."""
 
-    def load() -> DataFrame:
-        return spark.read.format("headwater").options(**options).load("trips")
+    def load(**more: str) -> DataFrame:
+        return spark.read.format("headwater").options(**options, **more).load("trips")
 
     loaded = load()
-    changes = spark.read.format("headwater").options(**options, query="changes").load("trips")
+    changes = load(query="changes")
     consumed(loaded)
-    return {
-        "Parquet, Spark's reader": fastest(lambda: consumed(spark.read.parquet(str(direct))), runs),
-        "data source, with the read job": fastest(lambda: consumed(load()), runs),
-        "data source, result of a job": fastest(partial(consumed, loaded), runs),
+    seconds = {
+        _PARQUET: fastest(lambda: consumed(spark.read.parquet(str(direct))), runs),
+        "data source": fastest(lambda: consumed(load()), runs),
+        "data source, further queries": fastest(partial(consumed, loaded), runs),
+        f"{_PARQUET}{_OF_TWO}": fastest(
+            lambda: consumed(spark.read.parquet(str(direct)).select(*_TWO)), runs
+        ),
+        f"data source{_OF_TWO}": fastest(lambda: consumed(load(columns=",".join(_TWO))), runs),
+        # A filter is evaluated by a read job.
+        "data source, by a read job": fastest(lambda: consumed(load(where="TRUE")), runs),
         "data source, changes": fastest(partial(consumed, changes), runs),
     }
+    update()
+    seconds["data source, every file with deleted rows"] = fastest(lambda: consumed(load()), runs)
+    return seconds
 
 
 def main() -> None:
@@ -67,8 +83,14 @@ def main() -> None:
         service.client() as client,
         TemporaryDirectory(dir=chosen.scratch) as folder,
     ):
-        os.environ |= {"JAVA_HOME": str(java_home(Path(folder))), "NO_PROXY": "*", "no_proxy": "*"}
-        table = Table.create(service, client, "trips", buckets=chosen.buckets)
+        os.environ |= {
+            "JAVA_HOME": str(java_home(Path(folder))),
+            # The Python processes of Spark need the client, too.
+            "PYSPARK_PYTHON": sys.executable,
+            "NO_PROXY": "*",
+            "no_proxy": "*",
+        }
+        table = Table.create(service, client, "trips", buckets=chosen.buckets, table_type="merge_on_read")
         table.write("bulk_insert", np.arange(chosen.rows), ts=0)
         direct = Path(folder) / "direct"
         with Headwater(service.url, service.api_key, transport=httpx.HTTPTransport()) as headwater:
@@ -77,15 +99,23 @@ def main() -> None:
         spark = builder.config("spark.local.dir", folder).getOrCreate()
         register(spark)
         connection = {"url": service.url, "api_key": service.api_key}
-        seconds = measured(spark, connection, direct, chosen.runs)
+
+        def update() -> None:
+            table.write("upsert", np.arange(0, chosen.rows, 100), ts=1)
+
+        seconds = measured(spark, connection, direct, chosen.runs, update)
         spark.stop()
-    base = seconds["Parquet, Spark's reader"]
+
+    def base(name: str) -> float:
+        """Seconds of Spark's own reader for the same columns."""
+        return seconds[f"{_PARQUET}{_OF_TWO}" if name.endswith(_OF_TWO) else _PARQUET]
+
     figures: list[dict[str, Any]] = [
         {
             "read": name,
             "s": round(each, 2),
             "rows/s": round(chosen.rows / each),
-            "share of Parquet's rate": round(base / each, 2),
+            "share of Parquet's rate": round(base(name) / each, 2),
         }
         for name, each in seconds.items()
     ]

@@ -66,7 +66,7 @@ def table_rows(
         for file in _scanned_files(scan):
             if not _may_be_later(file, changed_after):
                 continue
-            pieces += _cut(file, piece_bytes)
+            pieces += cut_file(file, piece_bytes)
             if left is not None:
                 left -= file.live_rows
                 if left <= 0:
@@ -90,8 +90,8 @@ def _scanned_files(scan: GroupScan) -> Iterator[DataFile]:
         start += file.live_rows
 
 
-def _cut(file: DataFile, piece_bytes: int) -> Iterator[BaseRows]:
-    """The file in pieces of about this size, which end where row groups are likely to."""
+def cut_file(file: DataFile, piece_bytes: int) -> Iterator[BaseRows]:
+    """A base file in pieces of about this size, which end where row groups are likely to."""
     row_bytes = file.size_bytes / max(file.row_count, 1)
     groups = max(int(piece_bytes / max(row_bytes * _CUT_ROWS, 1)), 1)
     step = groups * _CUT_ROWS

@@ -290,6 +290,13 @@ class VersionExpired(HeadwaterError):
     title = "The version has expired"
 
 
+class ScanTooLarge(HeadwaterError):
+    """A scan has more parts than one response lists (facts: `parts`, `parts_max`), or its links would be too long."""
+
+    code = "scan-too-large"
+    title = "The scan is too large"
+
+
 class NotEnoughWrites(HeadwaterError):
     """The request undoes more versions than writes have made. Facts: `instants`, `writes`, their number."""
 

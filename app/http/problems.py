@@ -93,6 +93,7 @@ STATUS: Final[Mapping[str, int]] = {
     "result-expired": 410,
     "row-not-found": 404,
     "row-too-large": 422,
+    "scan-too-large": 409,
     "schema-change-refused": 422,
     "schema-mismatch": 422,
     "source-empty": 409,

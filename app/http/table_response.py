@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
+
+from app.http.limits.threads import Threads
 
 NDJSON: Final = "application/x-ndjson"
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
@@ -19,6 +22,18 @@ def arrow_stream(table: pa.Table) -> bytes:
     buffer = pa.allocate_buffer(measured.size())
     _write(table, pa.FixedSizeBufferWriter(buffer))
     return bytes(buffer.to_pybytes())
+
+
+async def streamed(threads: Threads, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """The parts of a content, made in threads as fast as they are sent."""
+    try:
+        while (part := await threads.run(next, parts, None)) is not None:
+            if part:
+                yield part
+    finally:
+        close = getattr(parts, "close", None)
+        if close is not None:
+            close()
 
 
 def _write(table: pa.Table, sink: pa.NativeFile) -> None:

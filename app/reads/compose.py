@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from app.core import read_changes, read_corrections
+from app.files.deletion_vector_file import VectorReader
 from app.files.lookups.key_search import KeySearch
+from app.files.slices.file_slice import SliceReader
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.table_walk import TableWalk
 from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind
@@ -15,6 +18,7 @@ from app.reads.service.jobs import ReadJobs
 from app.reads.service.lookup import RowLookup
 from app.reads.service.rows import ReadTable
 from app.reads.service.run import RunReads
+from app.reads.service.scans import ScanTables
 from app.versions.service.versions import VersionOf
 
 
@@ -54,14 +58,27 @@ def read_jobs(platform: Platform, versions: VersionOf) -> ReadJobs:
     )
 
 
+def scan_tables(platform: Platform, versions: VersionOf, memory: MemoryBudget) -> ScanTables:
+    """Scans in the API. `memory`: of one read."""
+    return ScanTables(
+        catalog=platform.stores.catalog,
+        timeline=platform.stores.timeline,
+        versions=versions,
+        storage=platform.storage,
+        slices=SliceReader(platform.reader, VectorReader(platform.storage)),
+        memory=memory,
+    )
+
+
 def dependencies(
-    platform: Platform, versions: VersionOf, walk: TableWalk, search: KeySearch
+    platform: Platform, versions: VersionOf, walk: TableWalk, search: KeySearch, memory: MemoryBudget
 ) -> dict[str, object]:
     """The use cases of the feature, by the names that handlers use."""
     return {
         "read_table": read_table(platform, versions, walk),
         "row_lookup": row_lookup(platform, versions, search),
         "read_jobs": read_jobs(platform, versions),
+        "scan_tables": scan_tables(platform, versions, memory),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -66,15 +66,24 @@ class JoinedContent:
                 yield opened.read_at(min(_STEP_BYTES, end - start), start)
 
     def _stream(self, schema: pa.Schema, files: Sequence[_File]) -> Iterator[bytes]:
-        written = _Written()
-        with ipc.new_stream(pa.PythonFile(written, mode="w"), schema) as writer:
-            for file in files:
-                with self._storage.open(file.path) as opened:
-                    reader = ipc.open_file(opened)
-                    for number in range(reader.num_record_batches):
-                        writer.write_batch(reader.get_batch(number))
-                        yield written.taken()
-        yield written.taken()
+        return stream_parts(schema, self._batches(files))
+
+    def _batches(self, files: Sequence[_File]) -> Iterator[pa.RecordBatch]:
+        for file in files:
+            with self._storage.open(file.path) as opened:
+                reader = ipc.open_file(opened)
+                for number in range(reader.num_record_batches):
+                    yield reader.get_batch(number)
+
+
+def stream_parts(schema: pa.Schema, rows: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[bytes]:
+    """An Arrow IPC stream in parts: one for each batch or table of rows, which have the schema, and its end."""
+    written = _Written()
+    with ipc.new_stream(pa.PythonFile(written, mode="w"), schema) as writer:
+        for each in rows:
+            writer.write(each)
+            yield written.taken()
+    yield written.taken()
 
 
 class _Written(io.RawIOBase):

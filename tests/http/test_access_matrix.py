@@ -103,6 +103,7 @@ class World:
                 "/sources", {"name": "orders_in", "dataset": "orders", "kind": "files", "config": config}
             )
             post("/datasets", ORDERS | {"name": "elsewhere_1"})
+            [part] = post("/datasets/orders/scans", {})["parts"]
             writes = [
                 {"dataset": each, "operation": "upsert", "source": {"kind": "rows", "rows": [{"id": 2}]}}
                 for each in ("orders", "elsewhere_1")
@@ -119,6 +120,8 @@ class World:
                 "key": self.service.tenants.keys(self.tenant, page_size=1, page_token=None).items[0].id,
                 "name": "name",
                 "number": "1",
+                "version": "1",
+                "part": part["name"],
                 "delivery": new_id(),
             }
 

@@ -129,6 +129,8 @@ class Part(World):
                 "key": new_id(),
                 "name": "name",
                 "number": "1",
+                "version": "1",
+                "part": "part",
                 "delivery": new_id(),
             }
 

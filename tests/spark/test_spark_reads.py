@@ -5,7 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from headwater_client import NewDataset, NewField
+from app.tenants.values import Grant, KeyScope
+from headwater_client import AddField, NewDataset, NewField
 from tests.support.left_out import left_out
 
 pytestmark = pytest.mark.spark
@@ -62,7 +63,46 @@ def test_a_data_frame_can_be_used_in_any_number_of_queries(headwater, orders, re
     assert frame.count() == 6
     assert sorted(row.id for row in frame.where("id = 2").union(frame.where("id > 3")).collect()) == [2, 4, 5]
     assert frame.alias("a").join(frame.where("id < 2").alias("b"), "id").count() == 2
-    # All of them read the result of one job.
+    # All of them read the files of one version, without a job.
+    write(headwater, orders, (6, "later"))
+    assert frame.count() == 6
+    assert list(headwater.jobs(dataset=orders, kinds=["read"])) == []
+
+
+def test_files_logs_and_deleted_rows_are_read_as_a_read_job_reads_them(headwater, read):
+    fields = (NewField(name="id", type="int64"), NewField(name="note", type="string"))
+    for kind, producer in (("copy_on_write", "full"), ("merge_on_read", "full"), ("merge_on_read", "input")):
+        name = f"{kind}_{producer}"
+        headwater.create_dataset(
+            NewDataset(
+                name=name, fields=fields, record_key=("id",), table_type=kind, producer=producer, buckets=2
+            )
+        )
+        headwater.write_rows(name, [{"id": at, "note": f"{at}"} for at in range(30)], wait=60)
+        headwater.write_rows(name, [{"id": at, "note": "new"} for at in range(5)], wait=60)
+        headwater.write_rows(name, [{"id": 7}], operation="delete", wait=60)
+        headwater.change_schema(name, AddField(field=NewField(name="late", type="int32")))
+        headwater.write_rows(name, [{"id": 99, "late": 1}], wait=60)
+        for columns in (("id", "late"), ("note", "id")):
+            rows = read(name, columns=",".join(columns)).collect()
+            found = sorted(map(repr, map(tuple, rows)))
+            job = headwater.read(name, columns=list(columns), wait=60).to_arrow()
+            assert found == sorted(map(repr, zip(*job.to_pydict().values(), strict=True)))
+            assert len(found) == 30
+    formats = {part.format for part in headwater.scan("merge_on_read_full").parts}
+    assert "arrow" in formats
+    # Only the comparison ran jobs.
+    assert len(list(headwater.jobs(kinds=["read"]))) == 6
+
+
+def test_key_that_sees_a_part_of_the_rows_reads_the_result_of_a_job(
+    headwater, orders, service, spark, connection
+):
+    write(headwater, orders, (1, "a"), (2, "b"))
+    grants = (Grant(datasets="orders", scopes=(KeyScope.READ,), where="id > 1", mask=("note",)),)
+    key = service.tenants.make_key(headwater.me().tenant.id, (KeyScope.READ,), grants=grants).api_key
+    frame = spark.read.format("headwater").options(**{**connection, "api_key": key}).load("orders")
+    assert [(row.id, row.note) for row in frame.collect()] == [(2, None)]
     assert len(list(headwater.jobs(dataset=orders, kinds=["read"]))) == 1
 
 

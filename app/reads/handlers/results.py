@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeAlias
 
 from litestar import get, head
@@ -19,7 +19,7 @@ from app.http.parameters.headers import Preference
 from app.http.problems import JobCancelled
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
-from app.http.table_response import ARROW_STREAM
+from app.http.table_response import ARROW_STREAM, streamed
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import JobId
 from app.jobs.service.jobs import Jobs
@@ -89,7 +89,7 @@ async def get_result(
         return ApiResponse(read_files(found, result, files), media_type=JSON, headers=headers)
     parts = await threads.run(read_jobs.joined, result, files)
     return Stream(
-        _chunks(threads, parts),
+        streamed(threads, parts),
         media_type=ARROW_STREAM if result.format is FileFormat.ARROW else result.format.media_type,
         headers=headers,
     )
@@ -148,15 +148,3 @@ def _not_cancelled(job: Job) -> Job:
 
 def _media_type(name: str) -> str:
     return FileFormat(name.rpartition(".")[2]).media_type
-
-
-async def _chunks(threads: Threads, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The parts of a content, read as fast as they are sent."""
-    try:
-        while (part := await threads.run(next, parts, None)) is not None:
-            if part:
-                yield part
-    finally:
-        close = getattr(parts, "close", None)
-        if close is not None:
-            close()

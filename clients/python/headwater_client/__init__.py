@@ -18,7 +18,8 @@ from headwater_client.arrow import ArrowData, MissingPackage
 from headwater_client.async_client import AsyncHeadwater
 from headwater_client.calls.download import DamagedDownload
 from headwater_client.calls.quarantine import sent_bytes
-from headwater_client.calls.read_jobs import ReadOptions
+from headwater_client.calls.reading.read_jobs import ReadOptions
+from headwater_client.calls.reading.scans import ScanOptions
 from headwater_client.calls.transactions import DatasetWrite
 from headwater_client.client import Changes, Headwater, Table
 from headwater_client.models import (
@@ -58,6 +59,8 @@ from headwater_client.models import (
     ReorderFields,
     ResultFile,
     RowCounts,
+    Scan,
+    ScanPart,
     Schema,
     SchemaChange,
     Source,
@@ -160,6 +163,9 @@ __all__ = [
     "Retention",
     "RowCounts",
     "RowTable",
+    "Scan",
+    "ScanOptions",
+    "ScanPart",
     "Schema",
     "SchemaChange",
     "SequenceGroup",

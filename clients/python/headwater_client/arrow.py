@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FILE_MAGIC = b"ARROW1"
+_PARQUET_MAGIC = b"PAR1"
 
 
 class MissingPackage(ImportError):
@@ -24,18 +25,31 @@ class MissingPackage(ImportError):
 
 
 class ArrowData(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows as the service sent them: Arrow IPC streams or files with one schema, in order."""
+    """Rows as the service sent them: Arrow IPC streams or files, or Parquet files, with the same columns, in order.
+
+    `columns`: of the rows, where the parts may have more; None for all.
+    """
 
     parts: tuple[bytes, ...]
+    columns: tuple[str, ...] | None = None
 
     def to_arrow(self) -> pa.Table:
         """A pyarrow table. Raises MissingPackage."""
-        pyarrow, ipc = required("pyarrow", extra="arrow"), required("pyarrow.ipc", extra="arrow")
-        tables = [
-            (ipc.open_file(part) if part.startswith(_FILE_MAGIC) else ipc.open_stream(part)).read_all()
-            for part in self.parts
-        ]
+        pyarrow = required("pyarrow", extra="arrow")
+        tables = [self._table(part) for part in self.parts]
         return tables[0] if len(tables) == 1 else pyarrow.concat_tables(tables)
+
+    def _table(self, part: bytes) -> pa.Table:
+        if not part.startswith(_PARQUET_MAGIC):
+            ipc = required("pyarrow.ipc", extra="arrow")
+            found = (ipc.open_file if part.startswith(_FILE_MAGIC) else ipc.open_stream)(part).read_all()
+            return found if self.columns is None else found.select(self.columns)
+        pyarrow, parquet = required("pyarrow", extra="arrow"), required("pyarrow.parquet", extra="arrow")
+        with parquet.ParquetFile(pyarrow.BufferReader(part)) as file:
+            columns = self.columns if self.columns is not None else file.schema_arrow.names
+            rows = file.read(columns=list(columns)).select(columns)
+        # As in the other forms: no column is required, and only columns have metadata.
+        return rows.cast(pyarrow.schema([field.with_nullable(True) for field in rows.schema]))
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas data frame. Raises MissingPackage."""
@@ -45,16 +59,21 @@ class ArrowData(msgspec.Struct, frozen=True, kw_only=True):
     def to_polars(self) -> pl.DataFrame:
         """A polars data frame, without pyarrow. Raises MissingPackage."""
         polars = required("polars", extra="polars")
-        frames = [
-            (polars.read_ipc if part.startswith(_FILE_MAGIC) else polars.read_ipc_stream)(io.BytesIO(part))
-            for part in self.parts
-        ]
+        frames = [_frame(polars, part) for part in self.parts]
+        if self.columns is not None:
+            frames = [frame.select(self.columns) for frame in frames]
         return frames[0] if len(frames) == 1 else polars.concat(frames)
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """A DuckDB relation, by default of the default connection. Raises MissingPackage."""
         source = required("duckdb", extra="duckdb") if connection is None else connection
         return source.from_arrow(self.to_arrow())
+
+
+def _frame(polars: Any, part: bytes) -> Any:
+    if part.startswith(_PARQUET_MAGIC):
+        return polars.read_parquet(io.BytesIO(part))
+    return (polars.read_ipc if part.startswith(_FILE_MAGIC) else polars.read_ipc_stream)(io.BytesIO(part))
 
 
 def encoded_stream(table: Any) -> bytes:

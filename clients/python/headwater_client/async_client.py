@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from headwater_client.calls.read_jobs import ReadOptions
+from headwater_client.calls.reading.read_jobs import ReadOptions
 from headwater_client.models import Dataset
 from headwater_client.operations import Operations
 from headwater_client.tables import AsyncTable

@@ -21,8 +21,9 @@ from headwater_client.calls.jobs import JobCalls
 from headwater_client.calls.overview import OverviewCalls
 from headwater_client.calls.partitions import PartitionCalls
 from headwater_client.calls.quarantine import QuarantineCalls
-from headwater_client.calls.read_jobs import ReadJobCalls, ReadOptions
-from headwater_client.calls.reads import ReadCalls
+from headwater_client.calls.reading.read_jobs import ReadJobCalls, ReadOptions
+from headwater_client.calls.reading.reads import ReadCalls
+from headwater_client.calls.reading.scans import ScanCalls
 from headwater_client.calls.sources import SourceCalls
 from headwater_client.calls.time_travel import TimeTravelCalls
 from headwater_client.calls.transactions import TransactionCalls
@@ -243,6 +244,13 @@ class Headwater:
     result_files = blocking(ReadJobCalls.result_files)
     download_result = blocking(ReadJobCalls.download_result)
     download_result_file = blocking(ReadJobCalls.download_result_file)
+
+    # Scans
+    scan = blocking(ScanCalls.scan)
+    scan_unless_job = blocking(ScanCalls.scan_unless_job)
+    read_scan = blocking(ScanCalls.read_scan)
+    download_scan_part = blocking(ScanCalls.download_scan_part)
+    read_scan_part_range = blocking(ScanCalls.read_scan_part_range)
 
     # Consumers
     create_consumer = blocking(ConsumerCalls.create_consumer)

@@ -10,8 +10,9 @@ from headwater_client.calls.exports import ExportCalls
 from headwater_client.calls.overview import OverviewCalls
 from headwater_client.calls.partitions import PartitionCalls
 from headwater_client.calls.quarantine import QuarantineCalls
-from headwater_client.calls.read_jobs import ReadJobCalls
-from headwater_client.calls.reads import ReadCalls
+from headwater_client.calls.reading.read_jobs import ReadJobCalls
+from headwater_client.calls.reading.reads import ReadCalls
+from headwater_client.calls.reading.scans import ScanCalls
 from headwater_client.calls.sources import SourceCalls
 from headwater_client.calls.time_travel import TimeTravelCalls
 from headwater_client.calls.transactions import TransactionCalls
@@ -39,6 +40,7 @@ class Operations(
     PartitionCalls,
     ReadCalls,
     ReadJobCalls,
+    ScanCalls,
     UsageCalls,
     AdministrationCalls,
 ):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from headwater_client.arrow import ArrowData
-from headwater_client.calls.read_jobs import ReadOptions
+from headwater_client.calls.reading.read_jobs import ReadOptions
 from headwater_client.models import Dataset
 from headwater_client.operations import Operations
 from headwater_client.problem import Problem
@@ -69,7 +69,11 @@ class AsyncTable(AsyncTableValues):
         self._options = options
 
     async def _read(self) -> ArrowData:
-        """The rows, read by a job. Raises Problem, JobUnfinished."""
+        """The rows of a scan, or of a read job where that has to read them. Raises Problem, JobUnfinished."""
+        scan = await self._operations.scan_unless_job(self._dataset, self._options)
+        # Only the result of a job says of which types the columns of no rows are.
+        if scan is not None and scan.parts:
+            return await self._operations.read_scan(scan)
         return await self._operations.read(self._dataset, wait=self._wait, **self._options)
 
     def changes(

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from headwater_client.calls.reads import ReadCalls
+from headwater_client.calls.reading.reads import ReadCalls
 from headwater_client.models import (
     ChangesPage,
     Consumer,

@@ -139,6 +139,9 @@ from headwater_client.models.reads import (
     ResultFile,
     ResultLinks,
     RowsPage,
+    Scan,
+    ScanPart,
+    ScanPartLinks,
 )
 from headwater_client.models.sources import (
     CreateSource,
@@ -386,6 +389,9 @@ __all__ = [
     "RunLinks",
     "RunOffsets",
     "SaveMode",
+    "Scan",
+    "ScanPart",
+    "ScanPartLinks",
     "Schedule",
     "Schema",
     "SchemaChange",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -147,6 +148,45 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
     """The schema that the dataset had at that version."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
+
+
+class Scan(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a table at a version. Together they have each of its rows once."""
+
+    version: int
+    """The version of the rows."""
+    kept_until: datetime
+    """Until when the version is kept at least. Each request for a part keeps it for ten more minutes."""
+    schema: ReadSchema
+    """The requested columns, in order."""
+    parts: tuple[ScanPart, ...]
+    """The parts, in no particular order."""
+
+
+class ScanPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a scan: some rows of the table, which are in no other part."""
+
+    name: str
+    """The name."""
+    format: str
+    """`parquet`: a file of the table. It may have more columns than were requested, and has two of the service's own,
+    `_hw_version` and `_hw_offset`. `arrow`: an Arrow IPC stream of the requested columns.
+    """
+    rows: int | None
+    """The number of rows in it; null where only reading it shows how many there are."""
+    size_bytes: int
+    """Of a Parquet file its size; otherwise the approximate size of the files that are read for it."""
+    checksum: str | None
+    """Of a Parquet file `xxh3-128:` and its hexadecimal digest; otherwise null."""
+    links: ScanPartLinks
+    """Paths of related resources."""
+
+
+class ScanPartLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """Where a part of a scan is."""
+
+    self_: str
+    """The part. `Prefer: redirect` gives a link to a Parquet file in the storage, if the service gives such links."""
 
 
 ReadOutput = ReadRows | ReadFiles

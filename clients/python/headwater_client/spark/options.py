@@ -53,7 +53,8 @@ class ReadSettings(Target, frozen=True, kw_only=True):
     `version`, `as_of` or `tag`; changed rows after `begin` or `begin_time`, up to `end` or `end_time`; changes from
     `since`, `since_version` or `since_time`, to before `until`. `columns` and `partitions` are separated by commas.
     `meta`: with the five meta columns. `corrected_since`: with the two columns of what has corrected a row since the
-    version that is read. `push_filters`: see `FilteringTableReader`. `changes_per_task`: how many changes a task of
+    version that is read. `push_filters`: see `FilteringTableReader`. `keep_seconds`: for how long the service keeps the
+    version of a data frame. `changes_per_task`: how many changes a task of
     Spark reads. `max_changes_per_trigger`: the limit of a micro-batch.
     """
 
@@ -75,6 +76,7 @@ class ReadSettings(Target, frozen=True, kw_only=True):
     meta: bool = False
     corrected_since: bool = False
     push_filters: bool = False
+    keep_seconds: int = 3_600
     changes_per_task: int = 200_000
     max_changes_per_trigger: int | None = None
 

@@ -1,25 +1,36 @@
-"""Reads of tables: a read job writes the rows to files, and each task of Spark downloads and decodes one of them."""
+"""Reads of tables: each task of Spark fetches files of the table, or rows that the service merges, and decodes them.
+
+Where a scan cannot read what is wanted, a read job writes the rows to files, and the tasks fetch these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from headwater_client.calls.read_jobs import ReadOptions
-from headwater_client.models import ResultFile
+from headwater_client.calls.reading.read_jobs import ReadOptions
+from headwater_client.client import Headwater
+from headwater_client.models import ResultFile, ScanPart
 from headwater_client.spark.arrow_types import arrow_schema, conforming
 from headwater_client.spark.conditions import conjunction, split
 from headwater_client.spark.options import ReadSettings
+from headwater_client.spark.part_file import PartFile
 
-_BATCH_ROWS = 64 * 1024
-_META_PREFIX = "_hw_"
+_BATCH_ROWS: Final = 64 * 1024
+_META_PREFIX: Final = "_hw_"
+# What a task reads at least, where there is as much: small parts are read by one task together.
+_TASK_BYTES: Final = 16 * 1024 * 1024
+# Smaller files are fetched whole, whichever columns are read, so that their checksums are verified.
+_RANGED_BYTES_MIN: Final = 1024 * 1024
 
 
 @dataclass
@@ -27,6 +38,13 @@ class FilePartition(InputPartition):
     """A file of a result."""
 
     file: ResultFile
+
+
+@dataclass
+class ScanPartition(InputPartition):
+    """Parts of a scan."""
+
+    parts: tuple[ScanPart, ...]
 
 
 class TableReader(DataSourceReader):
@@ -42,22 +60,29 @@ class TableReader(DataSourceReader):
         self._conditions = [settings.where] if settings.where is not None else []
 
     def partitions(self) -> list[InputPartition]:
-        """Runs the read job. Raises Problem, JobUnfinished."""
+        """Plans the scan, or runs the read job. Raises Problem, JobUnfinished."""
         settings = self._settings
         with settings.connect() as headwater:
+            request = self._request()
+            scan = headwater.scan_unless_job(settings.path, self._scan_options(request))
+            if scan is not None:
+                return [ScanPartition(parts) for parts in _packed(scan.parts)]
             job = headwater.start_read(
                 settings.path,
                 format="parquet",
                 disposition="files",
                 wait=settings.wait_seconds,
-                **self._request(),
+                **request,
             )
             return [FilePartition(file) for file in headwater.result_files(job).files if file.rows]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition."""
+        schema = arrow_schema(self._schema)
         if isinstance(partition, FilePartition):
-            return self._downloaded(partition.file, arrow_schema(self._schema))
+            return self._downloaded(partition.file, schema)
+        if isinstance(partition, ScanPartition):
+            return self._scanned(partition.parts, schema)
         # Spark's own partition of a read without any.
         return iter(())
 
@@ -67,7 +92,10 @@ class TableReader(DataSourceReader):
             "query": "incremental" if settings.query == "incremental" else settings.query_type
         }
         request["columns"] = [name for name in self._schema.fieldNames() if not name.startswith(_META_PREFIX)]
-        request |= {"meta": settings.meta, "corrected_since": settings.corrected_since}
+        if settings.meta:
+            request["meta"] = True
+        if settings.corrected_since:
+            request["corrected_since"] = True
         if (where := conjunction(self._conditions)) is not None:
             request["where"] = where
         request |= settings.given("partitions", "begin", "begin_time", "end", "end_time")  # type: ignore[typeddict-item]
@@ -80,11 +108,63 @@ class TableReader(DataSourceReader):
             request |= settings.given("version", "as_of", "tag")  # type: ignore[typeddict-item]
         return request
 
+    def _scan_options(self, request: ReadOptions) -> dict[str, Any]:
+        # All columns need no names, which would be in the link of each part.
+        named = {
+            name: value for name, value in request.items() if name != "columns" or self._settings.columns
+        }
+        return {**named, "keep_seconds": self._settings.keep_seconds}
+
+    def _scanned(self, parts: Iterable[ScanPart], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with TemporaryDirectory(prefix="headwater-") as folder, self._settings.connect() as headwater:
+            path = Path(folder) / "part"
+            for part in parts:
+                ranged = self._settings.columns is not None and part.size_bytes > _RANGED_BYTES_MIN
+                if ranged and part.format == "parquet":
+                    rows = _of_ranges(headwater, part, schema.names)
+                else:
+                    rows = _batches(headwater, part, path, schema.names)
+                yield from conforming(rows, schema)
+
     def _downloaded(self, file: ResultFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with TemporaryDirectory(prefix="headwater-") as folder, self._settings.connect() as headwater:
             path = headwater.download_result_file(file, Path(folder) / file.name)
-            with pq.ParquetFile(path, memory_map=True) as content:
-                yield from conforming(content.iter_batches(batch_size=_BATCH_ROWS), schema)
+            yield from conforming(_of_parquet(path, schema.names), schema)
+
+
+def _packed(parts: Iterable[ScanPart]) -> Iterator[tuple[ScanPart, ...]]:
+    pack: list[ScanPart] = []
+    size = 0
+    for part in parts:
+        pack.append(part)
+        size += part.size_bytes
+        if size >= _TASK_BYTES:
+            yield tuple(pack)
+            pack, size = [], 0
+    if pack:
+        yield tuple(pack)
+
+
+def _batches(headwater: Headwater, part: ScanPart, path: Path, columns: list[str]) -> Iterator[Any]:
+    """The rows of a part, which is downloaded to the path."""
+    headwater.download_scan_part(part, path)
+    if part.format == "parquet":
+        yield from _of_parquet(path, columns)
+        return
+    with pa.memory_map(str(path)) as opened, ipc.open_stream(opened) as stream:
+        yield from stream
+
+
+def _of_ranges(headwater: Headwater, part: ScanPart, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet part, of which only these columns are fetched, those of a row group together."""
+    opened = pa.PythonFile(PartFile(headwater, part), mode="r")
+    with pq.ParquetFile(opened, pre_buffer=True) as content:
+        yield from content.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
+
+
+def _of_parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path, memory_map=True) as content:
+        yield from content.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
 
 
 class FilteringTableReader(TableReader):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -40,11 +41,13 @@ class Connection:
         body: Body | None = None,
         repeatable: bool = False,
         patience_seconds: float = 0.0,
+        linked: bool = False,
+        destination: Path | None = None,
     ) -> httpx.Response:
         """The response, if it is a success.
 
         Reads and requests with an idempotency key are retried while the service cannot be reached or is busy.
-        `repeatable`: so is this request. Raises Problem, httpx.TransportError.
+        `repeatable`: so is this request. `linked`, `destination`: see `Request`. Raises Problem, httpx.TransportError.
         """
         request = Request(
             method=method,
@@ -53,6 +56,8 @@ class Connection:
             headers=dict(headers or {}),
             body=body,
             patience_seconds=patience_seconds,
+            linked=linked,
+            destination=destination,
         )
         repeatable = repeatable or is_repeatable(request)
         attempt = 1

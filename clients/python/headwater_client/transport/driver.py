@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, TypeVar
 
@@ -23,11 +24,17 @@ Body = bytes | Path
 _CHUNK_BYTES: Final = 256 * 1024
 _CONNECT_SECONDS: Final = 30.0
 _READ_SECONDS: Final = 60.0
+# Some programs reach only the service, and not its storage.
+_UNREACHABLE: Final = (httpx.ConnectError, httpx.ConnectTimeout)
 _VARIABLES: Final = ("HEADWATER_URL", "HEADWATER_API_KEY")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A request without its credential. `patience_seconds`: additional time for the response of the service."""
+    """A request without its credential. `patience_seconds`: additional time for the response of the service.
+
+    `linked`: a link to the storage that answers is followed, without the credential. `destination`: the file that gets
+    the content of a success, which is then not in memory.
+    """
 
     method: str
     path: str
@@ -35,6 +42,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     body: Body | None = None
     patience_seconds: float = 0.0
+    linked: bool = False
+    destination: Path | None = None
+
+    def without_link(self) -> Request:
+        """The request, to be answered by the service itself."""
+        headers = {name: value for name, value in self.headers.items() if name != "Prefer"}
+        return msgspec.structs.replace(self, headers=headers, linked=False)
 
     @property
     def timeout(self) -> httpx.Timeout:
@@ -70,7 +84,29 @@ class BlockingDriver:
         if isinstance(request.body, Path):
             with request.body.open("rb") as content:
                 return self._client.send(self._built(request, content))
-        return self._client.send(self._built(request, request.body))
+        response = self._response(request)
+        link = response.next_request
+        if request.linked and link is not None:
+            response.close()
+            try:
+                response = self._client.send(link, stream=request.destination is not None)
+            except _UNREACHABLE:
+                response = self._response(request.without_link())
+        if request.destination is not None:
+            with closing(response):
+                self._save(response, request.destination)
+        return response
+
+    def _response(self, request: Request) -> httpx.Response:
+        return self._client.send(self._built(request, request.body), stream=request.destination is not None)
+
+    def _save(self, response: httpx.Response, destination: Path) -> None:
+        if not response.is_success:
+            response.read()
+            return
+        with destination.open("wb") as file:
+            for chunk in response.iter_bytes(_CHUNK_BYTES):
+                file.write(chunk)
 
     async def sleep(self, seconds: float) -> None:
         """See `Driver`."""
@@ -84,7 +120,8 @@ class BlockingDriver:
         return self._client.build_request(
             request.method,
             request.path,
-            params=request.params,
+            # An empty mapping would remove the query of a link.
+            params=request.params or None,
             headers=request.headers,
             content=content,
             timeout=request.timeout,
@@ -109,14 +146,41 @@ class AsyncDriver:
             content: bytes | AsyncIterator[bytes] | None = self._chunks(request.body)
         else:
             content = request.body
-        return await self._client.request(
+        response = await self._response(request, headers, content)
+        link = response.next_request
+        if request.linked and link is not None:
+            await response.aclose()
+            try:
+                response = await self._client.send(link, stream=request.destination is not None)
+            except _UNREACHABLE:
+                plain = request.without_link()
+                response = await self._response(plain, plain.headers, None)
+        if request.destination is not None:
+            async with aclosing(response):
+                await self._save(response, request.destination)
+        return response
+
+    async def _response(self, request: Request, headers: Mapping[str, str], content: Any) -> httpx.Response:
+        built = self._client.build_request(
             request.method,
             request.path,
-            params=request.params,
+            params=request.params or None,
             headers=headers,
             content=content,
             timeout=request.timeout,
         )
+        return await self._client.send(built, stream=request.destination is not None)
+
+    async def _save(self, response: httpx.Response, destination: Path) -> None:
+        if not response.is_success:
+            await response.aread()
+            return
+        file: IO[bytes] = await self.run(destination.open, "wb")
+        try:
+            async for chunk in response.aiter_bytes(_CHUNK_BYTES):
+                await self.run(file.write, chunk)
+        finally:
+            await self.run(file.close)
 
     async def sleep(self, seconds: float) -> None:
         """See `Driver`."""

@@ -1,0 +1,1 @@
+"""Reads: the feed and pages of rows, read jobs, and scans."""
