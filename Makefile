@@ -234,4 +234,4 @@ audit: ## check the pinned packages for known vulnerabilities (needs the network
 	@$(PYTHON) requirements/audit.py
 
 clean: ## remove the environment and caches; data directories stay
-	rm -rf $(VENV) .venv-audit .venv-bench* .venv-cluster .kafka build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-audit .venv-bench* .venv-cluster .kafka .mariadb build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

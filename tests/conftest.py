@@ -18,6 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 from app.db.session import ADMINISTRATOR_ROLE, Database
 from tests.support.fixtures import redis, service
 from tests.support.kafka.fixtures import bootstrap, broker, new_topic, registry, topic
+from tests.support.mariadb.fixtures import mariadb, mariadb_database
 from tests.support.postgres import TestServer
 from tests.support.service_fixtures import (
     client,
@@ -52,6 +53,8 @@ __all__ = [
     "events",
     "export",
     "feed",
+    "mariadb",
+    "mariadb_database",
     "new_client",
     "new_topic",
     "new_view",

@@ -12,9 +12,8 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -24,9 +23,10 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import tuple_row
 from psycopg.waiting import Ready, Wait
 
+from app.outbound.bounds import CHECK_SECONDS, Bounds, ReplyTooLarge
+
 _T = TypeVar("_T")
 
-_CHECK_SECONDS: Final = 1.0
 # libpq reads until the socket is empty or its buffer is full. A small window empties often.
 _WINDOW_BYTES: Final = 256 * 1024
 # Where `tcp_info` of Linux has the number of received bytes.
@@ -51,32 +51,12 @@ _NOTHING: Final = {
 }
 
 
-class ReplyTooLarge(Exception):
-    """A server has sent more bytes for one row, or one command, than admitted."""
-
-
-def _unchecked() -> None:
-    """The check of who waits as long as it takes."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
-    """The bounds of a connection. `deadline`: of the monotonic clock. `reply_bytes_max`: of one row or command.
-
-    `check` is called each second, and ends the connection by an exception.
-    """
-
-    deadline: float
-    reply_bytes_max: int
-    check: Callable[[], None] = _unchecked
-
-
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that is closed once it exceeds its bounds."""
 
     bounds: Bounds
 
-    def wait(self, gen: PQGen[_T], interval: float = _CHECK_SECONDS, timeout: float | None = None) -> _T:
+    def wait(self, gen: PQGen[_T], interval: float = CHECK_SECONDS, timeout: float | None = None) -> _T:
         """Runs steps of psycopg. Raises TimeoutError, ReplyTooLarge, what `Bounds.check` raises."""
         del interval, timeout
         meter = _Meter(self.bounds)
@@ -172,8 +152,8 @@ class _Meter:
             left = self._bounds.deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError("the server did not answer in time")
-            found = poll.poll(min(left, _CHECK_SECONDS) * 1000)
-            if time.monotonic() - self._checked >= _CHECK_SECONDS:
+            found = poll.poll(min(left, CHECK_SECONDS) * 1000)
+            if time.monotonic() - self._checked >= CHECK_SECONDS:
                 self._checked = time.monotonic()
                 self._bounds.check()
             if _received(descriptor) - self._before > self._bounds.reply_bytes_max:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import BinaryIO, Self, cast
@@ -54,7 +54,7 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
         *,
         gzip: bool = False,
         item: SourceItem | None = None,
-        columns: dict[str, str] | None = None,
+        columns: Mapping[str, str | Shape] | None = None,
         runs: list[RowRun] | None = None,
     ) -> Iterator[BinaryIO]:
         """See `Output.body`."""
@@ -123,6 +123,9 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
         )
 
 
-def _shapes(columns: dict[str, str]) -> dict[str, Shape]:
+def _shapes(columns: Mapping[str, str | Shape]) -> dict[str, Shape]:
     """The shapes of columns of these types."""
-    return {name: columnar_shape(to_arrow(parse_type(text))) for name, text in columns.items()}
+    return {
+        name: columnar_shape(to_arrow(parse_type(found))) if isinstance(found, str) else found
+        for name, found in columns.items()
+    }

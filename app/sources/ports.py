@@ -7,7 +7,7 @@ unchanged to an `Output` wherever they are in a format that the service decodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
@@ -18,6 +18,7 @@ from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput, RowRun
+from app.format.schema.shapes import Shape
 from app.timeline.values import SourceItem
 
 Position = dict[str, Any]
@@ -142,14 +143,15 @@ class Output(Protocol):
         *,
         gzip: bool = False,
         item: SourceItem | None = None,
-        columns: dict[str, str] | None = None,
+        columns: Mapping[str, str | Shape] | None = None,
         runs: list[RowRun] | None = None,
     ) -> AbstractContextManager[BinaryIO]:
         """A writer for a new body; on an exception, or without a byte, there is none.
 
-        `item`: what the body is the content of; it gets the checksum and the size of the bytes. `columns`: the types of
-        the columns of its rows, filled in by the time the writer is left; without them, they are inferred from the
-        rows where they matter. `runs`: where its rows were read, filled in likewise. Raises StorageFull.
+        `item`: what the body is the content of; it gets the checksum and the size of the bytes. `columns`: the types
+        of the columns of its rows, or what is known of their values, filled in by the time the writer is left; without
+        them, they are inferred from the rows where they matter. `runs`: where its rows were read, filled in likewise.
+        Raises StorageFull.
         """
         ...
 

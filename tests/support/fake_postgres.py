@@ -131,7 +131,9 @@ def _greet(client: _Client, server: FakePostgres, asks_password: bool) -> None:
 
 def _answer(stream: socket.socket, statement: str, reply: Reply) -> None:
     first = statement.split(maxsplit=1)[0]
-    found = [done(first)] if first == "BEGIN" else reply(statement)
+    # Which columns there are is asked before rows are.
+    described = [columns("id"), done()] if statement.endswith("LIMIT 0") else None
+    found = [done(first)] if first == "BEGIN" else described or reply(statement)
     if found is None:
         return
     for part in found:

@@ -1,34 +1,43 @@
-"""Kind `sql`: rows of a table or a query of a Postgres database, by a growing column or as whole snapshots.
+"""Kind `sql`: rows of a table or a query of a database, by a growing column or as whole snapshots.
 
 By watermark, the position is the greatest value that was read; rows with equal values are read together. Without one,
 the position is a digest of all rows: a round reads all of them if it has changed.
 
 Rows are read one at a time as they arrive, within the limits of the round: a server may send more than it was asked
-for. Each statement is sent by itself, so that a query cannot end the transaction, which only reads.
+for. How a kind of database is connected to and read is the matter of its `Dialect`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, BinaryIO, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
-import psycopg
-from psycopg import sql
 
 from app.format.errors import FieldError, SourceFailed, SourceUnavailable
 from app.format.operation import Operation
 from app.format.rows.formats import Format
+from app.format.schema.shapes import NULLS, Shape, common_shape, shape_of
 from app.outbound.addresses import AddressRefused, Rules, Target
-from app.outbound.bounded_postgres import BoundedConnection, Bounds, ReplyTooLarge, connected
+from app.outbound.bounds import Bounds, ReplyTooLarge
 from app.outbound.connector import CONNECT_SECONDS_MAX, Connector
-from app.outbound.foreign import foreign_text
 from app.sources.kinds.configs import checked_config, refused_config
+from app.sources.kinds.sql_dialect import (
+    Access,
+    DatabaseOutOfReach,
+    Dialect,
+    Line,
+    Relation,
+    Session,
+    StatementRefused,
+)
+from app.sources.kinds.sql_mysql import MYSQL
+from app.sources.kinds.sql_postgres import POSTGRES
 from app.sources.ports import (
     Ledger,
     Output,
@@ -42,17 +51,17 @@ from app.sources.ports import (
     SourceLag,
 )
 
-_PORT: Final = 5432
+_DIALECTS: Final[Mapping[str, Dialect]] = {
+    POSTGRES.scheme: POSTGRES,
+    MYSQL.scheme: MYSQL,
+    # They have one protocol.
+    "mariadb": MYSQL,
+}
 # Rows with the value of the last one are read beyond the limits of a round, up to these.
 _EQUAL_ROWS_MAX: Final = 100_000
 _EQUAL_BYTES_MAX: Final = 64 * 1024 * 1024
-# While a row is waited for, rows after it arrive: libpq fills its buffer, which is up to twice as large as the largest
-# row, and the system the window of the socket.
-_BUFFER_FACTOR: Final = 2
-_AHEAD_BYTES: Final = 4 * 1024 * 1024
 # The share of its time after which a round by watermark takes no further value.
 _READING_SHARE: Final = 0.75
-_DIGITS_MAX: Final = 18
 _SHOWN_CHARACTERS: Final = 100
 _TEXT = Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
 
@@ -100,15 +109,12 @@ class SqlRows:
         """See `SourceKind.plan`."""
         del ledger
         config = msgspec.convert(place.config, SqlConfig)
-        with self._connected(config, place.environment, limits.seconds) as connection:
+        with self._connected(config, place.environment, limits.seconds) as session:
             if config.watermark is None:
-                if position.get("digest") == _digest(connection, config):
+                if position.get("digest") == session.digest():
                     return None
                 return RoundPlan(parts=(Part(content={}),), position={}, operation=Operation.SNAPSHOT)
-            count = sql.SQL("SELECT count(*)::text FROM (SELECT 1 {} LIMIT {}) AS found").format(
-                _after(config, position), limits.rows + 1
-            )
-            found = _number(connection, count, position)
+            found = session.count_after(_since(position), limits.rows + 1)
         if not found:
             return None
         return RoundPlan(
@@ -120,22 +126,20 @@ class SqlRows:
     def fetch(self, place: Place, part: Part, limits: RoundLimits, output: Output) -> PartRead:
         """See `SourceKind.fetch`."""
         config = msgspec.convert(place.config, SqlConfig)
-        with self._connected(config, place.environment, limits.seconds, output.check) as connection:
+        with self._connected(config, place.environment, limits.seconds, output.check) as session:
+            columns = _Columns(known=session.columns())
             if config.watermark is None:
                 # Both see the same rows: the transaction has one snapshot.
-                digest = _digest(connection, config)
-                query = sql.SQL("SELECT row_to_json(source)::text {}").format(_from(config))
-                with _body(output) as body, closing(_rows(connection, query, {}, columns=1)) as rows:
-                    _copy_all(rows, body, limits)
+                digest = session.digest()
+                with _body(output, columns) as body, closing(session.rows()) as rows:
+                    _copy_all(columns.noted(rows), body, limits)
                 return PartRead(position={"digest": digest})
-            since = {} if part.content["since"] is None else {"watermark": part.content["since"]}
-            column = sql.Identifier("source", config.watermark)
-            query = sql.SQL(
-                "SELECT row_to_json(source)::text, {}::text {} ORDER BY {} FETCH FIRST {} ROWS WITH TIES"
-            ).format(column, _after(config, since), column, limits.rows)
-            with _body(output) as body, closing(_rows(connection, query, since, columns=2)) as rows:
-                last = _copy_values(rows, body, limits)
-        return PartRead(position=since if last is None else {"watermark": last})
+            since = part.content["since"]
+            lines = session.rows_after(since, limits.rows)
+            with _body(output, columns) as body, closing(lines) as rows:
+                last = _copy_values(columns.noted(rows), body, limits)
+        found = since if last is None else last
+        return PartRead(position={} if found is None else {"watermark": found})
 
     def lag(self, place: Place, position: Position, ledger: Ledger) -> SourceLag:
         """See `SourceKind.lag`. Of snapshots, it is not known."""
@@ -143,9 +147,8 @@ class SqlRows:
         config = msgspec.convert(place.config, SqlConfig)
         if config.watermark is None:
             return SourceLag()
-        with self._connected(config, place.environment, RoundLimits().seconds) as connection:
-            count = sql.SQL("SELECT count(*)::text {}").format(_after(config, position))
-            return SourceLag(rows=_number(connection, count, position))
+        with self._connected(config, place.environment, RoundLimits().seconds) as session:
+            return SourceLag(rows=session.count_after(_since(position), None))
 
     def committed(self, place: Place, position: Position) -> None:
         """A database does not need to know how far it was read."""
@@ -157,166 +160,119 @@ class SqlRows:
         environment: SourceEnvironment,
         seconds: float,
         check: Callable[[], None] | None = None,
-    ) -> Iterator[BoundedConnection]:
+    ) -> Iterator[Session]:
         """A transaction that only reads, and sees one snapshot; all of it takes these seconds at most.
 
         Raises SourceUnavailable, SourceFailed, and what `check` raises.
         """
-        bounds = Bounds(
-            deadline=time.monotonic() + seconds,
-            reply_bytes_max=_BUFFER_FACTOR * self.row_bytes_max + _AHEAD_BYTES,
-        )
-        if check is not None:
-            bounds = replace(bounds, check=check)
         try:
             parts, target = _target(config.url)
         except ValueError as reason:
             # It was registered with an earlier release.
             raise SourceFailed(f"the URL of the source is not valid: {reason}") from None
-        shown = f"postgresql://{target.host}:{target.port}{target.path}"
+        dialect = _DIALECTS[target.scheme]
+        bounds = Bounds(
+            deadline=time.monotonic() + seconds,
+            reply_bytes_max=dialect.buffered_bytes(self.row_bytes_max),
+        )
+        if check is not None:
+            bounds = replace(bounds, check=check)
+        relation = Relation(table=config.table, query=config.query, watermark=config.watermark)
+        shown = f"{target.scheme}://{target.host}:{target.port}{target.path}"
         try:
             [address, *_] = _connector(environment.allow).addresses(target, CONNECT_SECONDS_MAX)
-            stated = _stated(config, parts, target, address, environment, seconds)
-            with connected(stated, bounds, CONNECT_SECONDS_MAX) as connection:
-                connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-                connection.read_only = True
-                yield connection
+            access = Access(
+                host=target.host,
+                address=address,
+                port=target.port,
+                user=unquote(parts.username or ""),
+                password=config.password or "",
+                database=unquote(target.path.strip("/")),
+                seconds=seconds,
+                plain=environment.plain_http,
+            )
+            with dialect.session(access, relation, bounds) as session:
+                yield session
         except AddressRefused as reason:
             raise SourceFailed(f"{shown} cannot be read: {reason}") from None
         except ReplyTooLarge as error:
             raise SourceFailed(
                 f"{shown} sends a row of more than {self.row_bytes_max} bytes, the limit of a row: {error}"
             ) from None
-        except (psycopg.errors.QueryCanceled, TimeoutError) as error:
+        except TimeoutError as error:
             raise SourceUnavailable(f"{shown} takes more than {seconds:.0f} s: {error}") from error
-        except (psycopg.ProgrammingError, psycopg.DataError, psycopg.errors.ReadOnlySqlTransaction) as error:
-            raise SourceFailed(f"{shown} refuses the query: {_text(error)}") from error
-        except psycopg.Error as error:
-            raise SourceUnavailable(f"{shown} is out of reach: {_text(error)}") from error
+        except StatementRefused as error:
+            raise SourceFailed(f"{shown} refuses the query: {error}") from error
+        except DatabaseOutOfReach as error:
+            raise SourceUnavailable(f"{shown} is out of reach: {error}") from error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Columns:
+    """The types of the columns of rows. `known`: as the database describes them, None for one whose values are seen."""
+
+    known: Mapping[str, str | None]
+    types: dict[str, str | Shape] = field(default_factory=dict)
+
+    def noted(self, rows: Iterator[Line]) -> Iterator[Line]:
+        """The rows. `types` has the columns once one row was taken."""
+        unknown = [name for name, type_ in self.known.items() if type_ is None]
+        for row in rows:
+            if not self.types:
+                self.types.update({name: type_ or NULLS for name, type_ in self.known.items()})
+            if unknown:
+                self._see(unknown, row[0])
+            yield row
+
+    def _see(self, names: list[str], line: bytes) -> None:
+        try:
+            found = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.DecodeError:
+            # The row is reported where it is decoded.
+            return
+        for name in names:
+            before = self.types[name]
+            assert not isinstance(before, str)
+            self.types[name] = common_shape(before, shape_of(found.get(name)))
 
 
 def _target(url: str) -> tuple[SplitResult, Target]:
     """Raises ValueError with the reason why it is no URL of a database."""
     parts = urlsplit(url)
-    if parts.scheme != "postgresql" or not parts.hostname or not parts.path.strip("/") or not parts.username:
-        raise ValueError("expected postgresql://user@host:5432/database")
+    dialect = _DIALECTS.get(parts.scheme)
+    if dialect is None or not parts.hostname or not parts.path.strip("/") or not parts.username:
+        raise ValueError(
+            "expected postgresql://user@host:5432/database, or mysql:// or mariadb:// with port 3306"
+        )
     if "\0" in unquote(parts.username + parts.path):
         raise ValueError("neither the user nor the database can have the character U+0000")
     if parts.password is not None:
         raise ValueError("the password is a member of its own, which is never shown")
     if parts.query or parts.fragment:
         raise ValueError("a URL of a database has no query here")
-    target = Target(scheme="postgresql", host=parts.hostname, port=parts.port or _PORT, path=parts.path)
-    return parts, target
+    port = parts.port or dialect.port
+    return parts, Target(scheme=parts.scheme, host=parts.hostname, port=port, path=parts.path)
 
 
-def _stated(
-    config: SqlConfig,
-    parts: SplitResult,
-    target: Target,
-    address: str,
-    environment: SourceEnvironment,
-    seconds: float,
-) -> dict[str, str]:
-    """The parameters of libpq."""
-    found = {
-        "host": target.host,
-        "hostaddr": address,
-        "port": str(target.port),
-        "user": unquote(parts.username or ""),
-        "password": config.password or "",
-        "dbname": unquote(target.path.strip("/")),
-        "options": f"-c statement_timeout={int(seconds * 1000)} -c timezone=UTC",
-        "application_name": "headwater source",
-    }
-    if environment.plain_http:
-        return {**found, "sslmode": "prefer"}
-    return {**found, "sslmode": "verify-full", "sslrootcert": "system"}
-
-
-def _text(error: psycopg.Error) -> str:
-    return foreign_text(str(error).partition("\n")[0])
-
-
-def _from(config: SqlConfig) -> sql.Composable:
-    """The rows, under the name `source`."""
-    if config.table is not None:
-        return sql.SQL("FROM {} AS source").format(sql.Identifier(*config.table.split(".")))
-    # It is a query of the user's own database, with the user's own account.
-    query = (config.query or "").rstrip().rstrip(";")
-    return sql.SQL("FROM ({}) AS source").format(sql.SQL(query))
-
-
-def _after(config: SqlConfig, position: Position) -> sql.Composable:
-    """The rows after the position. Raises SourceFailed."""
-    column = sql.Identifier("source", config.watermark or "")
-    if "watermark" not in position:
-        return sql.SQL("{} WHERE {} IS NOT NULL").format(_from(config), column)
-    if not isinstance(position["watermark"], str):
+def _since(position: Position) -> str | None:
+    """The watermark of the position. Raises SourceFailed."""
+    found = position.get("watermark")
+    if found is not None and not isinstance(found, str):
         raise SourceFailed(f'the position {position} is not valid; expected {{"watermark": "…"}}')
-    return sql.SQL("{} WHERE {} > %(watermark)s").format(_from(config), column)
+    return found
 
 
-def _parameters(position: Position) -> dict[str, Any] | None:
-    return {"watermark": position["watermark"]} if "watermark" in position else None
+def _body(output: Output, columns: _Columns) -> AbstractContextManager[BinaryIO]:
+    origin = f"rows read at {time.strftime('%H:%M:%S', time.gmtime())}"
+    return output.body(Format.NDJSON, origin, columns=columns.types)
 
 
-def _rows(
-    connection: BoundedConnection, query: sql.Composable, position: Position, *, columns: int
-) -> Generator[tuple[Any, ...]]:
-    """The rows of a statement as they arrive. One that is not read to its end closes the connection.
-
-    Raises SourceFailed for rows that are not of this many texts.
-    """
-    rows = connection.cursor().stream(_literal(query, connection, position), _parameters(position))
-    try:
-        for row in rows:
-            if len(row) != columns or not all(isinstance(value, str) for value in row):
-                raise SourceFailed(f"the database returns a row that is not of {columns} texts")
-            yield row
-    except (GeneratorExit, SourceFailed):
-        connection.close()
-        raise
-
-
-def _one(connection: BoundedConnection, query: sql.Composable, position: Position) -> str:
-    """The text that a statement returns. Raises SourceFailed."""
-    with closing(_rows(connection, query, position, columns=1)) as rows:
-        for row in rows:
-            found: str = row[0]
-            if next(rows, None) is None:
-                return found
-            break
-    raise SourceFailed("the database does not return one row where one is expected")
-
-
-def _number(connection: BoundedConnection, query: sql.Composable, position: Position) -> int:
-    """The number that a statement returns as text. Raises SourceFailed."""
-    found = _one(connection, query, position)
-    if not (found.isascii() and found.isdigit() and len(found) <= _DIGITS_MAX):
-        raise SourceFailed("the database does not return a number where one is expected")
-    return int(found)
-
-
-def _digest(connection: BoundedConnection, config: SqlConfig) -> str:
-    """The number of rows, and the sum of their hashes."""
-    query = sql.SQL(
-        "SELECT count(*) || '-' || coalesce(sum(hashtextextended(source::text, 0)::numeric), 0) {}"
-    ).format(_from(config))
-    return _one(connection, query, {})
-
-
-def _body(output: Output) -> AbstractContextManager[BinaryIO]:
-    return output.body(Format.NDJSON, f"rows read at {time.strftime('%H:%M:%S', time.gmtime())}")
-
-
-def _copy_all(rows: Iterator[tuple[Any, ...]], body: BinaryIO, limits: RoundLimits) -> None:
+def _copy_all(rows: Iterator[Line], body: BinaryIO, limits: RoundLimits) -> None:
     """Writes the rows of a snapshot as lines. Raises SourceFailed if these are more than the limits."""
     size_bytes = 0
-    for number, (text,) in enumerate(rows, 1):
-        line = text.encode() + b"\n"
+    for count, (line, _) in enumerate(rows, 1):
         size_bytes += len(line)
-        if number > limits.rows or size_bytes > limits.bytes:
+        if count > limits.rows or size_bytes > limits.bytes:
             raise SourceFailed(
                 f"the snapshot has more than {limits.rows} rows or {limits.bytes} bytes, and is read in one round: "
                 "raise max_rows and max_bytes, or read by a watermark; for the columns of a new dataset, register the "
@@ -325,7 +281,7 @@ def _copy_all(rows: Iterator[tuple[Any, ...]], body: BinaryIO, limits: RoundLimi
         body.write(line)
 
 
-def _copy_values(rows: Iterator[tuple[Any, ...]], body: BinaryIO, limits: RoundLimits) -> str | None:
+def _copy_values(rows: Iterator[Line], body: BinaryIO, limits: RoundLimits) -> str | None:
     """Writes rows as lines up to the limits, those with equal watermarks together; returns the last watermark.
 
     Raises SourceFailed if too many rows beyond the limits have the same one.
@@ -333,8 +289,8 @@ def _copy_values(rows: Iterator[tuple[Any, ...]], body: BinaryIO, limits: RoundL
     last: str | None = None
     count = size_bytes = 0
     stop_at = time.monotonic() + limits.seconds * _READING_SHARE
-    for text, value in rows:
-        line = text.encode() + b"\n"
+    for line, value in rows:
+        assert value is not None
         count, size_bytes = count + 1, size_bytes + len(line)
         full = count > limits.rows or size_bytes > limits.bytes or time.monotonic() > stop_at
         if full and last is not None and value != last:
@@ -347,15 +303,6 @@ def _copy_values(rows: Iterator[tuple[Any, ...]], body: BinaryIO, limits: RoundL
         body.write(line)
         last = value
     return last
-
-
-def _literal(query: sql.Composable, connection: psycopg.Connection[Any], position: Position) -> bytes:
-    """The text of a statement. Without parameters, psycopg leaves the signs `%` of a user's query alone."""
-    text = query.as_bytes(connection)
-    if not _parameters(position):
-        return text
-    before, place, after = text.rpartition(b"%(watermark)s")
-    return before.replace(b"%", b"%%") + place + after.replace(b"%", b"%%")
 
 
 @lru_cache(maxsize=4)

@@ -1,8 +1,10 @@
-"""Sources of rows of a Postgres database."""
+"""Sources of rows of a database, of Postgres and of MariaDB."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,30 +13,49 @@ import psycopg
 import pytest
 
 from tests.support.http import problem
+from tests.support.mariadb.server import Mariadb
 from tests.support.postgres import TestServer
 from tests.support.sources import Incoming, notes
 
 
 class Ledgers:
-    """A database with a table of notes. `url`, `password`: of its owner."""
+    """A database with a table of notes. `url`, `password`: of a user. `place`: the schema of the table."""
 
-    def __init__(self, owner_url: str) -> None:
+    def __init__(self, url: str, password: str, place: str, run: Callable[[str], object]) -> None:
+        self.url = url
+        self.password = password
+        self.place = place
+        self.run = run
+
+    @classmethod
+    def of_postgres(cls, owner_url: str) -> Ledgers:
+        """A database of Postgres."""
         parts = urlsplit(owner_url)
-        self.password = parts.password or ""
-        self.url = f"postgresql://{parts.username}@{parts.hostname}:{parts.port}{parts.path}"
-        self._owner_url = owner_url
 
-    def run(self, statement: str) -> None:
-        """Runs a statement as the owner."""
-        with psycopg.connect(self._owner_url) as connection:
-            connection.execute(statement.encode())
+        def run(statement: str) -> None:
+            with psycopg.connect(owner_url) as connection:
+                connection.execute(statement.encode())
+
+        url = f"postgresql://{parts.username}@{parts.hostname}:{parts.port}{parts.path}"
+        return cls(url, parts.password or "", "public", run)
+
+    @classmethod
+    def of_mariadb(cls, server: Mariadb, name: str) -> Ledgers:
+        """A database of MariaDB."""
+        return cls(server.url(name), server.password, name, partial(server.run, database=name))
 
 
-@pytest.fixture
-def ledgers(postgres: TestServer) -> Iterator[Ledgers]:
-    with postgres.fresh_database() as name:
-        found = Ledgers(postgres.owner_url(name))
-        found.run("CREATE TABLE book (id bigint, note text, seen bigint)")
+@pytest.fixture(params=["postgres", "mariadb"])
+def ledgers(request: pytest.FixtureRequest) -> Iterator[Ledgers]:
+    with ExitStack() as stack:
+        if request.param == "postgres":
+            server: TestServer = request.getfixturevalue("postgres")
+            found = Ledgers.of_postgres(server.owner_url(stack.enter_context(server.fresh_database())))
+        else:
+            found = Ledgers.of_mariadb(
+                request.getfixturevalue("mariadb"), request.getfixturevalue("mariadb_database")
+            )
+        found.run("CREATE TABLE book (id bigint, note varchar(20), seen bigint)")
         found.run("INSERT INTO book VALUES (1, 'a', 1), (2, 'b %', 2), (3, 'c', 2), (4, 'd', 3)")
         yield found
 
@@ -80,7 +101,9 @@ def test_source_starts_from_a_position(incoming: Incoming, ledgers: Ledgers) -> 
 def test_snapshots_follow_deletions_and_are_read_when_rows_have_changed(
     incoming: Incoming, ledgers: Ledgers
 ) -> None:
-    path = _register(incoming, ledgers, config={"query": None, "table": "public.book"}).headers["location"]
+    path = _register(incoming, ledgers, config={"query": None, "table": f"{ledgers.place}.book"}).headers[
+        "location"
+    ]
     assert incoming.run(path)["state"] == "finished"
     assert len(incoming.rows("book")) == 4
     incoming.client.patch(path, json={"state": "active"})
@@ -99,6 +122,8 @@ def test_snapshots_follow_deletions_and_are_read_when_rows_have_changed(
         ({"watermark": "absent"}, "failed", "source-failed"),
         ({"url": "postgresql://x@127.0.0.1:1/x"}, "active", "source-unavailable"),
         ({"url": "postgresql://x@169.254.1.1/x"}, "failed", "source-failed"),
+        ({"url": "mysql://x@127.0.0.1:1/x"}, "active", "source-unavailable"),
+        ({"url": "mariadb://x@169.254.1.1/x"}, "failed", "source-failed"),
     ],
 )
 def test_failures_are_waited_for_or_fail_the_source(
@@ -112,7 +137,8 @@ def test_failures_are_waited_for_or_fail_the_source(
 @pytest.mark.parametrize(
     ("config", "pointer"),
     [
-        ({"url": "mysql://x@h/x"}, "/config/url"),
+        ({"url": "oracle://x@h/x"}, "/config/url"),
+        ({"url": "mysql://h/x"}, "/config/url"),
         ({"url": "postgresql://x:secret@h/x"}, "/config/url"),
         ({"url": "postgresql:///x"}, "/config/url"),
         ({"url": "postgresql://h/x"}, "/config/url"),
@@ -126,3 +152,72 @@ def test_invalid_config_is_refused(
 ) -> None:
     found = problem(_register(incoming, ledgers, config=config), 400, "invalid-request")
     assert [each["pointer"] for each in found["errors"]] == [pointer]
+
+
+_TYPES = {
+    "id": "int64",
+    "note": "string",
+    "seen": "int64",
+    "price": "decimal(12, 4)",
+    "day": "date",
+    "local": "timestamp_ntz",
+    "at": "timestamp",
+}
+
+
+@pytest.mark.parametrize("config", [{"watermark": "seen"}, {}])
+def test_a_dataset_that_is_created_has_the_types_of_the_database(
+    incoming: Incoming, ledgers: Ledgers, config: dict[str, Any]
+) -> None:
+    moment = "timestamptz" if ledgers.place == "public" else "timestamp(6) NULL"
+    local = "timestamp" if ledgers.place == "public" else "datetime(6)"
+    ledgers.run(
+        f"ALTER TABLE book ADD price decimal(12, 4), ADD day date, ADD local {local}, ADD at {moment}"
+    )
+    ledgers.run("DELETE FROM book WHERE id > 2")
+    ledgers.run(
+        "UPDATE book SET price = 12345678.9012, day = '2026-11-21', local = '2026-11-21 10:00:00.000001',"
+        " at = '2026-11-21 10:00:00.25' WHERE id = 1"
+    )
+    path = _register(incoming, ledgers, config={"query": "SELECT * FROM book", **config}).headers["location"]
+    assert incoming.run(path)["state"] == "finished", incoming.found(path)
+    fields = incoming.client.get("/datasets/book").json()["schema"]["fields"]
+    assert {field["name"]: field["type"] for field in fields} == _TYPES
+    rows = {row["id"]: row for row in incoming.rows("book")}
+    assert {name: rows[1][name] for name in ("price", "day", "local", "at")} == {
+        "price": "12345678.9012",
+        "day": "2026-11-21",
+        "local": "2026-11-21T10:00:00.000001",
+        "at": "2026-11-21T10:00:00.250000Z",
+    }
+    assert rows[2]["price"] is None
+
+
+def test_rows_that_fit_no_type_go_to_the_quarantine(incoming: Incoming, ledgers: Ledgers) -> None:
+    if ledgers.place == "public":
+        ledgers.run("ALTER TABLE book ADD day date")
+        ledgers.run("UPDATE book SET day = CASE id WHEN 3 THEN date 'infinity' ELSE date '2026-11-21' END")
+    else:
+        ledgers.run("ALTER TABLE book ADD day date")
+        ledgers.run("UPDATE IGNORE book SET day = CASE id WHEN 3 THEN '0000-00-00' ELSE '2026-11-21' END")
+    config = {"query": "SELECT * FROM book", "watermark": "seen"}
+    path = _register(incoming, ledgers, config=config, on_error="quarantine").headers["location"]
+    assert incoming.run(path)["position"] == {"watermark": "3"}
+    assert sorted(notes(incoming.rows("book"))) == [1, 2, 4]
+
+
+def test_columns_of_which_only_values_tell_the_type_are_inferred(
+    incoming: Incoming, ledgers: Ledgers
+) -> None:
+    if ledgers.place != "public":
+        pytest.skip("columns of this database have one type")
+    query = "SELECT id, ARRAY[id, 2] AS pair, json_build_object('n', note) AS doc, id * 1.5 AS free FROM book"
+    path = _register(incoming, ledgers, config={"query": query}).headers["location"]
+    assert incoming.run(path)["state"] == "finished", incoming.found(path)
+    fields = incoming.client.get("/datasets/book").json()["schema"]["fields"]
+    assert {field["name"]: field["type"] for field in fields} == {
+        "id": "int64",
+        "pair": "list<int64>",
+        "doc": "struct<n: string>",
+        "free": "double",
+    }

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import base64
-import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -21,11 +19,11 @@ from typing import Final
 
 from app.runtime.java import JavaError, java_home
 from app.runtime.loopback import LOOPBACK, free_port, is_free
+from tests.support import maven
 
 _ROOT: Final = Path(__file__).parents[3]
 _POM: Final = Path(__file__).with_name("pom.xml")
 JARS: Final = _ROOT / ".kafka"
-_DOWNLOAD_SECONDS_MAX: Final = 300
 _FORMAT_SECONDS_MAX: Final = 60
 _START_SECONDS_MAX: Final = 90
 _STOP_SECONDS_MAX: Final = 20
@@ -142,29 +140,10 @@ class Broker:
 
 def install() -> None:
     """Downloads the jars unless they are there. Raises KafkaMissing."""
-    JARS.mkdir(exist_ok=True)
-    with (JARS / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        complete = JARS / "pom.xml"
-        if complete.exists() and complete.read_bytes() == _POM.read_bytes():
-            return
-        if shutil.which("mvn") is None:
-            raise KafkaMissing("Apache Kafka is not installed, and there is no Maven (mvn) to download it")
-        for jar in JARS.glob("*.jar"):
-            jar.unlink()
-        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"]
-        command = ["mvn", "--batch-mode", "--quiet", "--file", str(_POM), *goal]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_DOWNLOAD_SECONDS_MAX, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise KafkaMissing(f"Maven did not end in {_DOWNLOAD_SECONDS_MAX} s") from None
-        if done.returncode:
-            raise KafkaMissing(
-                f"Maven cannot download Apache Kafka: {done.stdout[-500:]}{done.stderr[-500:]}"
-            )
-        shutil.copyfile(_POM, complete)
+    try:
+        maven.install(_POM, JARS, "Apache Kafka")
+    except maven.MavenFailed as error:
+        raise KafkaMissing(str(error)) from None
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""A real MariaDB server for tests."""
