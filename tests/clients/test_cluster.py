@@ -142,6 +142,8 @@ def test_variable_has_its_default_if_it_is_not_set() -> None:
 def test_links_are_for_the_address_at_which_the_storage_is_reached() -> None:
     storage, api = (next(each for each in CONTAINERS if each.name == name) for name in ("storage-1", "api-1"))
     assert api.environment["HEADWATER_STORAGE_LINK_URL"] == f"http://{storage.address}:9000"
+
+
 def test_scale_changes_how_often_a_service_runs_and_what_the_proxy_knows() -> None:
     services = adjusted(SERVICES, {"api": 3, "spark-worker": 1}, {})
     containers = plan(services, DATA, "127.64.0", "127.0.0.1:9999")
