@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.format.dataset import DatasetDefinition
 from app.format.definition.policy_rules import service_faults
 from app.format.policies import HistoryPolicy, TableServices, TimelinePolicy
 from app.retention.bounds import beginning_of
@@ -55,3 +57,11 @@ def test_version_stays_while_either_bound_keeps_it(
 )
 def test_invalid_history_policies_are_refused(services: TableServices, pointers: list[str]) -> None:
     assert [pointer for pointer, _ in service_faults(services, definition())] == pointers
+
+
+def test_new_datasets_keep_a_week_and_stored_definitions_what_they_had() -> None:
+    assert definition().services.history == HistoryPolicy(seconds=7 * 86_400)
+    stored = msgspec.to_builtins(definition())
+    before_services = {name: value for name, value in stored.items() if name != "services"}
+    for kept in (before_services, stored | {"services": stored["services"] | {"history": None}}):
+        assert msgspec.convert(kept, DatasetDefinition).services.history is None

@@ -111,7 +111,7 @@ def test_versions_older_than_a_week_expire_and_names_and_readers_keep_theirs(
     assert rows(client, path, tag="first") == named
     assert rows(client, path, version=3)[0] == (1, "c")
     assert rows(client, path) == latest
-    # The feed has a retention of its own: nobody has lost a change, whatever the position.
+    # The feed has a retention of its own: no reader has lost a change, whatever the position.
     assert client.get(f"{path}/changes").json()["changes"] == feed
     page = client.get(f"{path}/changes", params={"consumer": "late"}).json()
     assert page["changes"] == feed[4:]
