@@ -171,20 +171,23 @@ class Load:
             steps.setdefault(change["row"]["id"], []).append((change["op"], change["row"]["n"]))
         assert steps == {key: _steps(written) for key, written in values.items()}
         assert self.follower.changes == changes[: len(self.follower.changes)]
-        jobs = list(self._jobs())
+        # Table services run by themselves, and may have begun just now.
+        until(lambda: not self._jobs(state=["queued", "running"]), "the end of all jobs", seconds_max=120)
+        jobs = self._jobs(kind=["write"])
         assert {job["state"] for job in jobs} == {"succeeded"}
-        assert sorted(job["id"] for job in jobs if job["kind"] == "write") == sorted(
-            job_id for writer in self.writers for job_id in writer.jobs
-        )
+        sent = [job_id for writer in self.writers for job_id in writer.jobs]
+        assert sorted(job["id"] for job in jobs) == sorted(sent)
 
-    def _jobs(self) -> Iterator[dict[str, Any]]:
-        params: dict[str, Any] = {"dataset": self.table.id, "page_size": 1_000}
+    def _jobs(self, **selection: list[str]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        params: dict[str, Any] = {"dataset": self.table.id, "page_size": 1_000, **selection}
         while True:
-            page = self.table.client.get("/jobs", params=params).json()
-            yield from page["items"]
-            if page["next_page_token"] is None:
-                return
-            params["page_token"] = page["next_page_token"]
+            answer = self.table.client.get("/jobs", params=params)
+            assert answer.status_code == 200, answer.text
+            found += answer.json()["items"]
+            if answer.json()["next_page_token"] is None:
+                return found
+            params["page_token"] = answer.json()["next_page_token"]
 
 
 def _steps(written: list[int]) -> list[tuple[str, int]]:

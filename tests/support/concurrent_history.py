@@ -74,7 +74,7 @@ def run_clients(
 
 def check_history(table: Table, writes: Mapping[str, Write], ordering_field: str | None) -> None:
     """Waits for all jobs, and compares table, feed and jobs with the writes one after another, at every version."""
-    ended = {job_id: table.ended(job_id) for job_id in writes}
+    ended = {job_id: table.ended(job_id, minutes=3) for job_id in writes}
     for job_id, job in ended.items():
         inserts = writes[job_id][0].refuses_live_keys
         assert job["state"] == "succeeded" or (
