@@ -115,11 +115,7 @@ class Executors:
         self.holders = [*holders]
         self.questions = 0
         spark = SimpleNamespace(
-            env=lambda: SimpleNamespace(
-                blockManager=lambda: SimpleNamespace(
-                    blockManagerId=lambda: SimpleNamespace(hostPort=lambda: "10.0.0.1:7079")
-                )
-            ),
+            conf=lambda: {"spark.driver.host": "10.0.0.1"},
             getExecutorMemoryStatus=lambda: SimpleNamespace(keys=self._keys),
         )
         self.context: Any = SimpleNamespace(master="spark://h:7077", _jsc=SimpleNamespace(sc=lambda: spark))
@@ -161,6 +157,7 @@ def test_placed_tasks_run_in_order_also_if_their_hosts_are_gone(engine: SparkEng
     context: SparkContext = engine._spark().sparkContext
     tasks = [b"a", b"b" * 70_000, b"", b"\x00\xff"]
     partitions = [Partition(host="gone", tasks=(0, 2)), Partition(host=None, tasks=(1, 3))]
+    assert ExecutorHosts().alive(context) == (), "only the driver holds blocks"
     found = placed(context, tasks, partitions)
     assert found.glom().collect() == [[b"a", b""], [b"b" * 70_000, b"\x00\xff"]]
     java: Any = found._jrdd.rdd()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -22,7 +23,6 @@ class ExecutorHosts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._driver = ""
         self._hosts: tuple[str, ...] = ()
         self._until = 0.0
 
@@ -36,11 +36,12 @@ class ExecutorHosts:
 
     def _listed(self, context: SparkContext) -> tuple[str, ...]:
         spark = context._jsc.sc()
-        if not self._driver:
-            self._driver = spark.env().blockManager().blockManagerId().hostPort()
-        # All that hold blocks, as host:port; the driver is one of them.
+        # All that hold blocks, as host:port.
         holders = str(spark.getExecutorMemoryStatus().keys().mkString(",")).split(",")
-        return tuple(sorted({each.rpartition(":")[0] for each in holders if each != self._driver}))
+        counts = Counter(each.rpartition(":")[0] for each in holders)
+        # The driver is one of them. Its port is unknown: py4j cannot load the class that has it.
+        counts[str(spark.conf().get("spark.driver.host"))] -= 1
+        return tuple(sorted(host for host, count in counts.items() if count > 0))
 
 
 def placed(context: SparkContext, packed: Sequence[bytes], partitions: Sequence[Partition]) -> RDD[bytes]:
