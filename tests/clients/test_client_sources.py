@@ -24,6 +24,8 @@ def test_sources_are_registered_run_paused_reset_and_deleted(
     read = headwater.get_source("in")
     assert read.position == {"files": 1, "last": "1.ndjson"}
     assert list(headwater.sources()) == [read]
+    limited = headwater.limit_source(source, max_rows=7, interval_seconds=2)
+    assert (limited.max_rows, limited.interval_seconds, limited.max_items) == (7, 2, source.max_items)
     assert headwater.reset_source(source).position == {}
     assert headwater.pause_source("in", paused=False).state == "active"
     headwater.delete_source(source)

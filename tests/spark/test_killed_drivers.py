@@ -145,4 +145,4 @@ def test_each_change_is_one_row_while_drivers_are_killed_and_the_service_is_away
     found = [(row["position"], row["id"], row["note"]) for row in headwater.rows(copies)]
     assert sorted(found) == expected
     assert starts >= 3
-    assert version() >= position // 7
+    assert version() >= position // 12

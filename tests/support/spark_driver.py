@@ -13,7 +13,7 @@ from app.runtime.java import java_home
 from headwater_client.spark import register
 from workers.engine.session import start_session
 
-CHANGES_PER_BATCH = 7
+CHANGES_PER_BATCH = 10
 
 
 def main(url: str, api_key: str, read: str, written: str, checkpoint: str, scratch: str) -> None:

@@ -327,6 +327,7 @@ class Headwater:
     sources = iterating(SourceCalls.sources)
     start_source_round = blocking(SourceCalls.start_source_round)
     pause_source = blocking(SourceCalls.pause_source)
+    limit_source = blocking(SourceCalls.limit_source)
     reset_source = blocking(SourceCalls.reset_source)
     delete_source = blocking(SourceCalls.delete_source)
 

@@ -39,6 +39,26 @@ class SourceCalls(JobCalls):
         """Pauses a source, or resumes it, also after it has failed or finished."""
         return await self._changed(source, {"state": "paused" if paused else "active"})
 
+    async def limit_source(
+        self,
+        source: Source | str,
+        *,
+        interval_seconds: float | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        max_items: int | None = None,
+    ) -> Source:
+        """Changes the bounds of rounds, and the pause between them; None leaves a value as it is."""
+        members = {
+            "interval_seconds": interval_seconds,
+            "max_rows": max_rows,
+            "max_bytes": max_bytes,
+            "max_items": max_items,
+        }
+        return await self._changed(
+            source, {name: value for name, value in members.items() if value is not None}
+        )
+
     async def reset_source(self, source: Source | str, position: dict[str, Any] | None = None) -> Source:
         """Moves a source to a position, by default to the beginning. It reads again what comes after."""
         return await self._changed(source, {"position": position or {}})
