@@ -27,7 +27,7 @@ from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.format.dataset import DatasetDefinition
 from app.format.definition.evolution import under_schema
-from app.format.errors import CorruptFile, NotFound, ScanTooLarge
+from app.format.errors import CorruptFile, NotFound, ScanTooLarge, VersionExpired
 from app.format.file_group import DataFile, FileKind
 from app.format.result_file import RunFile
 from app.format.rows.projection import check_partitions, projection
@@ -75,6 +75,15 @@ class ScanTables:
 
         Raises InvalidRequest, NotFound (no version has the name), VersionExpired, ScanTooLarge.
         """
+        try:
+            return self._plan(dataset, new)
+        except VersionExpired:
+            if any(choice is not None for choice in (new.version, new.as_of, new.tag)):
+                raise
+        # The version was the latest when the request came, and has expired since.
+        return self._plan(self.catalog.get(dataset.tenant_id, dataset.id), new)
+
+    def _plan(self, dataset: Dataset, new: CreateScan) -> PlannedScan:
         version = self.versions.find(dataset, version=new.version, as_of=new.as_of, tag=new.tag)
         definition = self._definition(dataset, version)
         shown = projection(definition.schema, new.columns)

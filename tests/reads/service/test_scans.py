@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
@@ -29,7 +30,7 @@ from app.format.definition.schema_change import (
     SchemaChange,
     WidenField,
 )
-from app.format.errors import CorruptFile, NotFound, ScanTooLarge
+from app.format.errors import CorruptFile, NotFound, ScanTooLarge, VersionExpired
 from app.format.file_group import FileKind
 from app.format.operation import Operation
 from app.reads.scans import CreateScan, PartOptions, PlannedScan, ScanQuery
@@ -284,6 +285,25 @@ def test_unknown_part_is_not_found(scanner: Callable[[str], Scanner], name: str)
     [part, *_] = reader.plan(version=3).parts
     with pytest.raises(NotFound):
         reader.tables.file(reader.versioned.dataset, 99, part.name, None)
+
+
+def test_scan_of_the_latest_version_is_planned_again_if_that_has_expired(
+    scanner: Callable[[str], Scanner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = scanner("copy_on_write")
+    latest = reader.versioned.dataset
+    before = msgspec.structs.replace(latest, version=latest.version - 1)
+    acquire = reader.kept.acquire
+
+    def acquired(tenant_id: str, dataset_id: str, version: int, *more: Any) -> None:
+        if version < latest.version:
+            raise VersionExpired("gone", version=version)
+        acquire(tenant_id, dataset_id, version, *more)
+
+    monkeypatch.setattr(reader.kept, "acquire", acquired)
+    assert reader.tables.plan(before, CreateScan()).version == latest.version
+    with pytest.raises(VersionExpired):
+        reader.tables.plan(before, CreateScan(version=before.version))
 
 
 def test_damaged_file_is_not_sent(root: Path) -> None:

@@ -105,7 +105,7 @@ class BlockingDriver:
             response.read()
             return
         with destination.open("wb") as file:
-            for chunk in response.iter_bytes(_CHUNK_BYTES):
+            for chunk in response.iter_bytes():
                 file.write(chunk)
 
     async def sleep(self, seconds: float) -> None:
