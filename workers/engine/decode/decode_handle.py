@@ -87,7 +87,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Validates the rows of one split and stages them below `prefix`.
 
     `quarantine`: the path prefix of the file of bad records; without it, bad records fail the task. `origin`: what the
-    rows were read from, for errors.
+    rows were read from, for errors. `explicit_cast`: see `WriteOptions`.
     """
 
     dataset: DatasetDefinition
@@ -101,6 +101,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     quarantine: str | None = None
     limits: RowLimits = DEFAULT_LIMITS
     origin: str = ""
+    explicit_cast: bool = False
 
 
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -177,6 +178,7 @@ def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -
                 split=task.split,
                 bad_records=bad_records,
                 limits=task.limits,
+                explicit_cast=task.explicit_cast,
             )
         return StagedFileStore(storage).write(
             task.dataset,

@@ -80,6 +80,7 @@ def decode_input(
                 quarantine=quarantine,
                 limits=limits,
                 origin=raw.origin,
+                explicit_cast=options.explicit_cast,
             )
             for number, (raw, path, split) in enumerate(splits)
         ]
