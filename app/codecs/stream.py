@@ -39,13 +39,14 @@ def iter_tables(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
     limits: RowLimits = DEFAULT_LIMITS,
+    explicit_cast: bool = False,
 ) -> Iterator[pa.Table]:
     """The rows of a split in order, in tables of exactly the schema's columns; no table without rows.
 
     `source` stays open. Row numbers in pointers are relative to the whole input. `bad_records`: receives the records
-    that do not fit; their positions are relative to the whole input, in a split of NDJSON to the split. Raises
-    SchemaMismatch, MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows at the first faulty step; then the tables of
-    earlier steps must be discarded.
+    that do not fit; their positions are relative to the whole input, in a split of NDJSON to the split.
+    `explicit_cast`: values of columnar input are cast to the types of the schema. Raises SchemaMismatch, MalformedBody,
+    BodyTooLarge, RowTooLarge, TooManyRows at the first faulty step; then the tables of earlier steps must be discarded.
     """
     record_errors = record_errors_for(bad_records, pointer, limits)
     match form:
@@ -54,9 +55,9 @@ def iter_tables(
         case Format.CSV:
             tables = _iter_csv(source, schema, pointer, record_errors)
         case Format.ARROW:
-            tables = _iter_arrow(source, schema, pointer, record_errors)
+            tables = _iter_arrow(source, schema, pointer, record_errors, explicit_cast=explicit_cast)
         case Format.PARQUET:
-            tables = _iter_parquet(source, schema, split, pointer, record_errors)
+            tables = _iter_parquet(source, schema, split, pointer, record_errors, explicit_cast=explicit_cast)
         case Format.JSON_ROWS:
             tables = _iter_json_rows(source, schema, pointer, record_errors)
     return checked_rows(tables, record_errors)
@@ -173,12 +174,12 @@ def _iter_csv(
 
 
 def _iter_arrow(
-    source: Source, schema: Schema, pointer: str, record_errors: RecordErrors
+    source: Source, schema: Schema, pointer: str, record_errors: RecordErrors, *, explicit_cast: bool
 ) -> Iterator[pa.Table]:
     _refuse_other_arrow(source)
     with reader_faults("the Arrow stream cannot be read"):
         reader = pa.ipc.open_stream(source)
-    check_columns(reader.schema, schema, pointer)
+    check_columns(reader.schema, schema, pointer, explicit_cast=explicit_cast)
     start = 0
     while True:
         with reader_faults("the Arrow stream cannot be read"):
@@ -187,7 +188,7 @@ def _iter_arrow(
             except StopIteration:
                 break
         for row, step in steps(batch, start, schema, record_errors):
-            yield conform_step(step, schema, row, record_errors)
+            yield conform_step(step, schema, row, record_errors, explicit_cast=explicit_cast)
         start += batch.num_rows
     _require_end(source)
 
@@ -213,13 +214,19 @@ def _require_end(source: Source) -> None:
 
 
 def _iter_parquet(
-    source: Source, schema: Schema, split: Split, pointer: str, record_errors: RecordErrors
+    source: Source,
+    schema: Schema,
+    split: Split,
+    pointer: str,
+    record_errors: RecordErrors,
+    *,
+    explicit_cast: bool,
 ) -> Iterator[pa.Table]:
     file = open_parquet(source)
     with reader_faults("the Parquet file cannot be read"):
         columns, count = file.schema_arrow, file.metadata.num_row_groups
-    check_columns(columns, schema, pointer)
+    check_columns(columns, schema, pointer, explicit_cast=explicit_cast)
     groups = range(count) if split.row_groups is None else split.row_groups
     for start, batch in joined(iter_row_groups(source, file, groups)):
         for row, step in steps(batch, start, schema, record_errors):
-            yield conform_step(step, schema, row, record_errors)
+            yield conform_step(step, schema, row, record_errors, explicit_cast=explicit_cast)

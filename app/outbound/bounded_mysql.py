@@ -169,7 +169,7 @@ def _mysql_faults() -> Iterator[None]:
     except OSError as error:
         raise MysqlLost(str(error)) from error
     except _MALFORMED as error:
-        # What the parser of packets meets in bytes that are no packets, and in a request to send a file.
+        # What the parser of packets raises for bytes that are no packets, and for a request to send a file.
         raise MysqlLost(f"the server does not follow the protocol: {error!r}") from error
 
 

@@ -10,7 +10,14 @@ import pytest
 APP = Path(__file__).parents[2] / "app"
 # The door itself, and what makes a database ready, examines it, or copies it, for no tenant or all of them. A source
 # reads a database of its user.
-DOORS = {"session.py", "bootstrap.py", "copying.py", "examination.py", "sql_rows.py", "bounded_postgres.py"}
+DOORS = {
+    "session.py",
+    "bootstrap.py",
+    "copying.py",
+    "examination.py",
+    "sql_postgres.py",
+    "bounded_postgres.py",
+}
 POSTGRES = ("sqlalchemy", "psycopg", "app.db")
 MODULES = sorted(
     path

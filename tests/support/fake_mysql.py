@@ -59,7 +59,7 @@ class FakeMysql:
 
 @contextmanager
 def fake_mysql(reply: Reply, *, greeting: bytes | None = None, login: bytes = OK) -> Iterator[FakeMysql]:
-    """A server that replies so to all statements but SET, START and those that ask for facts of the rows."""
+    """A server that replies so to all statements but SET, START and those that request facts of the rows."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = FakeMysql(port=listener.getsockname()[1])
     streams: list[socket.socket] = []

@@ -131,7 +131,7 @@ def _greet(client: _Client, server: FakePostgres, asks_password: bool) -> None:
 
 def _answer(stream: socket.socket, statement: str, reply: Reply) -> None:
     first = statement.split(maxsplit=1)[0]
-    # Which columns there are is asked before rows are.
+    # The columns are requested before the rows.
     described = [columns("id"), done()] if statement.endswith("LIMIT 0") else None
     found = [done(first)] if first == "BEGIN" else described or reply(statement)
     if found is None:

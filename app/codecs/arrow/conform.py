@@ -25,6 +25,7 @@ from app.codecs.arrow.arrow_checks import (
     viewed_bytes,
     without_text,
 )
+from app.codecs.arrow.explicit_casts import cast_explicit, castable
 from app.codecs.arrow.flat_form import FlatForm, flat_form
 from app.codecs.compiled import CompiledSchema
 from app.codecs.faults import (
@@ -82,14 +83,17 @@ def conform(
     return pa.concat_tables(tables) if tables else schema.to_arrow().empty_table()
 
 
-def check_columns(columns: pa.Schema, schema: Schema, pointer: str) -> None:
-    """Raises SchemaMismatch for columns that are unknown, missing, or not convertible without loss."""
+def check_columns(columns: pa.Schema, schema: Schema, pointer: str, *, explicit_cast: bool = False) -> None:
+    """Raises SchemaMismatch for columns that are unknown, missing, or not convertible without loss.
+
+    `explicit_cast`: columns whose values can be cast are accepted, too.
+    """
     faults = Faults()
     seen: set[str] = set()
     with reader_faults("the names and types of the columns cannot be read"):
         compiled = flat_form(schema, columns).compiled
         for column in columns:
-            if fault := _column_fault(column, compiled, seen):
+            if fault := _column_fault(column, compiled, seen, explicit_cast=explicit_cast):
                 faults.add(pointer, fault)
             seen.add(column.name)
     for name, data_type in compiled.types.items():
@@ -98,7 +102,9 @@ def check_columns(columns: pa.Schema, schema: Schema, pointer: str) -> None:
     faults.raise_if_any()
 
 
-def _column_fault(column: pa.Field, compiled: CompiledSchema, seen: set[str]) -> str | None:
+def _column_fault(
+    column: pa.Field, compiled: CompiledSchema, seen: set[str], *, explicit_cast: bool
+) -> str | None:
     if column.name not in compiled.types:
         return f"column {shown(column.name)}: {unknown_field(column.name, compiled.types)}"
     if column.name in seen:
@@ -106,6 +112,10 @@ def _column_fault(column: pa.Field, compiled: CompiledSchema, seen: set[str]) ->
     expected = compiled.types[column.name]
     if is_lossless(column.type, expected):
         return None
+    if explicit_cast:
+        if castable(column.type, expected):
+            return None
+        return f"column {shown(column.name)}: Arrow type {column.type} cannot be cast to {expected}"
     return (
         f"column {shown(column.name)}: expected {expected}, "
         f"got Arrow type {column.type}, which cannot be converted without loss"
@@ -127,20 +137,35 @@ def steps(
             yield from _of_bounded_size(first + start, part, schema, record_errors)
 
 
-def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, record_errors: RecordErrors) -> pa.Table:
-    """The good rows of one valid batch, whose columns are checked. The others are reported to `record_errors`."""
+def conform_step(
+    batch: pa.RecordBatch,
+    schema: Schema,
+    row: int,
+    record_errors: RecordErrors,
+    *,
+    explicit_cast: bool = False,
+) -> pa.Table:
+    """The good rows of one valid batch, whose columns are checked. The others are reported to `record_errors`.
+
+    `explicit_cast`: as the columns were checked. Values that cannot be cast make their rows bad.
+    """
     form = flat_form(schema, batch.schema)
     compiled = form.compiled
     columns = []
     found: list[tuple[int, str, str]] = []
+    originals: dict[str, pa.Array] = {}
     present = set(batch.schema.names)
     for field in compiled.arrow:
         if field.name not in present:
             columns.append(pa.nulls(batch.num_rows, field.type))
             continue
-        array = _cast(batch.column(field.name), compiled, field)
+        array, refused = _cast(batch.column(field.name), compiled, field, explicit_cast=explicit_cast)
         columns.append(array)
-        found.extend(_column_faults(array, compiled, field, record_errors.faults_max))
+        if refused:
+            originals[field.name] = _original(batch.column(field.name))
+            found.extend((number, field.name, reason) for number, reason in refused.items())
+        faults = _column_faults(array, compiled, field, record_errors.faults_max + len(refused))
+        found.extend(fault for fault in faults if fault[0] not in refused)
     table = pa.Table.from_arrays(columns, schema=compiled.arrow)
     found.extend(form.faults(table, record_errors.faults_max))
     large = _large_rows(table, record_errors.limits.row_bytes_max)
@@ -151,6 +176,7 @@ def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, record_errors:
         rows=table.select([name for name in table.column_names if name in present]),
         numbers=list(bad),
         form=form,
+        originals=originals,
     )
     for number in sorted({*bad, *large}):
         if number in bad:
@@ -179,26 +205,55 @@ def _faults_of_rows(found: list[tuple[int, str, str]]) -> dict[int, Faults]:
 
 @dataclass(slots=True, kw_only=True)
 class _Payloads:
-    """The texts of some rows of a table as JSON objects, created for all rows at the first access."""
+    """The texts of some rows of a table as JSON objects, created for all rows at the first access.
+
+    `originals`: columns of which values could not be cast, as they were.
+    """
 
     rows: pa.Table
     numbers: list[int]
     form: FlatForm
+    originals: dict[str, pa.Array]
     texts: dict[int, bytes] = member(default_factory=dict)
 
     def of(self, number: int) -> bytes:
         if not self.texts:
             some = self.rows.take(pa.array(self.numbers)).combine_chunks()
             columns = {name: some.column(name).chunk(0) for name in some.column_names}
+            columns |= {name: array.take(pa.array(self.numbers)) for name, array in self.originals.items()}
             self.texts = dict(
                 zip(self.numbers, json_texts(self.form.record(columns), some.num_rows), strict=True)
             )
         return self.texts[number]
 
 
-def _cast(array: pa.Array, compiled: CompiledSchema, field: pa.Field) -> pa.Array:
+def _cast(
+    array: pa.Array, compiled: CompiledSchema, field: pa.Field, *, explicit_cast: bool
+) -> tuple[pa.Array, dict[int, str]]:
+    """The values as they are stored, and the reason for each row whose value cannot be cast."""
     with reader_faults(f"column {shown(field.name)} cannot be read as {compiled.types[field.name]}"):
-        return cast_lossless(array, compiled.types[field.name])
+        if explicit_cast:
+            return cast_explicit(array, compiled.types[field.name])
+        return cast_lossless(array, compiled.types[field.name]), {}
+
+
+def _unchecked(array: pa.Array, compiled: CompiledSchema, field: pa.Field) -> pa.Array:
+    """The values of a row that is left out."""
+    if not is_lossless(array.type, compiled.types[field.name]):
+        return _original(array)
+    return _cast(array, compiled, field, explicit_cast=False)[0]
+
+
+def _original(array: pa.Array) -> pa.Array:
+    """Values that were not cast, as what quarantined records show: texts, if they are no numbers or booleans."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_floating(kind):
+        return array
+    return (
+        array if pa.types.is_fixed_size_binary(kind) or "binary" in str(kind) else pc.cast(array, pa.string())
+    )
 
 
 def _column_faults(
@@ -267,7 +322,7 @@ def _invalid_text(batch: pa.RecordBatch) -> dict[str, list[int]]:
 def _payload(row: pa.RecordBatch, schema: Schema) -> bytes:
     form = flat_form(schema, row.schema)
     columns = {
-        field.name: _cast(row.column(field.name), form.compiled, field)
+        field.name: _unchecked(row.column(field.name), form.compiled, field)
         for field in form.compiled.arrow
         if field.name in row.schema.names
     }
@@ -285,7 +340,7 @@ def _excerpt(row: pa.RecordBatch, schema: Schema) -> bytes:
             size += expanded_bytes(column)
             if size > EXCERPT_BYTES:
                 break
-            columns[field.name] = _cast(column, form.compiled, field)
+            columns[field.name] = _unchecked(column, form.compiled, field)
     return json_texts(columns, 1)[0][:EXCERPT_BYTES].removesuffix(b"}") if columns else b"{"
 
 

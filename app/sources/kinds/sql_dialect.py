@@ -15,7 +15,7 @@ from app.outbound.bounds import Bounds
 
 
 class StatementRefused(Exception):
-    """The database refuses a statement, or its reply is not what was asked for: a repetition would fail, too."""
+    """The database refuses a statement, or its reply is not what was requested: a repetition would fail, too."""
 
 
 class DatabaseOutOfReach(Exception):
@@ -23,7 +23,7 @@ class DatabaseOutOfReach(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Access:
+class DatabaseAccess:
     """Where and as whom to connect. `address`: one of the host, which was checked. `seconds`: the time for all use.
 
     `plain`: whether the connection may be unencrypted, and the certificate unverified.
@@ -40,7 +40,7 @@ class Access:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Relation:
+class RowsOrigin:
     """What is read: either `table`, with its schema before a dot, or `query`; and the column that grows, if any."""
 
     table: str | None
@@ -71,7 +71,8 @@ class Session(Protocol):
         ...
 
     def rows_after(self, since: str | None, count: int) -> Generator[Line]:
-        """The rows after the watermark in its order: so many, and further ones with the watermark of the last one.
+        """The rows after the watermark in its order: `count` of them, and further ones with the watermark of
+        the last one.
 
         Equal watermarks have equal texts. A generator that is not read to its end ends the connection.
         """
@@ -94,7 +95,7 @@ class Dialect:
 
     scheme: str
     port: int
-    session: Callable[[Access, Relation, Bounds], AbstractContextManager[Session]]
+    session: Callable[[DatabaseAccess, RowsOrigin, Bounds], AbstractContextManager[Session]]
     buffered_bytes: Callable[[int], int]
 
 

@@ -32,11 +32,11 @@ from app.outbound.bounds import Bounds
 from app.outbound.connector import CONNECT_SECONDS_MAX
 from app.outbound.foreign import foreign_text
 from app.sources.kinds.sql_dialect import (
-    Access,
+    DatabaseAccess,
     DatabaseOutOfReach,
     Dialect,
     Line,
-    Relation,
+    RowsOrigin,
     StatementRefused,
     number,
 )
@@ -76,7 +76,7 @@ class _Column:
 class _Session:
     """See `Session`."""
 
-    def __init__(self, connection: BoundedMysql, relation: Relation) -> None:
+    def __init__(self, connection: BoundedMysql, relation: RowsOrigin) -> None:
         self._connection = connection
         self._relation = relation
 
@@ -192,7 +192,7 @@ class _Session:
 
 
 @contextmanager
-def _session(access: Access, relation: Relation, bounds: Bounds) -> Iterator[_Session]:
+def _session(access: DatabaseAccess, relation: RowsOrigin, bounds: Bounds) -> Iterator[_Session]:
     login = MysqlLogin(
         host=access.host,
         address=access.address,

@@ -18,11 +18,11 @@ from app.outbound.bounds import Bounds
 from app.outbound.connector import CONNECT_SECONDS_MAX
 from app.outbound.foreign import foreign_text
 from app.sources.kinds.sql_dialect import (
-    Access,
+    DatabaseAccess,
     DatabaseOutOfReach,
     Dialect,
     Line,
-    Relation,
+    RowsOrigin,
     StatementRefused,
     number,
 )
@@ -38,7 +38,7 @@ _PRECISION_MAX: Final = 38
 class _Session:
     """See `Session`."""
 
-    def __init__(self, connection: BoundedConnection, relation: Relation) -> None:
+    def __init__(self, connection: BoundedConnection, relation: RowsOrigin) -> None:
         self._connection = connection
         self._relation = relation
         self._watermark = sql.Identifier("source", relation.watermark or "")
@@ -105,7 +105,7 @@ class _Session:
         raise StatementRefused("the database does not return one row where one is expected")
 
     def _texts(self, query: sql.Composable, since: str | None, *, columns: int) -> Generator[tuple[Any, ...]]:
-        """The rows of a statement as they arrive, of so many texts. One that is not read to its end closes the
+        """The rows of a statement as they arrive, of this number of texts. One that is not read to its end closes the
         connection.
         """
         parameters = None if since is None else {"watermark": since}
@@ -129,7 +129,7 @@ class _Session:
 
 
 @contextmanager
-def _session(access: Access, relation: Relation, bounds: Bounds) -> Iterator[_Session]:
+def _session(access: DatabaseAccess, relation: RowsOrigin, bounds: Bounds) -> Iterator[_Session]:
     try:
         with connected(_stated(access), bounds, CONNECT_SECONDS_MAX) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -143,7 +143,7 @@ def _session(access: Access, relation: Relation, bounds: Bounds) -> Iterator[_Se
         raise DatabaseOutOfReach(_text(error)) from error
 
 
-def _stated(access: Access) -> dict[str, str]:
+def _stated(access: DatabaseAccess) -> dict[str, str]:
     """The parameters of libpq."""
     found = {
         "host": access.host,

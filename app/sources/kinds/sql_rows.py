@@ -28,11 +28,11 @@ from app.outbound.bounds import Bounds, ReplyTooLarge
 from app.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.sources.kinds.configs import checked_config, refused_config
 from app.sources.kinds.sql_dialect import (
-    Access,
+    DatabaseAccess,
     DatabaseOutOfReach,
     Dialect,
     Line,
-    Relation,
+    RowsOrigin,
     Session,
     StatementRefused,
 )
@@ -177,11 +177,11 @@ class SqlRows:
         )
         if check is not None:
             bounds = replace(bounds, check=check)
-        relation = Relation(table=config.table, query=config.query, watermark=config.watermark)
+        relation = RowsOrigin(table=config.table, query=config.query, watermark=config.watermark)
         shown = f"{target.scheme}://{target.host}:{target.port}{target.path}"
         try:
             [address, *_] = _connector(environment.allow).addresses(target, CONNECT_SECONDS_MAX)
-            access = Access(
+            access = DatabaseAccess(
                 host=target.host,
                 address=address,
                 port=target.port,

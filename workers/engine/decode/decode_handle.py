@@ -89,6 +89,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     `quarantine`: the path prefix of the file of bad records; without it, bad records fail the task. `origin`: what the
     rows were read from, for errors. `runs`: the same of the rows of the input, as far as it is known.
+    `explicit_cast`: see `WriteOptions`.
     """
 
     dataset: DatasetDefinition
@@ -103,6 +104,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     limits: RowLimits = DEFAULT_LIMITS
     origin: str = ""
     runs: tuple[RowRun, ...] = ()
+    explicit_cast: bool = False
 
 
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -180,6 +182,7 @@ def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -
                 split=task.split,
                 bad_records=bad_records,
                 limits=task.limits,
+                explicit_cast=task.explicit_cast,
             )
         return StagedFileStore(storage).write(
             task.dataset,

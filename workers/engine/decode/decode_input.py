@@ -81,6 +81,7 @@ def decode_input(
                 limits=limits,
                 origin=raw.origin,
                 runs=raw.runs,
+                explicit_cast=options.explicit_cast,
             )
             for number, (raw, path, split) in enumerate(splits)
         ]
