@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
+from app.settings import Settings
 from tests.cluster.conftest import Cluster
 from tests.support.waiting import until
 
@@ -19,6 +21,14 @@ ROWS = 3_000
 # The host of a table is as good as random.
 DATASETS, DATASETS_MAX = 4, 20
 _numbers = count(1)
+
+
+@pytest.fixture(autouse=True)
+def _preferences(cluster: Cluster) -> None:
+    """Skips where the compose file does not switch preferences on."""
+    settings = Settings.from_environment(cluster.environment("worker-1"))
+    if not settings.spark_locality_wait_seconds:
+        pytest.skip("HEADWATER_SPARK_LOCALITY_WAIT_SECONDS of the workers in docker-compose.yml is 0")
 
 
 def copy_files(cluster: Cluster, spark_worker: str) -> list[Path]:
