@@ -33,7 +33,7 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4
 _DATE: Final = re.compile(r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 _MOMENT: Final = re.compile(
     r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
-    r"(?:[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{0,9}))?)?"
+    r"(?:[ T]([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{0,9}))?)?)?"
     r"(Z|[+-][0-9]{1,2}(?::[0-9]{1,2})?)?)?)?)?"
 )
 _FRACTION_DIGITS: Final = 6
@@ -184,12 +184,12 @@ def _to_number(value: Any, source: str) -> decimal.Decimal:
                 raise NotCastable("it is no number")
             return decimal.Decimal(text)
         case "timestamp":
-            return _WIDE.divide(decimal.Decimal(value), decimal.Decimal(_SECOND_MICROS))
+            return decimal.Decimal(_float_text(_seconds(value), "double"))
         case "float" | "double":
             if not math.isfinite(value):
                 raise NotCastable("it is no finite number")
-            # As Spark, which writes the number as a text first.
-            return decimal.Decimal(_float_text(value, source))
+            # As Spark, which writes the number of 64 bits as a text first.
+            return decimal.Decimal(_float_text(value, "double"))
     return decimal.Decimal(value)
 
 
@@ -220,12 +220,15 @@ def _bounds(name: str) -> tuple[int, int]:
     return low, low + values - 1
 
 
+# Through 64 bits, these would be rounded twice.
+_ROUNDED_ONCE: Final = frozenset({"string", "integer", "decimal"})
+
+
 def _floating(value: Any, source: str, target: DataType) -> float:
-    text = str(_to_number(value, source)) if source == "string" else None
-    found = float(text if text is not None else _timestamp_seconds(value, source))
+    text = str(_to_number(value, source)) if source in _ROUNDED_ONCE else None
+    found = _seconds(value) if source == "timestamp" else float(value if text is None else text)
     if str(target) == "float":
         if math.isfinite(found) and text is not None:
-            # A text is rounded once.
             found = pa.scalar(text).cast(pa.float32()).as_py()
         elif math.isfinite(found):
             found = pa.array([found], pa.float64()).cast(pa.float32(), safe=False)[0].as_py()
@@ -234,8 +237,9 @@ def _floating(value: Any, source: str, target: DataType) -> float:
     return found
 
 
-def _timestamp_seconds(value: Any, source: str) -> Any:
-    return value / _SECOND_MICROS if source == "timestamp" else value
+def _seconds(micros: int) -> float:
+    """As Spark computes them: the microseconds are rounded to a double first."""
+    return float(micros) / _SECOND_MICROS
 
 
 def _decimal(value: Any, source: str, target: DataType) -> decimal.Decimal:
@@ -286,7 +290,7 @@ def _string(value: Any, source: str, target: DataType) -> str:
 
 
 def _float_text(value: float, source: str) -> str:
-    """A number as Java writes it: with the fewest digits that read back as the same number."""
+    """A number as Java writes it since release 19: with the fewest digits that read back as the same number."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     shortest = (
@@ -348,7 +352,7 @@ def _timestamp(value: Any, source: str, target: DataType) -> int:
                 raise NotCastable("it is no finite number")
             micros = math.trunc(value * _SECOND_MICROS)
         case _:
-            micros = int(value * _SECOND_MICROS)
+            micros = int(_WIDE.multiply(decimal.Decimal(value), decimal.Decimal(_SECOND_MICROS)))
     ticks = micros * TICKS[target.unit] // _SECOND_MICROS
     low, high = timestamp_bounds(target.unit)
     if not low <= ticks <= high:
@@ -366,9 +370,10 @@ def _text_micros(text: str, *, zoned: bool) -> int:
         raise NotCastable("there is no such time")
     micros = int((fraction or "")[:_FRACTION_DIGITS].ljust(_FRACTION_DIGITS, "0"))
     seconds = clock[0] * 3_600 + clock[1] * 60 + clock[2]
+    offset = _offset_seconds(zone or "Z")
     if zoned:
         # Without one, it is in UTC. A wall-clock time has none, and Spark ignores it.
-        seconds -= _offset_seconds(zone or "Z")
+        seconds -= offset
     return _days(year, month, day) * _DAY_MICROS + seconds * _SECOND_MICROS + micros
 
 
