@@ -239,7 +239,7 @@ class Settings:
     )
     """Whether executors without work are given back to the cluster, except one."""
     spark_locality_wait_seconds: float = field(
-        default=0.0, metadata=_env("HEADWATER_SPARK_LOCALITY_WAIT_SECONDS", _seconds_or_none)
+        default=0.1, metadata=_env("HEADWATER_SPARK_LOCALITY_WAIT_SECONDS", _seconds_or_none)
     )
     """How long a task on a cluster waits for the host that has the copies of its files; 0: it prefers none."""
     spark_driver_host: str = field(default="", metadata=_env("HEADWATER_SPARK_DRIVER_HOST", _text))
