@@ -39,9 +39,9 @@ def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     create: Callable[..., Any] = LocalStorage.create
 
     @contextmanager
-    def recording(storage: LocalStorage, path: str) -> Iterator[BinaryIO]:
+    def recording(storage: LocalStorage, path: str, *, synced: bool = True) -> Iterator[BinaryIO]:
         paths.append(path)
-        with create(storage, path) as stream:
+        with create(storage, path, synced=synced) as stream:
             yield stream
 
     monkeypatch.setattr(LocalStorage, "create", recording)
@@ -54,6 +54,7 @@ def test_small_write_creates_two_files_at_most(
 ) -> None:
     definition, operation = TABLES[table]
     path = client.post("/datasets", json={**definition, "name": "written"}).headers["location"]
+    dataset = path.rpartition("/")[2]
 
     def write(numbers: range, note: str) -> None:
         rows = [{"id": number, "note": note} for number in numbers]
@@ -69,4 +70,6 @@ def test_small_write_creates_two_files_at_most(
         created.clear()
         # Half of the keys are new.
         write(range(950 + number, 1_050 + number), f"after {number}")
-        assert 1 <= len(created) <= 2, created
+        # The service may work for other datasets meanwhile.
+        own = [each for each in created if dataset in each]
+        assert 1 <= len(own) <= 2, own

@@ -345,36 +345,6 @@ def test_input_that_cannot_be_decoded_fails_its_write_alone(writing: Writing) ->
     assert writing.rows() == [row(2)]
 
 
-def staged_files(writing: Writing) -> list[str]:
-    """The files of rows that are staged."""
-    return [path for path, _ in writing.storage.list("") if path.endswith(".arrow")]
-
-
-def test_staged_rows_are_removed_with_the_commit_and_kept_for_another_attempt(writing: Writing) -> None:
-    job_id = writing.send_raw(b'{"id": 2, "day": "2026-11-23", "n": 0, "note": null}')
-    writing.engine.before_merge = [raising(EngineStopped("cancelled"))]
-    assert writing.run()
-    [staged] = staged_files(writing)
-    writing.jobs.release(writing.tenant_id, [writing.job(job_id).claim])
-    assert writing.run()
-    assert ended(writing, job_id) == ("succeeded", None)
-    # The reaper removes what an attempt without a commit has left.
-    assert staged_files(writing) == [staged]
-    assert writing.rows() == [row(2)]
-
-
-def test_write_succeeds_though_its_staged_rows_cannot_be_removed(writing: Writing) -> None:
-    job_id = writing.send_raw(b'{"id": 2, "day": "2026-11-23", "n": 0, "note": null}')
-
-    class Away(LocalStorage):
-        def delete(self, paths: object) -> NoReturn:
-            raise StorageUnavailable("away")
-
-    assert writing.run(storage=Away(writing.storage.root))
-    assert ended(writing, job_id) == ("succeeded", None)
-    assert writing.announced == [True]
-
-
 def test_insert_of_a_live_key_fails_alone_and_names_the_key(writing: Writing) -> None:
     writing.write([row(1)])
     jobs = [writing.send([row(1), row(2)], Operation.INSERT), writing.send([row(3)], Operation.INSERT)]
