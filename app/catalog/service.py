@@ -85,8 +85,9 @@ class Datasets:
         if wanted.changelog is not msgspec.UNSET:
             evolved = with_changelog(evolved, wanted.changelog)
         if wanted.services is not msgspec.UNSET:
-            _check_metastore(wanted.services, available=self.metastore)
-            evolved = with_services(evolved, wanted.services)
+            services = wanted.services.instead_of(evolved.services)
+            _check_metastore(services, available=self.metastore)
+            evolved = with_services(evolved, services)
         if wanted.changes or evolved is dataset.definition:
             refuse_derived(dataset)
             evolved = evolve(evolved, wanted.changes)

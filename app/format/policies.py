@@ -158,3 +158,16 @@ class TableServices(_Policy, frozen=True, kw_only=True):
     """When a partition is done."""
     metastore: MetastorePolicy | None = None
     """The Hive table to which partitions are reported."""
+
+
+class UpdateTableServices(TableServices, frozen=True, kw_only=True):
+    """Table services in place of those of a dataset. Without `history`, the dataset keeps the history that it has."""
+
+    history: HistoryPolicy | msgspec.UnsetType | None = msgspec.UNSET  # type: ignore[assignment]
+    """The history of versions that is kept; null for all versions; as before, if it is left out."""
+
+    def instead_of(self, present: TableServices) -> TableServices:
+        """The services of a dataset that has had others."""
+        history = present.history if self.history is msgspec.UNSET else self.history
+        others = {name: getattr(self, name) for name in TableServices.__struct_fields__}
+        return TableServices(**others | {"history": history})

@@ -52,9 +52,13 @@ def test_commands_register_pause_reset_and_delete_sources(
     assert row == ["in", "files", orders.name, "active", "0", "-"]
     assert headwater("pause", "in") == "Source in is paused.\n"
     assert headwater("resume", "in") == "Source in is active.\n"
-    moved = headwater("reset", "in", "--position", '{"files": 3, "last": "c"}')
-    assert moved == 'Source in is at {"files":3,"last":"c"}.\n'
-    assert json.loads(headwater("show", "in"))["position"] == {"files": 3, "last": "c"}
+    assert "read again" in headwater("reset", "in", "--position", '{"files": 3, "last": "c"}')
+    pages = {"url": "https://api.example/pages", "cursor_parameter": "after"}
+    read = file_of("pages.json", **body | {"name": "pages", "kind": "http", "config": pages})
+    assert "Source pages has the id" in headwater("create", read)
+    moved = headwater("reset", "pages", "--position", '{"cursor": "c", "read": 3}')
+    assert moved == 'Source pages is at {"cursor":"c","read":3}.\n'
+    assert json.loads(headwater("show", "pages"))["position"] == {"cursor": "c", "read": 3}
     assert headwater("reset", "in") == "Source in is at {}.\n"
     assert "is not a JSON object" in headwater("reset", "in", "--position", "3")
     assert headwater("delete", "in") == "Source in is deleted.\n"

@@ -223,7 +223,7 @@ def _check_name(schema: Schema, member: str, name: str) -> None:
     for field in schema.fields:
         if field.name.casefold() == name.casefold():
             raise _Refused(
-                member, f"there is a field {field.name!r} already (names differ by more than case)"
+                member, f"there is a field {field.name!r} already (names must differ by more than case)"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from app.format.definition.new_dataset import CreateField, CreateRetention, CreateVocabulary
-from app.format.policies import TableServices
+from app.format.policies import UpdateTableServices
 
 
 class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
@@ -86,5 +86,5 @@ class UpdateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Changes of the schema, made one after another."""
     changelog: UpdateChangelog | msgspec.UnsetType = msgspec.UNSET
     """Settings of the change feed."""
-    services: TableServices | msgspec.UnsetType = msgspec.UNSET
+    services: UpdateTableServices | msgspec.UnsetType = msgspec.UNSET
     """The table services, in place of those that the dataset has."""

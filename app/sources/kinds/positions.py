@@ -17,11 +17,6 @@ _Text = Annotated[str, msgspec.Meta(max_length=100_000)]
 _Cursor = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-class _Files(msgspec.Struct, forbid_unknown_fields=True):
-    files: _Count = 0
-    last: _Text = ""
-
-
 class _Changes(msgspec.Struct, forbid_unknown_fields=True):
     offset: _Count
 
@@ -37,7 +32,6 @@ class _Rows(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _SHAPES: Final[dict[str, Any]] = {
-    "files": _Files,
     "dataset": _Changes,
     "http": _Pages,
     "sql": _Rows,
@@ -49,6 +43,12 @@ def check_position(kind: str, position: Position) -> None:
     """Raises InvalidSource for a position that is not one of this kind. An empty one is the beginning."""
     if not position:
         return
+    if kind == "files":
+        raise refused_source(
+            "/position",
+            "expected {}, from which everything is read again: the position of files counts those that were read, and "
+            "does not say which",
+        )
     try:
         msgspec.convert(position, _SHAPES[kind])
     except msgspec.ValidationError as error:

@@ -355,7 +355,7 @@ class QueryBinder:
                     at, f"names starting with {RESERVED_PREFIX!r} are reserved", "another name"
                 )
             if name.casefold() in seen:
-                expected = "AS another name (names differ by more than case)"
+                expected = "AS another name (names must differ by more than case)"
                 raise self.binding.at(at, f"two columns are called {shown(name)}", expected)
             seen.add(name.casefold())
 

@@ -207,3 +207,21 @@ def retain(service: Service) -> Retain:
         rows=expire_rows(service.database, storage, job_keep_seconds=3600),
         follower_lag_seconds=3600,
     )
+
+
+def test_history_of_a_dataset_stays_where_its_other_services_change(client: httpx.Client) -> None:
+    created = client.post("/datasets", json={**ORDERS, "services": {"history": None}})
+    path = created.headers["location"]
+
+    def change(services: dict[str, Any]) -> Any:
+        etag = client.get(path).headers["etag"]
+        answer = client.patch(path, json={"services": services}, headers={"If-Match": etag})
+        assert answer.status_code == 200, answer.text
+        return answer.json()["services"]
+
+    changed = change({"compaction": {"logs": 4}})
+    assert (changed["history"], changed["compaction"]["logs"]) == (None, 4)
+    # Other members that are left out get their defaults.
+    assert change({"history": {"versions": 3}})["compaction"]["logs"] == 16
+    assert change({})["history"]["versions"] == 3
+    assert change({"history": None})["history"] is None

@@ -198,6 +198,16 @@ def test_files_of_every_format_are_read(
     assert notes(incoming.rows()) == {1: "a", 2: "b"}
 
 
+def test_position_of_files_can_only_be_the_beginning(incoming: Incoming, orders: str) -> None:
+    incoming.put("1.ndjson", {"id": 1, "note": "a"})
+    path = incoming.register()
+    position = incoming.run(path)["position"]
+    refused = incoming.client.patch(path, json={"position": position})
+    assert problem(refused, 422, "invalid-source")["errors"][0]["pointer"] == "/position"
+    assert incoming.client.get(path).json()["position"] == position
+    assert incoming.client.patch(path, json={"position": {}}).status_code == 200
+
+
 def test_unreadable_file_fails_the_source_until_it_is_resumed(incoming: Incoming, orders: str) -> None:
     incoming.put("1.ndjson", {"id": 1, "note": "a"})
     bad = incoming.put_bytes("2.ndjson", b'{"id": 2, "no')
