@@ -18,7 +18,15 @@ from app.format.identifiers import is_uuid
 from app.http.auth import AccessOf, DatasetsOf
 from app.http.dependencies import merged
 from app.http.in_flight import InFlight
-from app.http.limits.threads import OUTBOUND_TENANT_MAX, OUTBOUND_THREADS_MAX, PAGE_THREADS_MAX, Threads
+from app.http.limits.fair_slots import FairSlots
+from app.http.limits.threads import (
+    OUTBOUND_TENANT_MAX,
+    OUTBOUND_THREADS_MAX,
+    PAGE_THREADS_MAX,
+    ROW_STREAMS_MAX,
+    ROW_STREAMS_TENANT_MAX,
+    Threads,
+)
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_polls import job_polls
 from app.jobs.handlers.waiting import JobWaits
@@ -57,6 +65,7 @@ def dependencies(platform: Platform, threads: Threads, subscriptions: Subscripti
         {
             "threads": threads,
             "page_threads": page_threads,
+            "row_streams": FairSlots(ROW_STREAMS_MAX, party_max=ROW_STREAMS_TENANT_MAX),
             "outbound": Threads(OUTBOUND_THREADS_MAX, party_max=OUTBOUND_TENANT_MAX),
             "in_flight": InFlight(),
             "storage_links": storage_links(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ def arrow_stream(table: pa.Table) -> bytes:
     return bytes(buffer.to_pybytes())
 
 
-async def streamed(threads: Threads, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def streamed(threads: Threads, parts: Iterator[bytes]) -> AsyncGenerator[bytes]:
     """The parts of a content, made in threads as fast as they are sent."""
     try:
         while (part := await threads.run(next, parts, None)) is not None:

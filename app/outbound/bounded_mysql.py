@@ -109,8 +109,14 @@ class BoundedMysql:
     def _sent(self, statement: str) -> MySQLResult:
         self._connection.meter.begin()
         self._connection._execute_command(COMMAND.COM_QUERY, statement)
-        self._connection._read_query_result(unbuffered=True)
-        result: MySQLResult = self._connection._result
+        result = self._connection._result = _Result(self._connection)
+        try:
+            result.init_unbuffered_query()
+        except BaseException:
+            # As PyMySQL does: the result must not read on when it is collected.
+            result.unbuffered_active = False
+            result.connection = None
+            raise
         return result
 
     def _next(self, result: MySQLResult) -> Row | None:
@@ -173,6 +179,8 @@ def _mysql_faults() -> Iterator[None]:
         raise MysqlLost(f"the server does not follow the protocol: {error!r}") from error
 
 
+# Of a table of MySQL and of MariaDB.
+_COLUMNS_MAX: Final = 4_096
 _MALFORMED: Final = (
     ValueError,
     LookupError,
@@ -190,6 +198,15 @@ _CLIENT_ERRORS: Final = range(2000, 3000)
 
 def _is_server_error(code: int) -> bool:
     return code >= 1000 and code not in _CLIENT_ERRORS
+
+
+class _Result(MySQLResult):
+    """A result of PyMySQL with a bounded number of columns, each of which is an object."""
+
+    def _get_descriptions(self) -> None:
+        if self.field_count > _COLUMNS_MAX:
+            raise MysqlLost(f"the server announces {self.field_count} columns, more than {_COLUMNS_MAX}")
+        super()._get_descriptions()
 
 
 class _Connection(Connection):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from decimal import Decimal
 from io import BytesIO
 from typing import Any
@@ -142,3 +143,39 @@ def test_a_row_that_is_no_valid_text_is_quarantined_as_it_was() -> None:
     bad.close()
     assert [each.position for each in written] == [1]
     assert b'"id":1' in written[0].payload
+
+
+def test_values_of_a_dictionary_are_cast_once_and_refused_in_each_of_their_rows() -> None:
+    array = pa.array(["1.5", "x", None, "x", "1.5"]).dictionary_encode()
+    found, bad = cast_explicit(array, parse_type("float"))
+    assert found.to_pylist() == [1.5, None, None, None, 1.5]
+    assert sorted(bad) == [1, 3]
+    assert "cannot be cast to float" in bad[1]
+
+
+@pytest.mark.parametrize("text", ["16777217", "0.1", "1e-42", "3.4028235677973366e38", "16777217.000000001"])
+def test_text_is_rounded_once_to_a_float(text: str) -> None:
+    found, bad = cast_explicit(pa.array([text]), parse_type("float"))
+    expected = pa.array([text]).cast(pa.float32())[0].as_py()
+    assert (found[0].as_py(), bool(bad)) == ((None, True) if math.isinf(expected) else (expected, False))
+
+
+@pytest.mark.parametrize(
+    ("array", "target"),
+    [
+        (pa.array([1e305]), "timestamp"),
+        (pa.array([2**62], pa.int64()).cast(pa.timestamp("s")), "date"),
+        (pa.array(["9" * 100_000]), "decimal(38, 0)"),
+    ],
+    ids=["number", "seconds", "text"],
+)
+def test_value_out_of_range_is_refused_with_its_row(array: pa.Array, target: str) -> None:
+    found, bad = cast_explicit(array, parse_type(target))
+    assert found.to_pylist() == [None]
+    assert list(bad) == [0]
+    assert len(bad[0]) < 250
+
+
+@pytest.mark.parametrize("scale", [10_000, -(10**8)])
+def test_decimal_whose_scale_no_number_has_is_not_castable(scale: int) -> None:
+    assert not castable(pa.decimal128(5, scale), parse_type("int64"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 from collections import Counter
+from collections.abc import AsyncGenerator
 
 import pytest
 
-from app.http.limits.fair_slots import FairSlots
+from app.http.limits.fair_slots import FairSlots, HeldSlot
 
 SLOTS = 16
 PARTY_MAX = 4
@@ -102,3 +104,27 @@ async def test_who_waits_too_long_or_is_cancelled_leaves_its_place() -> None:
     slots.release("t")
     cancelled.cancel()
     assert await following
+
+
+@pytest.mark.anyio
+async def test_slot_of_a_stream_is_given_back_however_it_ends() -> None:
+    slots = FairSlots(1)
+
+    async def parts() -> AsyncGenerator[bytes]:
+        yield b"1"
+        yield b"2"
+
+    async def stream() -> AsyncGenerator[bytes]:
+        assert await slots.acquire("a", 1)
+        return HeldSlot(slots, "a").during(parts())
+
+    assert [each async for each in await stream()] == [b"1", b"2"]
+    abandoned = await stream()
+    assert await anext(abandoned) == b"1"
+    await abandoned.aclose()
+    never_started = await stream()
+    assert not await slots.acquire("b", 0)
+    del never_started
+    gc.collect()
+    await asyncio.sleep(0)
+    assert await slots.acquire("b", 1)

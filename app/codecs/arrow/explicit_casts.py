@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 import math
 import re
+import struct
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -38,6 +39,9 @@ _MOMENT: Final = re.compile(
 )
 _FRACTION_DIGITS: Final = 6
 _CHARACTERS_MAX: Final = 1_000
+# Arrow admits any scale of a decimal, also some that no number of Python has.
+_SCALE_MAX: Final = 76
+_SHOWN_MAX: Final = 60
 _WIDE: Final = decimal.Context(prec=2_200, Emin=-9_999_999, Emax=9_999_999, rounding=decimal.ROUND_HALF_UP)
 # Java writes numbers outside of these bounds with an exponent.
 _PLAIN_LOW, _PLAIN_HIGH = -3, 7
@@ -52,7 +56,9 @@ def castable(source: pa.DataType, target: DataType) -> bool:
     if is_lossless(source, target):
         return True
     kind = _plain(source)
-    return kind is not None and _target_kind(target) in _MATRIX.get(_source_kind(kind), frozenset())
+    if kind is None or (pa.types.is_decimal(kind) and abs(kind.scale) > _SCALE_MAX):
+        return False
+    return _target_kind(target) in _MATRIX.get(_source_kind(kind), frozenset())
 
 
 def cast_explicit(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int, str]]:
@@ -65,7 +71,7 @@ def cast_explicit(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int
     kind = _plain(array.type)
     assert kind is not None, "the pair is not castable"
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        return _cast_dictionary(array, target)
     array = pc.cast(array, kind)
     arrow_type = to_arrow(target)
     if (_source_kind(kind), _target_kind(target)) in _AS_ARROW:
@@ -89,6 +95,15 @@ def cast_explicit(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int
     if target == Primitive("date"):
         return pc.cast(pa.array(found, pa.int32()), arrow_type), bad
     return pa.array(found, arrow_type), bad
+
+
+def _cast_dictionary(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int, str]]:
+    """Casts each value of the dictionary once, however many rows have it."""
+    values, bad = cast_explicit(array.dictionary, target)
+    refused = pa.array(sorted(bad), array.indices.type)
+    rows = pc.indices_nonzero(pc.is_in(array.indices, value_set=refused)).to_pylist() if bad else []
+    places = array.indices.take(pa.array(rows, pa.int64())).to_pylist()
+    return values.take(array.indices), {row: bad[place] for row, place in zip(rows, places, strict=True)}
 
 
 def _plain(kind: pa.DataType) -> pa.DataType | None:
@@ -171,8 +186,9 @@ def _name(kind: pa.DataType) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value) if isinstance(value, str | bytes) else str(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    # A text may be large: only its start is shown.
+    text = repr(value[: _SHOWN_MAX + 1]) if isinstance(value, str | bytes) else str(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 1]}…"
 
 
 def _to_number(value: Any, source: str) -> decimal.Decimal:
@@ -220,6 +236,10 @@ def _bounds(name: str) -> tuple[int, int]:
     return low, low + values - 1
 
 
+# The bits of a number of 64 bits that one of 32 bits lacks, if it is halfway between two of these; the least of these
+# that has all its digits.
+_HALFWAY: Final = 1 << 28
+_NORMAL_SINGLE: Final = 2.0**-126
 # Through 64 bits, these would be rounded twice.
 _ROUNDED_ONCE: Final = frozenset({"string", "integer", "decimal"})
 
@@ -227,14 +247,24 @@ _ROUNDED_ONCE: Final = frozenset({"string", "integer", "decimal"})
 def _floating(value: Any, source: str, target: DataType) -> float:
     text = str(_to_number(value, source)) if source in _ROUNDED_ONCE else None
     found = _seconds(value) if source == "timestamp" else float(value if text is None else text)
-    if str(target) == "float":
-        if math.isfinite(found) and text is not None:
-            found = pa.scalar(text).cast(pa.float32()).as_py()
-        elif math.isfinite(found):
-            found = pa.array([found], pa.float64()).cast(pa.float32(), safe=False)[0].as_py()
+    if str(target) == "float" and math.isfinite(found):
+        found = _single(found, text)
     if not math.isfinite(found):
         raise NotCastable("it is out of range, or no finite number")
     return found
+
+
+def _single(found: float, text: str | None) -> float:
+    """The nearest number of 32 bits. One that was written as a text is not rounded to 64 bits first."""
+    [bits] = struct.unpack("<Q", struct.pack("<d", found))
+    halfway = bits & (2 * _HALFWAY - 1) == _HALFWAY or abs(found) < _NORMAL_SINGLE
+    if text is not None and halfway:
+        return float(pa.scalar(text).cast(pa.float32()).as_py())
+    try:
+        [single] = struct.unpack("<f", struct.pack("<f", found))
+    except OverflowError:
+        return math.inf
+    return float(single)
 
 
 def _seconds(micros: int) -> float:
@@ -325,7 +355,9 @@ def _date(value: Any, source: str, target: DataType) -> int:
                 raise NotCastable("it is no date")
             return _days(found[1], found[2], found[3])
         case "timestamp" | "timestamp_ntz":
-            return int(value // _DAY_MICROS)
+            value = value // _DAY_MICROS
+    if not DATE_DAYS_MIN <= value <= DATE_DAYS_MAX:
+        raise NotCastable("it is outside the years 0001–9999")
     return int(value)
 
 
@@ -348,8 +380,8 @@ def _timestamp(value: Any, source: str, target: DataType) -> int:
         case "timestamp" | "timestamp_ntz":
             micros = value
         case "float" | "double":
-            if not math.isfinite(value):
-                raise NotCastable("it is no finite number")
+            if not math.isfinite(value * _SECOND_MICROS):
+                raise NotCastable("it is outside the years 0001–9999")
             micros = math.trunc(value * _SECOND_MICROS)
         case _:
             micros = int(_WIDE.multiply(decimal.Decimal(value), decimal.Decimal(_SECOND_MICROS)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter, deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
 
 
 class FairSlots:
@@ -81,3 +81,34 @@ class FairSlots:
         turns.remove(turn)
         if not turns:
             del self._waiting[party]
+
+
+class HeldSlot:
+    """A slot that a party has acquired: given back once, also if the response that it is for is never sent."""
+
+    def __init__(self, slots: FairSlots, party: str) -> None:
+        self._slots = slots
+        self._party = party
+        self._loop = asyncio.get_running_loop()
+        self._held = True
+
+    def release(self) -> None:
+        """Gives the slot back, if it was not given back before."""
+        if self._held:
+            self._held = False
+            self._slots.release(self._party)
+
+    async def during(self, parts: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+        """These parts; the slot is given back after the last one, or once they are no longer wanted."""
+        try:
+            async with aclosing(parts):
+                async for part in parts:
+                    yield part
+        finally:
+            self.release()
+
+    def __del__(self) -> None:
+        # An iterator that nothing has started has no end. It may be collected in any thread.
+        if self._held:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._slots.release, self._party)

@@ -15,6 +15,9 @@ from app.http.limits.fair_slots import FairSlots
 THREADS_MAX: Final = 40
 # Pages of rows and changes are decoded in memory. More at a time would be no faster, and take more of it.
 PAGE_THREADS_MAX: Final = 8
+# Each stream of merged rows keeps rows of a file group in memory until its reader has them.
+ROW_STREAMS_MAX: Final = 8
+ROW_STREAMS_TENANT_MAX: Final = 4
 # Receivers of webhooks and their name servers take their time; they get these threads and no others.
 OUTBOUND_THREADS_MAX: Final = 4
 OUTBOUND_TENANT_MAX: Final = 2

@@ -9,10 +9,12 @@ from litestar.params import JSONBody, PathParameter
 from litestar.response import Stream
 
 from app.catalog.values import Dataset
+from app.format.errors import Unavailable
 from app.format.file_format import FileFormat
 from app.http.auth import needs
 from app.http.dependencies import Provided
-from app.http.limits.threads import Threads
+from app.http.limits.fair_slots import FairSlots, HeldSlot
+from app.http.limits.threads import PARTY, Threads
 from app.http.openapi.openapi_components import INT64_MAX
 from app.http.openapi.operation_docs import BINARY, documented
 from app.http.response import ApiResponse
@@ -25,6 +27,7 @@ from app.tenants.values import KeyScope
 
 _TAGS: Final = ["reads"]
 _BODY_BYTES_MAX: Final = 256 * 1024
+_STREAM_SECONDS_MAX: Final = 60.0
 _DEFAULTS: Final = CreateScan()
 _PARQUET: Final = FileFormat.PARQUET.media_type
 
@@ -113,7 +116,7 @@ async def check_scan_file(
     summary="Read the rows of a part of a scan",
     tags=_TAGS,
     opt=needs(KeyScope.READ)
-    | documented(description="The rows.", content={ARROW_STREAM: BINARY}, problems=[410]),
+    | documented(description="The rows.", content={ARROW_STREAM: BINARY}, problems=[410, 503]),
 )
 async def read_scan_rows(
     version: ScanVersion,
@@ -122,14 +125,24 @@ async def read_scan_rows(
     found: Provided[Dataset],
     scan_tables: Provided[ScanTables],
     page_threads: Provided[Threads],
+    row_streams: Provided[FairSlots],
 ) -> Stream:
     """Sends the rows of a part as an Arrow IPC stream: logs merged, deleted rows left out, under the version's schema.
 
     Use the link that the scan has for the part. The request keeps the version for ten more minutes.
     """
-    rows = await page_threads.run(scan_tables.rows, found, version, part, options)
+    party = PARTY.get()
+    # What a reader has not fetched yet is in memory, so few streams are open at a time, whatever their readers do.
+    if not await row_streams.acquire(party, _STREAM_SECONDS_MAX):
+        raise Unavailable("other parts of scans are being read by this tenant or by others; try again")
+    slot = HeldSlot(row_streams, party)
+    try:
+        rows = await page_threads.run(scan_tables.rows, found, version, part, options)
+    except BaseException:
+        slot.release()
+        raise
     return Stream(
-        streamed(page_threads, rows),
+        slot.during(streamed(page_threads, rows)),
         media_type=ARROW_STREAM,
         headers={"Cache-Control": "private, no-transform"},
     )

@@ -31,6 +31,7 @@ from app.format.errors import CorruptFile, NotFound, ScanTooLarge, VersionExpire
 from app.format.file_group import DataFile, FileKind
 from app.format.result_file import RunFile
 from app.format.rows.projection import check_partitions, projection
+from app.format.rows.row_sizes import rows_within
 from app.format.schema.schema import Schema
 from app.reads.content import stream_parts
 from app.reads.scans import CreateScan, PartOptions, PlannedPart, PlannedScan, ScanQuery, link_options
@@ -47,6 +48,7 @@ _NAME_CHARACTERS_MAX: Final = 4_096
 # A URL has 16 KiB, of which the name of a part takes some.
 _QUERY_CHARACTERS_MAX: Final = 8 * 1024
 _STEP_ROWS: Final = 64 * 1024
+_STEP_BYTES: Final = 8 * 1024 * 1024
 _FieldIdentity = tuple[int, str, str]
 
 
@@ -213,8 +215,11 @@ class ScanTables:
                 self.slices, definition, source.files, schema, every, partitions, self.memory
             )
         for rows in tables:
-            for start in range(0, rows.num_rows, _STEP_ROWS):
-                yield rows.slice(start, _STEP_ROWS).cast(schema)
+            while rows.num_rows:
+                step = rows.slice(0, _STEP_ROWS)
+                step = step.slice(0, max(rows_within(step, _STEP_BYTES), 1))
+                yield step.cast(schema)
+                rows = rows.slice(step.num_rows)
 
 
 class _Layouts:
@@ -286,7 +291,7 @@ def _place(name: str) -> _PartName:
     try:
         raw = urlsafe_b64decode(name[:_NAME_CHARACTERS_MAX] + "=" * (-len(name) % 4))
         place = msgspec.msgpack.decode(raw, type=_PartName)
-    except (ValueError, msgspec.DecodeError):
+    except (ValueError, RecursionError, msgspec.DecodeError):
         raise _no_part(name) from None
     if "\0" in place.file_group or place.first > place.end:
         raise _no_part(name)

@@ -385,6 +385,17 @@ def test_replies_that_are_not_as_expected_are_errors(tmp_path: Path, reply: list
         _Rows(_place(server.url, watermark="seen"), tmp_path).fetch(RoundLimits(seconds=2.0))
 
 
+def test_more_columns_than_a_table_has_are_not_read(tmp_path: Path) -> None:
+    announced = b"\xfd" + (600_000).to_bytes(3, "little")
+
+    def described(_statement: str) -> Iterator[bytes]:
+        yield announced
+        yield from columns(*["c"] * 200)[1:]
+
+    with fake_mysql(described) as server, pytest.raises(SourceUnavailable, match="600000 columns"):
+        _Rows(_place(server.url, watermark="seen"), tmp_path).fetch(RoundLimits(seconds=5.0))
+
+
 @pytest.mark.parametrize("greeting", [b"", b"\x0a", b"HTTP/1.1 200 OK\r\n\r\n", packet(0, b"x" * 300)])
 def test_servers_of_another_kind_are_out_of_reach(tmp_path: Path, greeting: bytes) -> None:
     with (
