@@ -478,7 +478,7 @@ class Settings:
     decompressed_bytes_max: int = field(
         default=20 * GIBIBYTE, metadata=_env("HEADWATER_DECOMPRESSED_BYTES_MAX", _whole_number(1024))
     )
-    """The largest size of a gzipped body once it is decompressed."""
+    """The largest size of a gzipped body once it is decompressed, and of the rows of a split once they are decoded."""
     row_bytes_max: int = field(
         default=16 * MEBIBYTE, metadata=_env("HEADWATER_ROW_BYTES_MAX", _whole_number(1024, 256 * MEBIBYTE))
     )

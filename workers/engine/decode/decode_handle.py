@@ -7,8 +7,9 @@ For a write with `merge_schema`, one task per split first infers the shapes of i
 from __future__ import annotations
 
 import resource
+import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import accumulate
@@ -30,6 +31,7 @@ from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
 from app.format.errors import (
+    BodyTooLarge,
     CorruptFile,
     HeadwaterError,
     MalformedBody,
@@ -89,7 +91,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     `quarantine`: the path prefix of the file of bad records; without it, bad records fail the task. `origin`: what the
     rows were read from, for errors. `runs`: the same of the rows of the input, as far as it is known.
-    `explicit_cast`: see `WriteOptions`.
+    `explicit_cast`: see `WriteOptions`. `expanded_bytes_max`: of the rows of the split in memory.
     """
 
     dataset: DatasetDefinition
@@ -105,6 +107,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     origin: str = ""
     runs: tuple[RowRun, ...] = ()
     explicit_cast: bool = False
+    expanded_bytes_max: int = sys.maxsize
 
 
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -187,10 +190,24 @@ def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -
         return StagedFileStore(storage).write(
             task.dataset,
             task.operation,
-            tables,
+            _within(tables, task.expanded_bytes_max),
             f"{task.prefix}-{task.number:05d}.arrow",
             synced=False,
         )
+
+
+def _within(tables: Iterable[pa.Table], bytes_max: int) -> Iterator[pa.Table]:
+    """The tables, up to this size: a value that a Parquet or Arrow body has once may be in very many rows."""
+    left = bytes_max
+    for table in tables:
+        left -= table.nbytes
+        if left < 0:
+            raise BodyTooLarge(
+                f"the rows of the input have more than {bytes_max} bytes once they are decoded: send fewer of them in "
+                "a write",
+                limit_bytes=bytes_max,
+            )
+        yield table
 
 
 class _Placing:

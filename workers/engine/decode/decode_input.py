@@ -82,6 +82,7 @@ def decode_input(
                 origin=raw.origin,
                 runs=raw.runs,
                 explicit_cast=options.explicit_cast,
+                expanded_bytes_max=decompressed_bytes_max,
             )
             for number, (raw, path, split) in enumerate(splits)
         ]
