@@ -101,7 +101,7 @@ class Headwater:
 
     def rows(self) -> Iterator[pa.Table]:
         """Files as a task would read them."""
-        return self._in_process.tables(self._table.id)
+        return self._in_process.blocks(self._table.id)
 
     def files(self) -> dict[Path, int]:
         """Data, changes, staged rows and whatever else is in the dataset's folder, uploads included."""

@@ -92,9 +92,9 @@ class InProcess:
 
     def rows(self, dataset_id: str, where: str | None) -> int:
         """Reads the rows of the table at its head, or those that a filter selects; how many there were."""
-        return sum(rows.num_rows for rows in self.tables(dataset_id, where))
+        return sum(rows.num_rows for rows in self.blocks(dataset_id, where))
 
-    def tables(self, dataset_id: str, where: str | None = None) -> Iterator[pa.Table]:
+    def blocks(self, dataset_id: str, where: str | None = None) -> Iterator[pa.Table]:
         """The rows of the table at its head, or those that a filter selects."""
         dataset = self._dataset(dataset_id)
         files = self.timeline.live_files(self.tenant_id, dataset.id, dataset.version, None)
