@@ -61,3 +61,10 @@ def test_first_rows_within_a_limit_are_at_least_one() -> None:
     assert rows_within(rows, 300) == 3
     assert rows_within(rows, 10_000) == 10
     assert rows_within(rows.slice(0, 0), 5) == 0
+
+
+def test_rows_whose_dictionary_is_empty_have_no_texts() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.nulls(3, pa.int32()), pa.array([], pa.string()))
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "note": column})
+    assert row_bytes(rows).tolist() == [8, 8, 8]
+    assert rows_within(rows, 16) == 2

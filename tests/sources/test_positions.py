@@ -11,7 +11,7 @@ from app.sources.values import InvalidSource
 
 LARGEST = 2**63 - 1
 VALID: list[tuple[str, dict[str, Any]]] = [
-    ("files", {"files": 12, "last": "2026-11-23.ndjson"}),
+    ("files", {}),
     ("dataset", {"offset": LARGEST}),
     ("http", {"cursor": "400", "read": 1}),
     ("http", {"cursor": None, "read": 0}),
@@ -21,8 +21,7 @@ VALID: list[tuple[str, dict[str, Any]]] = [
     ("kafka", {"0": 0, "12": LARGEST}),
 ]
 INVALID: list[tuple[str, dict[str, Any], str]] = [
-    ("files", {"files": 1.5}, "/position/files"),
-    ("files", {"offset": 1}, "/position/offset"),
+    ("files", {"files": 12, "last": "2026-11-23.ndjson"}, "/position"),
     ("dataset", {"offset": LARGEST + 1}, "/position/offset"),
     ("dataset", {"read": 1}, "/position/read"),
     ("http", {"read": True}, "/position/read"),

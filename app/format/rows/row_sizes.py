@@ -77,8 +77,13 @@ def _sizes(array: pa.Array, *, named: bool) -> _Sizes | int:
         return _list_sizes(array.offsets, array.values, named=named)
     if pa.types.is_dictionary(kind):
         values = _sizes(array.dictionary, named=named)
-        places = array.indices.fill_null(0).to_numpy()
-        return values if isinstance(values, int) or not len(values) else values[places]
+        if isinstance(values, int):
+            return values
+        if not len(values):
+            # All rows are null.
+            return np.zeros(len(array), dtype=np.int64)
+        sizes: _Sizes = values[array.indices.fill_null(0).to_numpy()]
+        return sizes
     return 1 if pa.types.is_null(kind) else max(1, int(kind.bit_width) // 8)
 
 
