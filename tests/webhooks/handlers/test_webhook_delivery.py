@@ -309,7 +309,8 @@ def test_webhook_of_a_deleted_dataset_is_paused(
     client: Client, service: Service, register: Register, receiver: Receiver, orders: str
 ) -> None:
     webhook = register()
-    receiver.answer(500, 500)
+    # The second attempt is due only once the dataset is deleted.
+    receiver.answer(503, headers={"Retry-After": "2"})
     write(client, service, {"id": 1, "note": "a"})
     client.delete(orders)
     work_until(service, lambda: state_of(client, webhook)["state"] == "paused")
