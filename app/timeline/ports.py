@@ -5,14 +5,14 @@ The tenant is the first argument of everything that touches a tenant's data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from app.commit.conflict import Conflicted
-from app.format.file_group import DataFile
+from app.format.file_group import DataFile, FileKind
 from app.format.schema.schema import Schema
-from app.timeline.values import Fenced, NewCommit, Overtaken, Published, Winner, WritesRunning
+from app.timeline.values import Fenced, GroupFiles, NewCommit, Overtaken, Published, Winner, WritesRunning
 
 
 class OutcomeUnknown(Exception):
@@ -56,6 +56,48 @@ class VersionReader(Protocol):
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
         """When these versions were committed; those that there are not are left out."""
         ...
+
+
+class VersionGroups(Protocol):
+    """The file groups of a version, in the order of their names: those that have files of some kinds."""
+
+    def files_of_groups(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        kinds: Collection[FileKind],
+        first: str,
+        limit: int,
+    ) -> GroupFiles:
+        """The files of some groups from the name `first` on, ordered by group and path.
+
+        There are about `limit`, and more where a single group has more: all of the group are among them. Raises
+        VersionExpired, NotFound (dataset gone).
+        """
+        ...
+
+    def group_at(
+        self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], number: int
+    ) -> str | None:
+        """The name of the group that this number of others precede; None if there are not so many.
+
+        Raises VersionExpired, NotFound (dataset gone).
+        """
+        ...
+
+    def rows_from(
+        self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], first: str
+    ) -> int:
+        """The number of live rows in the files of the groups from the name `first` on.
+
+        Raises VersionExpired, NotFound (dataset gone).
+        """
+        ...
+
+
+class VersionRows(VersionReader, VersionGroups, Protocol):
+    """What pages of rows need of versions."""
 
 
 class Winners(Protocol):

@@ -10,6 +10,7 @@ from app.commit.commit_message import CommitMessage
 from app.commit.write_plan import WriteScope
 from app.format.dataset import DatasetDefinition
 from app.format.errors import Fault
+from app.format.file_group import DataFile
 from app.format.instant import Action, RowCounts
 from app.format.quarantine import QuarantineFile
 from app.jobs.values import (
@@ -97,6 +98,13 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     first_offset: int
     next_offset: int
     more: bool = False
+
+
+class GroupFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of some file groups, all of each, ordered by group and path. `more`: other groups follow."""
+
+    files: list[DataFile]
+    more: bool
 
 
 class Fenced(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -24,10 +24,11 @@ from app.files.slices.table_walk import RowPlace, TableWalk, WalkedRows
 from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.definition.evolution import under_schema
 from app.format.errors import VersionExpired
-from app.format.file_group import DataFile, FileKind
+from app.format.file_group import FileKind
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN
 from app.sql.conditions.tree import Filter
-from app.timeline.ports import ReadLeases, VersionReader
+from app.timeline.ports import ReadLeases, VersionRows
+from app.timeline.service.live_groups import AFTER_ALL, LiveGroups
 from app.timeline.service.version_pins import expired_if_missing
 
 # How long a version, and the feed after it, are kept for the next page.
@@ -43,7 +44,7 @@ class ReadSnapshots:
     """Pages of a feed that starts with the table, and of one that does not."""
 
     catalog: DatasetLookup
-    timeline: VersionReader
+    timeline: VersionRows
     leases: ReadLeases
     changes: ReadChanges
     walk: TableWalk
@@ -87,8 +88,14 @@ class ReadSnapshots:
         continues_at = bounds.checked(self.timeline.next_offset(*ids, version))
         with expired_if_missing(self.leases, dataset.tenant_id, [(dataset.id, version)]):
             selection = self.changes.selection(dataset, query)
-            live = _visible(dataset.definition, self.timeline.live_files(*ids, version, None))
-            return self._page_of(dataset, version, position, query, selection, live, bounds, continues_at)
+            groups = LiveGroups(
+                timeline=self.timeline,
+                tenant_id=dataset.tenant_id,
+                dataset_id=dataset.id,
+                version=version,
+                kinds=_visible(dataset.definition),
+            )
+            return self._page_of(dataset, version, position, query, selection, groups, bounds, continues_at)
 
     def _page_of(
         self,
@@ -97,35 +104,42 @@ class ReadSnapshots:
         position: SnapshotPosition,
         query: FeedQuery,
         selection: ChangeSelection,
-        live: Sequence[DataFile],
+        groups: LiveGroups,
         bounds: FeedBounds,
         continues_at: int,
     ) -> ChangePage:
-        names = sorted({file.file_group for file in live})
         rows = _SnapshotRows.of(selection)
-        scans = plan_read(rows.definition, live, where=selection.where, partitions=selection.partitions)
-        name = names[position.group] if position.group < len(names) else "\uffff"
-        place = RowPlace(file_group=name, row=position.row)
+        at_start = (position.group, position.row) == (0, 0)
+        name = "" if at_start else groups.name(position.group)
+        scans = chain.from_iterable(
+            plan_read(rows.definition, files, where=selection.where, partitions=selection.partitions)
+            for files in groups.batches(AFTER_ALL if name is None else name, position.group)
+        )
+        place = RowPlace(file_group=name or "", row=position.row)
         found = self.walk.page(rows, scans, place, query.limit)
-        numbers = {name: number for number, name in enumerate(names)}
-        following = None
+        following, left = None, 0
         if found.following is not None:
-            group = numbers[found.following.file_group]
-            following = SnapshotPosition(version=version, group=group, row=found.following.row)
+            first, row = found.following.file_group, found.following.row
+            following = SnapshotPosition(version=version, group=groups.number(first), row=row)
+            left = self._rows_left(groups, found.following)
         changes = self._as_changes(dataset, selection, rows, found.rows, continues_at)
-        left = _rows_left(live, numbers, following)
         return ChangePage(
             events=in_form(changes, query.form, dataset.definition.name),
             schema_id=selection.schema.id,
             form=query.form,
             next_since=continues_at,
             snapshot=following,
-            places=_places(version, numbers, found),
+            places=_places(version, groups, found),
             pending=bounds.next_offset - continues_at + left,
             earliest=bounds.earliest,
             complete=following is None and query.until is not None and continues_at >= query.until,
             vocabulary=query.vocabulary or dataset.definition.changelog.vocabulary,
         )
+
+    def _rows_left(self, groups: LiveGroups, following: RowPlace) -> int:
+        """About how many rows follow, at least one: the rows of a merged group are not known."""
+        at = groups.tenant_id, groups.dataset_id, groups.version, groups.kinds
+        return max(self.timeline.rows_from(*at, following.file_group) - following.row, 1)
 
     def _as_changes(
         self,
@@ -190,27 +204,20 @@ class _SnapshotRows:
         return np.flatnonzero(self.selection.chosen(rows))
 
 
-def _visible(definition: DatasetDefinition, live: Sequence[DataFile]) -> list[DataFile]:
-    """The files that have the rows which the feed up to now results in.
+def _visible(definition: DatasetDefinition) -> tuple[FileKind, ...]:
+    """The kinds of the files that have the rows which the feed up to now results in.
 
     Under `deferred` the feed has the changes of a log only once it is compacted.
     """
-    merged = definition.changelog.producer is not ChangelogProducer.DEFERRED
-    return [file for file in live if file.kind is FileKind.BASE or (merged and file.kind is FileKind.LOG)]
+    if definition.changelog.producer is ChangelogProducer.DEFERRED:
+        return (FileKind.BASE,)
+    return FileKind.BASE, FileKind.LOG
 
 
-def _places(version: int, numbers: dict[str, int], found: WalkedRows) -> SnapshotPlaces:
-    groups = [np.full(len(rows), numbers[name], dtype=np.int64) for name, rows in found.places]
+def _places(version: int, groups: LiveGroups, found: WalkedRows) -> SnapshotPlaces:
+    numbers = [np.full(len(rows), groups.number(name), dtype=np.int64) for name, rows in found.places]
     rows = [rows + 1 for _, rows in found.places]
     nothing = np.zeros(0, dtype=np.int64)
     return SnapshotPlaces(
-        version=version, groups=np.concatenate([nothing, *groups]), rows=np.concatenate([nothing, *rows])
+        version=version, groups=np.concatenate([nothing, *numbers]), rows=np.concatenate([nothing, *rows])
     )
-
-
-def _rows_left(live: Sequence[DataFile], numbers: dict[str, int], following: SnapshotPosition | None) -> int:
-    """About how many rows follow, at least one unless none does: the rows of a merged group are not known."""
-    if following is None:
-        return 0
-    rows = sum(file.live_rows for file in live if numbers[file.file_group] >= following.group)
-    return max(rows - following.row, 1)

@@ -117,10 +117,11 @@ class TableWalk:
     bytes_max: int = PAGE_BYTES_MAX
 
     def page(
-        self, selection: RowSelection, scans: Sequence[GroupScan], place: RowPlace, limit: int
+        self, selection: RowSelection, scans: Iterable[GroupScan], place: RowPlace, limit: int
     ) -> WalkedRows:
         """At most `limit` selected rows from a place on, in the order of the groups and of their rows.
 
+        `scans`: the plan, in this order, which is iterated no further than the page needs.
         A page also ends before `bytes_max` bytes, and after `SCANNED_ROWS_MAX` scanned rows or `SCANNED_BYTES_MAX`
         scanned bytes, however few rows are selected. Raises CorruptFile.
         """
@@ -169,7 +170,7 @@ class TableWalk:
         return ended_at(None)
 
     def _ranges_from(
-        self, selection: RowSelection, scans: Sequence[GroupScan], place: RowPlace
+        self, selection: RowSelection, scans: Iterable[GroupScan], place: RowPlace
     ) -> Iterator[tuple[GroupScan, int, int | None]]:
         """The row ranges after a place, without those that the bounds of row groups exclude."""
         for scan, start, end in _planned_from(scans, place):
@@ -181,7 +182,7 @@ class TableWalk:
                 yield scan, first, stop
 
 
-def _planned_from(scans: Sequence[GroupScan], place: RowPlace) -> Iterator[tuple[GroupScan, int, int | None]]:
+def _planned_from(scans: Iterable[GroupScan], place: RowPlace) -> Iterator[tuple[GroupScan, int, int | None]]:
     """The row ranges of the plan after a place."""
     for scan in scans:
         if scan.file_group < place.file_group:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
+from itertools import chain
 from typing import Annotated, Final
 
 import msgspec
@@ -39,7 +40,8 @@ from app.sql.conditions.evaluate import matches
 from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.sql.conditions.tree import Filter
-from app.timeline.ports import VersionReader
+from app.timeline.ports import VersionRows
+from app.timeline.service.live_groups import LiveGroups
 from app.timeline.service.version_pins import expired_if_missing
 from app.versions.service.versions import VersionOf
 
@@ -110,7 +112,7 @@ class ReadTable:
     """Pages of a dataset's rows."""
 
     catalog: DatasetLookup
-    timeline: VersionReader
+    timeline: VersionRows
     versions: VersionOf
     walk: TableWalk
     corrections: ReadCorrections
@@ -144,12 +146,25 @@ class ReadTable:
         definition = self._definition(dataset, position.version)
         bound = bind_access(access, dataset.definition.schema, definition.schema)
         selection = _row_selection(definition, query, bound)
-        live = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)
-        groups = sorted({file.file_group for file in live}) if access.restricted else None
-        position = _with_name(position, groups)
-        if query.query_type is QueryType.READ_OPTIMIZED:
-            live = [file for file in live if file.kind is FileKind.BASE]
-        scans = plan_read(definition, live, where=selection.where, partitions=selection.partitions)
+        groups = LiveGroups(
+            timeline=self.timeline,
+            tenant_id=dataset.tenant_id,
+            dataset_id=dataset.id,
+            version=position.version,
+            kinds=tuple(FileKind),
+        )
+        numbered = groups if access.restricted else None
+        position = _with_name(position, numbered)
+        kinds = (FileKind.BASE,) if query.query_type is QueryType.READ_OPTIMIZED else groups.kinds
+        scans = chain.from_iterable(
+            plan_read(
+                definition,
+                (file for file in files if file.kind in kinds),
+                where=selection.where,
+                partitions=selection.partitions,
+            )
+            for files in groups.batches(position.file_group, position.number or 0)
+        )
         place = RowPlace(file_group=position.file_group, row=position.row)
         found = self.walk.page(selection, scans, place, query.limit)
         following = None if found.following is None else _at(position, found.following)
@@ -163,7 +178,7 @@ class ReadTable:
             schema_id=selection.shown.id,
             next_page_token=None
             if following is None
-            else _encode(dataset, query, _without_name(following, groups)),
+            else _encode(dataset, query, _without_name(following, numbered)),
         )
 
     def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
@@ -290,21 +305,25 @@ def _tokens(dataset: Dataset, query: RowQuery) -> PageTokens:
     return PageTokens("rows", dataset.id, query.query_type, query.where, query.partitions)
 
 
-def _without_name(position: _RowPosition, groups: Sequence[str] | None) -> _RowPosition:
-    """The position for a token. `groups`: the names of all groups of the version; None if the reader may see them."""
+def _without_name(position: _RowPosition, groups: LiveGroups | None) -> _RowPosition:
+    """The position for a token. `groups`: those of the version; None if the reader may see their names."""
     if groups is None:
         return position
-    return msgspec.structs.replace(position, file_group="", number=groups.index(position.file_group))
+    return msgspec.structs.replace(position, file_group="", number=groups.number(position.file_group))
 
 
-def _with_name(position: _RowPosition, groups: Sequence[str] | None) -> _RowPosition:
+def _with_name(position: _RowPosition, groups: LiveGroups | None) -> _RowPosition:
     """The position of a token. Raises InvalidRequest for a token of a reader with another access."""
     if groups is None and position.number is None:
         return position
-    if groups is None or position.file_group or (position.number or 0) >= max(len(groups), 1):
+    if groups is None or position.file_group:
         raise unknown_token()
-    name = "" if position.number is None else groups[position.number]
-    return msgspec.structs.replace(position, file_group=name, number=None)
+    if position.number is None:
+        return position
+    name = groups.name(position.number)
+    if name is None:
+        raise unknown_token()
+    return msgspec.structs.replace(position, file_group=name)
 
 
 def _encode(dataset: Dataset, query: RowQuery, position: _RowPosition) -> str:

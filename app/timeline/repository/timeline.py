@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import (
-    ColumnElement,
-    CompoundSelect,
-    Connection,
-    and_,
-    any_,
-    bindparam,
-    or_,
-    select,
-    union_all,
-)
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Connection, select
 
 from app.catalog.tables import heads
 from app.commit.conflict import Conflicted
-from app.db.any_of import any_of, end_of_prefix
+from app.db.any_of import any_of
 from app.db.session import CommitInDoubt, Database
-from app.format.file_group import DataFile, bucket_prefix
+from app.format.file_group import DataFile, FileKind
 from app.format.instant import Action
 from app.format.schema.schema import Schema
 from app.jobs.repository.commit_slots import release_slot
@@ -33,51 +21,18 @@ from app.jobs.values import JobState
 from app.paging import Page, PageTokens
 from app.timeline.instants import EVERY_INSTANT, InstantFilter
 from app.timeline.ports import OutcomeUnknown
-from app.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
 from app.timeline.repository.definitions import schema_at
 from app.timeline.repository.instant_rows import chosen_instants, latest_instants
 from app.timeline.repository.kept_versions import check_kept
+from app.timeline.repository.live_files import files_of_groups, group_at, live_files, rows_from
 from app.timeline.repository.participants import CommitParticipant
 from app.timeline.repository.publish import publish_commits
 from app.timeline.repository.publish_in_slot import publish_in_slot
 from app.timeline.repository.winners import winner_of_instant, winner_since, winner_with_rows
-from app.timeline.tables import commits, files
-from app.timeline.values import Fenced, NewCommit, Overtaken, Published, Winner, WritesRunning
+from app.timeline.tables import commits
+from app.timeline.values import Fenced, GroupFiles, NewCommit, Overtaken, Published, Winner, WritesRunning
 
 _WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
-
-
-def _live_files(*conditions: ColumnElement[bool]) -> CompoundSelect[Any]:
-    """Two halves, each with its own index: files that are still live, and files that were removed after the version."""
-    version = bindparam("version", type_=files.c.added_version.type)
-    wanted = select(*FILE_COLUMNS).where(
-        files.c.dataset_id == bindparam("dataset", type_=files.c.dataset_id.type),
-        files.c.added_version <= version,
-        *conditions,
-    )
-    return union_all(
-        wanted.where(files.c.removed_version.is_(None)), wanted.where(files.c.removed_version > version)
-    )
-
-
-# Made once: each plan reads live files, mostly of one partition.
-_LIVE: Final = _live_files()
-_PARTITIONS_CACHED: Final = 16
-
-
-@lru_cache(maxsize=_PARTITIONS_CACHED)
-def _live_of_groups(partitions: int) -> CompoundSelect[Any]:
-    """Of named file groups, and of all those of this number of partitions."""
-    group = files.c.file_group
-    named = group == any_(bindparam("groups", type_=ARRAY(group.type)))
-    within = [
-        and_(
-            group >= bindparam(f"from_{at}", type_=group.type),
-            group < bindparam(f"to_{at}", type_=group.type),
-        )
-        for at in range(partitions)
-    ]
-    return _live_files(or_(named, *within))
 
 
 class TimelineStore:
@@ -100,18 +55,53 @@ class TimelineStore:
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
-        values: dict[str, Any] = {"dataset": dataset_id, "version": version}
-        query = _LIVE
-        if file_groups is not None:
-            query = _live_of_groups(len(partitions))
-            values["groups"] = list(file_groups)
-            for at, partition in enumerate(partitions):
-                prefix = bucket_prefix(partition)
-                values |= {f"from_{at}": prefix, f"to_{at}": end_of_prefix(prefix)}
         with self._database.tenant(tenant_id) as connection:
-            rows = connection.execute(query, values).all()
+            found = live_files(connection, dataset_id, version, file_groups, partitions)
             check_kept(connection, dataset_id, version)
-        return sorted((data_file(row) for row in rows), key=lambda file: file.path)
+        return found
+
+    def files_of_groups(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        kinds: Collection[FileKind],
+        first: str,
+        limit: int,
+    ) -> GroupFiles:
+        """The files of some groups from the name `first` on, ordered by group and path.
+
+        There are about `limit`, and more where a single group has more: all of the group are among them. Raises
+        VersionExpired, NotFound (dataset gone).
+        """
+        with self._database.tenant(tenant_id) as connection:
+            found = files_of_groups(connection, dataset_id, version, kinds, first, limit)
+            check_kept(connection, dataset_id, version)
+        return found
+
+    def group_at(
+        self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], number: int
+    ) -> str | None:
+        """The name of the group that this number of others precede; None if there are not so many.
+
+        Raises VersionExpired, NotFound (dataset gone).
+        """
+        with self._database.tenant(tenant_id) as connection:
+            found = group_at(connection, dataset_id, version, kinds, number)
+            check_kept(connection, dataset_id, version)
+        return found
+
+    def rows_from(
+        self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], first: str
+    ) -> int:
+        """The number of live rows in the files of the groups from the name `first` on.
+
+        Raises VersionExpired, NotFound (dataset gone).
+        """
+        with self._database.tenant(tenant_id) as connection:
+            found = rows_from(connection, dataset_id, version, kinds, first)
+            check_kept(connection, dataset_id, version)
+        return found
 
     def publish(
         self, tenant_id: str, commits: Sequence[NewCommit]

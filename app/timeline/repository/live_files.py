@@ -1,0 +1,144 @@
+"""The data files of a version: all, those of some file groups, or group by group in the order of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    and_,
+    any_,
+    bindparam,
+    cast,
+    func,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from app.db.any_of import end_of_prefix
+from app.format.file_group import DataFile, FileKind, bucket_prefix
+from app.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
+from app.timeline.tables import files
+from app.timeline.values import GroupFiles
+
+_DATASET: Final = bindparam("dataset", type_=files.c.dataset_id.type)
+_VERSION: Final = bindparam("version", type_=files.c.added_version.type)
+_LIMIT: Final = bindparam("limit", type_=BigInteger)
+_GROUP: Final = files.c.file_group
+# Each half has its own index: files that are still live, and files that were removed after the version.
+_HALVES: Final = (files.c.removed_version.is_(None), files.c.removed_version > _VERSION)
+_PARTITIONS_CACHED: Final = 16
+
+
+def _halves(columns: Sequence[ColumnElement[Any]], *conditions: ColumnElement[bool]) -> list[Select[Any]]:
+    at_version = files.c.dataset_id == _DATASET, files.c.added_version <= _VERSION
+    return [select(*columns).where(*at_version, half, *conditions) for half in _HALVES]
+
+
+# Statements are made once: each plan and each page needs some.
+_LIVE: Final = union_all(*_halves(FILE_COLUMNS))
+_OF_KINDS: Final = files.c.kind == any_(bindparam("kinds", type_=ARRAY(files.c.kind.type)))
+_FROM: Final = bindparam("first", type_=_GROUP.type) <= _GROUP
+_FIRST_FILES: Final = [
+    half.order_by(_GROUP).limit(_LIMIT) for half in _halves(FILE_COLUMNS, _OF_KINDS, _FROM)
+]
+_ALL_GROUPS: Final = union_all(*_halves([_GROUP], _OF_KINDS)).subquery()
+_GROUP_AT: Final = (
+    select(_ALL_GROUPS.c.file_group)
+    .distinct()
+    .order_by(_ALL_GROUPS.c.file_group)
+    .offset(bindparam("number", type_=BigInteger))
+    .limit(1)
+)
+_DELETED: Final = cast(cast(files.c.deletion_vector, JSONB)["cardinality"].astext, BigInteger)
+_LIVE_ROWS: Final = (files.c.row_count - func.coalesce(_DELETED, 0)).label("live_rows")
+_ROWS: Final = union_all(*_halves([_LIVE_ROWS], _OF_KINDS, _FROM)).subquery()
+_ROWS_FROM: Final = select(func.coalesce(func.sum(_ROWS.c.live_rows), 0))
+
+
+@lru_cache(maxsize=_PARTITIONS_CACHED)
+def _live_of_groups(partitions: int) -> CompoundSelect[Any]:
+    """Of named file groups, and of all those of this number of partitions."""
+    named = any_(bindparam("groups", type_=ARRAY(_GROUP.type))) == _GROUP
+    within = [
+        and_(
+            bindparam(f"from_{at}", type_=_GROUP.type) <= _GROUP,
+            bindparam(f"to_{at}", type_=_GROUP.type) > _GROUP,
+        )
+        for at in range(partitions)
+    ]
+    return union_all(*_halves(FILE_COLUMNS, or_(named, *within)))
+
+
+def live_files(
+    connection: Connection,
+    dataset_id: str,
+    version: int,
+    file_groups: Sequence[str] | None,
+    partitions: Sequence[str],
+) -> list[DataFile]:
+    """The files, ordered by path; of the named groups and of these partitions only, unless `file_groups` is None."""
+    values: dict[str, Any] = {"dataset": dataset_id, "version": version}
+    query = _LIVE
+    if file_groups is not None:
+        query = _live_of_groups(len(partitions))
+        values["groups"] = list(file_groups)
+        for at, partition in enumerate(partitions):
+            prefix = bucket_prefix(partition)
+            values |= {f"from_{at}": prefix, f"to_{at}": end_of_prefix(prefix)}
+    rows = connection.execute(query, values).all()
+    return sorted((data_file(row) for row in rows), key=lambda file: file.path)
+
+
+def files_of_groups(
+    connection: Connection, dataset_id: str, version: int, kinds: Collection[FileKind], first: str, limit: int
+) -> GroupFiles:
+    """The files of some groups from the name `first` on, ordered by group and path.
+
+    There are about `limit`, and more where a single group has more: all of the group are among them.
+    """
+    values = {**_values(dataset_id, version, kinds), "first": first, "limit": limit}
+    found: list[DataFile] = []
+    ends: list[str] = []
+    for half in _FIRST_FILES:
+        rows = connection.execute(half, values).all()
+        found += map(data_file, rows)
+        if len(rows) == limit:
+            # The group of the last file may have more.
+            ends.append(rows[-1].file_group)
+    if ends:
+        end = min(ends)
+        whole = [file for file in found if file.file_group < end]
+        found = whole or [
+            file for file in live_files(connection, dataset_id, version, [end], ()) if file.kind in kinds
+        ]
+    found.sort(key=lambda file: (file.file_group, file.path))
+    return GroupFiles(files=found, more=bool(ends))
+
+
+def group_at(
+    connection: Connection, dataset_id: str, version: int, kinds: Collection[FileKind], number: int
+) -> str | None:
+    """The name of the group that this number of others precede; None if there are not so many."""
+    values = {**_values(dataset_id, version, kinds), "number": number}
+    return connection.execute(_GROUP_AT, values).scalar_one_or_none()
+
+
+def rows_from(
+    connection: Connection, dataset_id: str, version: int, kinds: Collection[FileKind], first: str
+) -> int:
+    """The number of live rows in the files of the groups from the name `first` on."""
+    values = {**_values(dataset_id, version, kinds), "first": first}
+    return int(connection.execute(_ROWS_FROM, values).scalar_one())
+
+
+def _values(dataset_id: str, version: int, kinds: Collection[FileKind]) -> dict[str, Any]:
+    return {"dataset": dataset_id, "version": version, "kinds": [kind.value for kind in kinds]}

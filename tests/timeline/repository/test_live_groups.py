@@ -1,0 +1,133 @@
+"""File groups of a version one after another, against the list of all its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+from random import Random
+
+import msgspec
+import pytest
+
+from app.catalog.values import Dataset
+from app.commit.commit_message import CommitMessage
+from app.format.errors import NotFound, VersionExpired
+from app.format.file_group import DataFile, DeletionVector, FileKind
+from app.format.identifiers import new_id
+from app.jobs.values import Job
+from app.timeline.service.live_groups import AFTER_ALL, LiveGroups
+from app.timeline.values import Published
+from tests.support.lakehouse import commit_of, message, written_once
+from tests.support.store_fixtures import Stores
+
+KINDS = [tuple(FileKind), (FileKind.BASE,), (FileKind.BASE, FileKind.LOG)]
+VECTOR = DeletionVector(path="v", size_bytes=8, checksum="xxh3:0", cardinality=2)
+
+
+@pytest.fixture
+def history(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> list[list[DataFile]]:
+    """The live files of each version: groups of one and of many files, some rewritten, some with deleted rows."""
+
+    def publish(*messages: CommitMessage, read_version: int) -> None:
+        commit = commit_of([running()], messages, read_version=read_version)
+        assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+
+    random, versions = Random(1), 0
+    for bucket in random.sample(range(40), 12):
+        group = written_once(bucket, rows=5, files=random.choice([1, 1, 2, 9]))
+        added = [
+            msgspec.structs.replace(file, kind=random.choice(list(FileKind)))
+            if random.random() < 0.3
+            else msgspec.structs.replace(file, deletion_vector=random.choice([None, VECTOR]))
+            for file in group.added
+        ]
+        publish(msgspec.structs.replace(group, added=tuple(added)), read_version=versions)
+        versions += 1
+        live = stores.timeline.live_files(tenant_id, dataset.id, versions, None)
+        if versions % 3 == 0:
+            old = random.choice(live)
+            publish(message(old.slot.bucket, removed=[old], rows=7), read_version=versions)
+            versions += 1
+    return [
+        stores.timeline.live_files(tenant_id, dataset.id, version, None) for version in range(versions + 1)
+    ]
+
+
+def of_kinds(files: list[DataFile], kinds: tuple[FileKind, ...], first: str = "") -> list[DataFile]:
+    """In the order of their groups and paths."""
+    found = [file for file in files if file.kind in kinds and file.file_group >= first]
+    return sorted(found, key=lambda file: (file.file_group, file.path))
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_some_groups_are_whole_and_follow_each_other(
+    stores: Stores,
+    tenant_id: str,
+    dataset: Dataset,
+    history: list[list[DataFile]],
+    kinds: tuple[FileKind, ...],
+) -> None:
+    for version, files in enumerate(history):
+        for limit in (1, 2, 3, 8, 100):
+            found: list[DataFile] = []
+            first = ""
+            more = True
+            while more:
+                part = stores.timeline.files_of_groups(tenant_id, dataset.id, version, kinds, first, limit)
+                groups = {file.file_group for file in part.files}
+                assert len(part.files) <= 2 * limit or len(groups) == 1
+                found += part.files
+                more = part.more
+                first = part.files[-1].file_group + "\1" if part.files else AFTER_ALL
+            assert found == of_kinds(files, kinds)
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_groups_have_numbers_and_rows(
+    stores: Stores,
+    tenant_id: str,
+    dataset: Dataset,
+    history: list[list[DataFile]],
+    kinds: tuple[FileKind, ...],
+) -> None:
+    for version, files in enumerate(history):
+        at = tenant_id, dataset.id, version, kinds
+        names = [name for name, _ in groupby(of_kinds(files, kinds), key=lambda file: file.file_group)]
+        found = [stores.timeline.group_at(*at, number) for number in range(len(names) + 2)]
+        assert found == [*names, None, None]
+        for name in ("", *names, AFTER_ALL):
+            expected = sum(file.live_rows for file in of_kinds(files, kinds, name))
+            assert stores.timeline.rows_from(*at, name) == expected
+
+
+def test_groups_are_read_as_they_are_needed(
+    stores: Stores, tenant_id: str, dataset: Dataset, history: list[list[DataFile]]
+) -> None:
+    version = len(history) - 1
+    groups = LiveGroups(
+        timeline=stores.timeline,
+        tenant_id=tenant_id,
+        dataset_id=dataset.id,
+        version=version,
+        kinds=tuple(FileKind),
+    )
+    names = sorted({file.file_group for file in history[version]})
+    assert groups.name(len(names)) is None
+    assert groups.name(3) == names[3]
+    found = [file for batch in groups.batches(names[3], 3) for file in batch]
+    assert found == of_kinds(history[version], tuple(FileKind), names[3])
+    assert [groups.number(name) for name in names[3:]] == list(range(3, len(names)))
+    assert list(groups.batches(AFTER_ALL)) == [[]]
+
+
+def test_versions_that_are_not_there_have_no_groups(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+    kinds = tuple(FileKind)
+    for wrong, error in ((new_id(), NotFound), (dataset.id, VersionExpired)):
+        with pytest.raises(error):
+            stores.timeline.files_of_groups(tenant_id, wrong, -1, kinds, "", 5)
+        with pytest.raises(error):
+            stores.timeline.group_at(tenant_id, wrong, -1, kinds, 0)
+        with pytest.raises(error):
+            stores.timeline.rows_from(tenant_id, wrong, -1, kinds, "")
