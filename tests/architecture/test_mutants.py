@@ -73,6 +73,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@shares.share(2)
 def test_guards_of_a_share_are_held_by_their_tests() -> None:
     done = run("-m", "tests.mutants", "--share", str(_SHARE), "--seed", commit_seed())
     assert done.returncode == 0, done.stdout

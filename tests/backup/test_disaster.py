@@ -18,6 +18,7 @@ from app.settings import Settings
 from tests.support.http import ORDERS, upsert
 from tests.support.postgres import TestServer
 from tests.support.service import Service, running_service, settings_for
+from tests.support.shares import share
 
 ROOT = Path(__file__).parents[2]
 # More than is kept with a job in Postgres: the rows are a file in the storage until the write is committed.
@@ -72,6 +73,7 @@ def recreate(postgres: TestServer, name: str) -> None:
         administration.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
 
 
+@share(3)
 def test_lost_database_and_storage_are_restored_and_the_service_goes_on(
     postgres: TestServer, redis: EmbeddedValkey, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ from headwater_client import Dataset, Headwater, NewDataset, NewField, NewView
 from headwater_client.models import Grant
 from tests.support.derived_views import LONG, long
 from tests.support.service import Service
+from tests.support.shares import share
 
 SYSTEM_COLUMNS = {"offset", "op", "system_time", "event_time", "version", "corrects_offset"}
 PUTS = {0: 1, 1: -1, 2: -1, 3: 1}
@@ -207,6 +208,7 @@ def test_interrupted_export_continues(
     assert not (tmp_path / "partial").exists()
 
 
+@share(2)
 def test_damaged_download_fails_its_dataset_only_and_the_next_run_continues(
     filled: Headwater, run: Callable[..., list[str]], tmp_path: Path
 ) -> None:

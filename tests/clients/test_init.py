@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.runtime.postgres import EmbeddedPostgres
+from tests.support.shares import share
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,6 +31,7 @@ def init(postgres, *arguments):
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
+@share(2)
 def test_init_shows_the_key_once(postgres, tmp_path):
     first = init(postgres)
     assert first.returncode == 0, first.stderr

@@ -31,6 +31,7 @@ from app.codecs.json.objects import json_texts
 from app.format.errors import MalformedBody, SchemaMismatch
 from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from tests.codecs.samples import arrow_stream, parquet, schema_of, tables
+from tests.support.shares import share
 
 SCHEMA = schema_of({"id": "int32!", "name": "string", "at": "timestamp", "tags": "list<int8>"})
 
@@ -86,6 +87,7 @@ JSON_ROWS = [
 BROKEN_LINES = [b'{"id":11', b"x", b'{"id":12}{"id":13}', b"[" * 5000]
 
 
+@share(2)
 @given(
     st.lists(st.sampled_from(JSON_ROWS + BROKEN_LINES), min_size=1, max_size=30),
     st.integers(1, 3),
@@ -132,6 +134,7 @@ CSV_ROWS = [
 UNSOUND_LINES = [b'9,a"b,', b'10,"a"b,', b"11,a\rb,", b'12,"never closed,']
 
 
+@share(3)
 @given(
     st.lists(st.sampled_from(CSV_ROWS), max_size=12), st.sampled_from([b"\n", b"\r\n"]), st.integers(20, 60)
 )
@@ -150,6 +153,7 @@ def test_csv_keeps_the_records_that_are_valid_alone(records, end, read_bytes):
         assert all(record.header == HEADER for record in outcome[1])
 
 
+@share(3)
 @given(
     st.lists(st.sampled_from([b"1,a,", b"2,b,[1]", b"x,b,", b"4,b", *UNSOUND_LINES[:3]]), max_size=12),
     st.integers(20, 60),
@@ -230,6 +234,7 @@ def test_error_pointers_start_at_the_record():
     )
 
 
+@share(2)
 @given(tables(), st.data())
 @settings(max_examples=150, deadline=None)
 def test_arrow_and_parquet_keep_the_valid_rows(sample, data):

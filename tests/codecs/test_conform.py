@@ -13,6 +13,7 @@ from app.codecs.arrow.arrow_casts import is_lossless
 from app.format.errors import BodyTooLarge, MalformedBody, SchemaMismatch
 from app.format.schema.types import parse_type
 from tests.codecs.samples import schema_of, tables
+from tests.support.shares import share
 
 
 @pytest.mark.parametrize(
@@ -148,6 +149,7 @@ def test_values_survive_every_cast():
     ]
 
 
+@share(2)
 @given(tables())
 @settings(max_examples=100, deadline=None)
 def test_table_of_the_schema_is_unchanged_in_any_column_order(sample):

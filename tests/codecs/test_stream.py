@@ -18,6 +18,7 @@ from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.format.errors import MalformedBody, RowTooLarge, SchemaMismatch
 from app.format.rows.row_limits import RowLimits
 from tests.codecs.samples import PARQUET_WRITERS, PLACES, arrow_stream, parquet, places, schema_of, tables
+from tests.support.shares import share
 
 
 def read(form: Format, data: bytes, schema=PLACES, split: Split | None = None) -> pa.Table:
@@ -56,6 +57,7 @@ def test_every_format_yields_the_same_rows(sample_case):
         assert read(Format.NDJSON, encode_rows_ndjson(table), schema) == table
 
 
+@share(2)
 def test_large_bodies_are_read_in_bounded_steps():
     rows = 150_000
     table = pa.table({"id": range(rows), "name": ["x" * 100] * rows})

@@ -16,6 +16,7 @@ from app.format.rows.changelog import Op
 from tests.commit import merging
 from tests.commit.merging import GROUPED, ROWS, check, dataset, datasets, feed, row, writes
 from tests.commit.reference import Row, Table, Write, exact
+from tests.support.shares import share
 
 
 def run(table: Table, parts: list[tuple[Operation, list[Row]]]) -> MergeResult:
@@ -26,6 +27,7 @@ def copy(table: Table) -> Table:
     return Table(dataset=table.dataset, live=dict(table.live))
 
 
+@share(2)
 @settings(max_examples=200, deadline=None)
 @given(
     dataset=datasets(),
@@ -125,6 +127,7 @@ def test_live_row_of_an_overflowing_key_is_retracted_with_the_table(before: list
     check(start, [whole], end, [counts])
 
 
+@share(2)
 @settings(max_examples=200, deadline=None)
 @given(
     definition=st.sampled_from([dataset(), SUMS]),

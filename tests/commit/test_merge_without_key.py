@@ -16,6 +16,7 @@ from app.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, OFFSET_COL
 from app.format.rows.staging import ROW_COLUMN
 from tests.commit.merging import ROWS, current_rows, dataset, feed, incoming_rows, intents, row
 from tests.commit.reference import Heap, Row, Write, exact
+from tests.support.shares import share
 
 HEAP = dataset(key=[])
 # Few different rows, so that many are there more than once.
@@ -29,6 +30,7 @@ FEW = st.lists(
 )
 
 
+@share(2)
 @settings(max_examples=300, deadline=None)
 @given(
     before=FEW,

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conformance.spill_process import HISTORIES, TEXT_BYTES
 from tests.support.commit_seed import commit_seed
+from tests.support.shares import share
 
 ROOT = Path(__file__).parents[2]
 ROWS = 450_000
@@ -34,6 +35,7 @@ CHOSEN = (
 )
 
 
+@share(3)
 @pytest.mark.parametrize("history", CHOSEN)
 def test_bucket_larger_than_memory_is_merged(tmp_path: Path, history: str) -> None:
     # The limit is on the process's own memory: rows of either side alone have more bytes.

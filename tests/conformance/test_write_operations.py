@@ -7,12 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.conformance.histories import Combination, combinations
+from tests.support.shares import share
 
 pytestmark = [
     pytest.mark.spark,
 ]
 
 
+@share(2)
 @pytest.mark.parametrize("combination", combinations(), ids=lambda combination: combination.name)
 def test_short_history_equals_the_model(
     combination: Combination, fault_of: Callable[[Combination], Exception | None]

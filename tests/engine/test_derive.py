@@ -31,6 +31,7 @@ from app.format.rows.changelog import OP_COLUMN
 from app.sql.queries.parse import COMMON_MAX
 from app.views.refresh_plan import changes_sql, rows_sql
 from tests.support.lake_table import LakeTable, Row, Write, merged
+from tests.support.shares import share
 from tests.support.view_runs import (
     all_of,
     by_id,
@@ -114,6 +115,7 @@ MOST: Row = {
 }  # fmt: skip
 
 
+@share(2)
 @pytest.mark.parametrize("operation", [Operation.SNAPSHOT, Operation.CHANGELOG])
 def test_every_type_keeps_its_values(
     engine: SparkEngine, storage: LocalStorage, new_table: Callable[..., LakeTable], operation: Operation

@@ -23,6 +23,7 @@ from app.metastore.report import FileFigures, HivePartition, HiveReport, HiveTab
 from app.metastore.service.maintenance import MetastoreReconciler
 from app.overview.values import PartitionRecord
 from tests.support.metastore import running_metastore
+from tests.support.shares import share
 from workers.engine.hive_metastore import HiveMetastore
 from workers.engine.spark_engine import SparkEngine
 
@@ -111,6 +112,7 @@ def rows_by_partition(stored: Any, name: str) -> dict[str, str]:
     return stored_values
 
 
+@share(3)
 def test_partitions_and_statistics_equal_those_of_the_dataset(
     metastore: HiveMetastore, stored: Any, root: Path
 ) -> None:

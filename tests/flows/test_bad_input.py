@@ -95,7 +95,7 @@ def untouched(table: Table) -> bool:
     return bool(table.write("upsert", [{"id": 2, "note": "next"}])["committed_version"] == 2)
 
 
-@share(3)
+@share(6)
 @pytest.mark.parametrize(("media_type", "code", "content"), BROKEN.values(), ids=BROKEN)
 def test_failed_job_reports_the_errors_of_its_input(
     filled_table: Table, media_type: str, code: str, content: Callable[[], bytes]

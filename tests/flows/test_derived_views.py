@@ -12,6 +12,7 @@ import pytest
 
 from tests.docs.examples import check_answer, run
 from tests.support.deployment import ROOT, Deployment
+from tests.support.shares import share
 from tests.support.table import Row, Table
 from tests.support.waiting import until
 
@@ -115,6 +116,7 @@ def by_place(changes: list[tuple[int, str, Row]]) -> list[tuple[int, str, Row]]:
     return sorted(changes, key=lambda change: (change[1], change[2]["place"]))
 
 
+@share(3)
 def test_row_by_row_view_follows_every_change(scores: Table) -> None:
     sql = (
         "SELECT player, match_id, upper(player) AS name, score * 10 AS points FROM {scores} WHERE score >= 10"
@@ -187,6 +189,7 @@ def test_join_view_reads_a_transaction_as_a_whole(scores: Table, new_table: Call
     assert [(op, row["team"]) for _, op, row in changes] == [("+A", "reds")] * 3
 
 
+@share(2)
 def test_view_reports_rows_that_cannot_be_computed_and_recovers(scores: Table) -> None:
     view = new_view(scores, "SELECT match_id, player, 100 / score AS share FROM {scores}")
     twice = new_view(scores, "SELECT player, score FROM {scores}", record_key=["player"])

@@ -11,12 +11,14 @@ import pytest
 
 from tests.support.deployment import Deployment
 from tests.support.exports import NDJSON
+from tests.support.shares import share
 from tests.support.table import Table
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.stack
 
 
+@share(3)
 def test_scheduled_runs_contain_every_change_once(
     deployment: Deployment, new_table: Callable[..., Table], client: httpx.Client
 ) -> None:

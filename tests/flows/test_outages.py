@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.deployment import Deployment
 from tests.support.process import spark_tasks
+from tests.support.shares import share
 from tests.support.table import Row, Table
 from tests.support.waiting import until
 
@@ -91,6 +92,7 @@ def test_write_waits_for_space_and_leaves_no_part_of_a_file(deployment: Deployme
     assert len(table.sound()) == len(ROWS)
 
 
+@share(3)
 def test_write_of_a_killed_worker_does_not_wait_for_its_lease(deployment: Deployment, table: Table) -> None:
     first = deployment.processes["first"]
     first.wait_ready()

@@ -130,7 +130,7 @@ def test_writes_of_a_round_with_a_killed_worker_happen_once_each(
     check_nothing_is_left(deployment, tables)
 
 
-@share(4)
+@share(8)
 @pytest.mark.parametrize("point", POINTS, ids=[point.__name__ for point in POINTS])
 def test_writes_of_a_round_whose_worker_resumes_after_its_lease_happen_once_each(
     deployment: Deployment, tables: list[Table], point: Callable[..., Iterator[StoppedRound]]

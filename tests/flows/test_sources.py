@@ -94,6 +94,7 @@ def test_round_with_a_killed_worker_is_committed_once(
     assert len(table.sound()) == expected * ROWS
 
 
+@share(5)
 def test_round_with_a_transform_and_a_killed_worker_is_committed_once(
     deployment: Deployment, new_table: Callable[..., Table]
 ) -> None:

@@ -108,7 +108,7 @@ def of_a_folder(
     yield {"kind": "files", "config": config, "max_items": 2}, add
 
 
-@share(4)
+@share(12)
 @pytest.mark.parametrize(
     "origin",
     [of_an_api, of_a_database, of_a_dataset, of_a_folder],

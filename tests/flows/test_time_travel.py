@@ -31,7 +31,7 @@ def in_order(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (row["id"], str(row["note"])))
 
 
-@share(2)
+@share(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_restore_and_rollback_work_on_the_deployment(new_table: Callable[..., Table], kind: str) -> None:
     table = new_table(**KINDS[kind])
@@ -61,6 +61,7 @@ def test_restore_and_rollback_work_on_the_deployment(new_table: Callable[..., Ta
     assert start(table, "verifications")["result"]["equal"]
 
 
+@share(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_feed_has_the_rows_of_a_load_after_the_table_has_other_files(
     new_table: Callable[..., Table], kind: str

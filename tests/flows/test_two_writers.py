@@ -10,6 +10,7 @@ import pytest
 
 from app.format.rows.record_key import bucket_numbers
 from tests.support.deployment import Deployment
+from tests.support.shares import share
 from tests.support.table import Row, Table
 from tests.support.waiting import until
 
@@ -52,6 +53,7 @@ def rounds(paths: set[str]) -> set[int]:
     return {int(match[1]) for path in paths if (match := ROUND.search(path))}
 
 
+@share(2)
 def test_writers_of_different_buckets_do_not_conflict(deployment: Deployment, table: Table) -> None:
     first, second, *_ = ids_by_bucket().values()
     rows = [{"id": number, "note": "one"} for number in first]

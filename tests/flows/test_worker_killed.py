@@ -148,7 +148,7 @@ def test_write_with_a_killed_worker_happens_once(
     assert notes(table) == EXPECTED
 
 
-@share(4)
+@share(6)
 def test_write_with_a_killed_worker_halves_its_bucket_once(
     deployment: Deployment, new_table: Callable[..., Table]
 ) -> None:
@@ -199,7 +199,7 @@ def test_worker_that_resumes_after_its_lease_does_not_repeat_the_write(
     assert notes(table) == EXPECTED | {0: "next"}
 
 
-@share(2)
+@share(4)
 def test_late_commit_is_fenced(deployment: Deployment, table: Table) -> None:
     with deployment.gates.at_head(table.id) as gate:
         job_id = table.submit("upsert", WRITTEN)
@@ -223,6 +223,7 @@ def test_late_commit_is_fenced(deployment: Deployment, table: Table) -> None:
     assert notes(table) == EXPECTED | {0: "next"}
 
 
+@share(3)
 def test_worker_with_a_killed_jvm_exits_and_another_writes(deployment: Deployment, table: Table) -> None:
     for name in WORKERS:
         deployment.processes[name].wait_ready()

@@ -7,9 +7,12 @@ from typing import Any
 
 from litestar.handlers import BaseRouteHandler
 
+from tests.support.shares import share
+
 _REQUESTS = 20
 
 
+@share(2)
 def test_requests_leave_no_copies_of_their_handlers(client: Any, orders: str) -> None:
     def handlers() -> int:
         gc.collect()

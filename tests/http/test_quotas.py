@@ -21,6 +21,7 @@ from clients.cli.usage import quotas, usage
 from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import EVENTS, ORDERS, problem, upsert
 from tests.support.service import Service
+from tests.support.shares import share
 from tests.support.waiting import until
 
 TODAY = datetime.now(UTC).date().isoformat()
@@ -179,6 +180,7 @@ def test_waiting_requests_are_limited(limited, client):
     until(lambda: few.get("/datasets/orders/changes", params=waiting).is_success, "the end of the stream")
 
 
+@share(2)
 def test_usage_is_listed_by_day_dataset_and_key(operator, limited, service):
     tenant, client = limited(storage_bytes=1)
     dataset = client.post("/datasets", json=ORDERS).json()["id"]

@@ -14,6 +14,7 @@ from tests.support.http import problem
 from tests.support.kafka.registry import Registry
 from tests.support.kafka.topics import Topic
 from tests.support.service import Service
+from tests.support.shares import share
 from tests.support.webhooks import Client, deliveries, patch, state_of, work_until
 
 FIELDS = [
@@ -95,6 +96,7 @@ def as_json(value: Any) -> Any:
     )
 
 
+@share(3)
 @pytest.mark.parametrize("form", ["two_event", "single_event", "retract", "upsert", "debezium", "delta"])
 def test_changes_of_every_form_are_those_of_the_feed(
     wide: Wide, new_topic: Callable[..., Topic], registry: Registry, form: str

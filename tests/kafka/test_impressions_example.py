@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.kafka.registry import Registry
 from tests.support.service import Service
+from tests.support.shares import share
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,6 +22,7 @@ def api_key(service: Service) -> str:
     return service.new_key("impressions")
 
 
+@share(3)
 def test_impressions_are_read_once_and_then_as_they_arrive(
     service: Service, api_key: str, bootstrap: str, registry: Registry
 ) -> None:

@@ -27,6 +27,7 @@ from app.tenants.bootstrap import revisions
 from tests.support.http import ORDERS, upsert
 from tests.support.postgres import TestServer
 from tests.support.service import running_service, settings_for
+from tests.support.shares import share
 from tests.support.waiting import until
 
 ROOT: Final = Path(__file__).parents[2]
@@ -142,6 +143,7 @@ def test_apis_of_both_releases_accept_writes_and_read_while_no_worker_runs(
                 assert sorted(row["id"] for row in rows) == [0, 1, 2, 3]
 
 
+@share(2)
 @pytest.mark.parametrize("tests", TESTS)
 def test_previous_release_works_on_the_newest_schema(previous: Path, tests: str) -> None:
     place = previous / "tests" / tests

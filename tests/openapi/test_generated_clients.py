@@ -92,6 +92,7 @@ def test_generated_python_client_follows_the_api(service, tmp_path):
     assert json.loads(printed) == SEEN
 
 
+@share(3)
 @pytest.mark.skipif(
     shutil.which("java") is None, reason="Java, which runs OpenAPI Generator, is not installed"
 )
@@ -175,7 +176,7 @@ def package(tmp_path_factory):
     return folder
 
 
-@share(2)
+@share(3)
 @needs_npm
 def test_the_typescript_package_passes_its_own_tests(package):
     printed = run(["npm", "test"], package)

@@ -6,10 +6,12 @@ import runpy
 import pytest
 
 from tests.docs.examples import ROOT, examples
+from tests.support.shares import share
 
 pytestmark = pytest.mark.spark
 
 
+@share(3)
 def test_quickstart_prints_what_the_document_shows(spark, connection, monkeypatch, capsys):
     [example] = examples(ROOT / "docs" / "spark.md")
     assert ".venv/bin/python examples/spark_quickstart.py > printed" in example.command

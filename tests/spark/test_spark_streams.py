@@ -53,6 +53,7 @@ def run(query, connection, path, checkpoint, mode="append", **options):
         running.stop()
 
 
+@share(2)
 def test_stream_of_changes_continues_from_its_checkpoint(
     headwater, orders, copies, stream, connection, tmp_path
 ):

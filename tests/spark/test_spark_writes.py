@@ -8,6 +8,7 @@ from pyspark.sql.functions import col, lit
 
 from headwater_client import NewDataset, NewField
 from tests.support.left_out import left_out
+from tests.support.shares import share
 
 pytestmark = pytest.mark.spark
 LONG = left_out("SPARK", "test-spark")
@@ -29,6 +30,7 @@ def test_all_partitions_are_one_commit(headwater, orders, spark, save):
     assert (job.operation, job.rows.inserted) == ("upsert", 1_000)
 
 
+@share(2)
 def test_operations_and_modes(headwater, orders, spark, save):
     def frame(*rows):
         return spark.createDataFrame([(number, note, day) for number, note, day in rows], SCHEMA)

@@ -18,6 +18,7 @@ from app.retention.repository.feed import RetentionStore
 from tests.support.exports import reap
 from tests.support.http import problem, upsert
 from tests.support.service import Service
+from tests.support.shares import share
 
 WRITERS, WRITES = 3, 6
 ARROW = "application/vnd.apache.arrow.stream"
@@ -94,6 +95,7 @@ def files(client: httpx.Client, path: str) -> int:
     return int(client.get(f"{path}/statistics").json()["changelog"]["files"])
 
 
+@share(2)
 def test_feed_is_the_same_while_and_after_its_files_are_merged(
     service: Service, client: httpx.Client, orders: str, merging: Merging
 ) -> None:
@@ -136,6 +138,7 @@ def test_feed_is_the_same_while_and_after_its_files_are_merged(
     assert client.get(f"{orders}/changes", params={"limit": 10_000}).json()["changes"] == one
 
 
+@share(2)
 def test_merged_file_is_cut_by_commits(
     service: Service, client: httpx.Client, orders: str, merging: Merging
 ) -> None:

@@ -25,6 +25,7 @@ from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.errors import CorruptFile
 from tests.support.merged_feed import MergedFeed
+from tests.support.shares import share
 from tests.support.table_feed import TableFeed
 from tests.support.versioned_tables import VersionedTable, written_versioned_table
 from workers.engine.read.export_handle import export
@@ -60,6 +61,7 @@ def every_page(feed: TableFeed, query: FeedQuery) -> Iterator[tuple[Any, ...]]:
         since = page[2]
 
 
+@share(2)
 @pytest.mark.parametrize("kind", SOME_KINDS)
 def test_pages_of_merged_files_are_those_of_the_files_of_the_commits(
     versioned_tables: Callable[[str], VersionedTable], kind: str

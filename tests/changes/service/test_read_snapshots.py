@@ -145,7 +145,7 @@ def test_rows_and_the_changes_after_them_result_in_the_table(versioned_tables: A
             assert comparable(table) == comparable(versioned.rows[last]), version
 
 
-@share(6)
+@share(9)
 @EVERY_KIND
 @pytest.mark.parametrize("where", [None, "n < 50"])
 def test_reading_resumes_after_any_row(versioned_tables: Any, kind: str, where: str | None) -> None:

@@ -72,7 +72,7 @@ def check_joined(run):
 SOME = {"where": "id < 4", "columns": ["id", "note", "blob"], "partitions": ["region=eu"]}
 
 
-@share(2)
+@share(4)
 @pytest.mark.parametrize(
     ("form", "since", "before_head", "more"),
     [("two_event", 0, 0, {}), *((form, 3, 2, SOME) for form in FORMS)],
@@ -199,6 +199,7 @@ def test_incremental_rows_of_every_kind_equal_the_last_of_the_feed(client, servi
             assert sorted(map(json.loads, lines), key=repr) == sorted(expected, key=repr)
 
 
+@share(2)
 @pytest.mark.parametrize("producer", ["input", "deferred"])
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_incremental_rows_are_those_of_the_table_whatever_the_feed_has(client, service, producer, table_type):

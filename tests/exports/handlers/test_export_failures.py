@@ -108,7 +108,7 @@ def test_deleted_export_loses_its_files(client, orders, export, service):
     assert not stored(service, export)
 
 
-@share(2)
+@share(3)
 def test_feed_is_retained_until_the_export_has_written_it(client, service, tmp_path):
     body = {
         "name": "short",

@@ -15,6 +15,7 @@ import pytest
 from tests.support.http import problem
 from tests.support.mariadb.server import Mariadb
 from tests.support.postgres import TestServer
+from tests.support.shares import share
 from tests.support.sources import Incoming, notes
 
 
@@ -70,6 +71,7 @@ def _register(incoming: Incoming, ledgers: Ledgers, **members: Any) -> httpx.Res
     return incoming.client.post("/sources", json={**body, "create": {"record_key": ["id"]}, **members})
 
 
+@share(2)
 def test_rows_are_read_by_watermark_and_equal_values_together(incoming: Incoming, ledgers: Ledgers) -> None:
     made = _register(incoming, ledgers, config={"watermark": "seen"}, max_rows=2)
     assert ledgers.password not in made.text.replace(ledgers.url, "")
