@@ -7,9 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from app.commit.write_plan import WriteScope, reaches
-from app.format.dataset import DatasetDefinition
+from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.file_group import DataFile, FileKind
+from app.format.partition.fields import parse_partition
 from app.format.partition.globs import matches_partition_glob
+from app.format.partition.statistics import partition_statistics
+from app.sql.conditions.prune import may_match
 from app.sql.conditions.tree import Filter
 
 RowRange = tuple[int, int | None]
@@ -52,6 +55,27 @@ def plan_read(
         if row_ranges:
             scans.append(GroupScan(file_group=name, files=tuple(groups[name]), row_ranges=row_ranges))
     return scans
+
+
+def prunes_partitions(
+    dataset: DatasetDefinition, *, where: Filter | None, globs: Sequence[str] | None
+) -> bool:
+    """Whether a selection of rows may exclude whole partitions."""
+    if not dataset.partition_by or dataset.bucket.mode is BucketMode.KEY_DYNAMIC:
+        # A file group belongs to no partition, or may have rows of several.
+        return False
+    columns = set() if where is None else where.columns()
+    return globs is not None or any(parse_partition(text).path[0] in columns for text in dataset.partition_by)
+
+
+def reaches_partition(
+    dataset: DatasetDefinition, path: str, *, where: Filter | None, globs: Sequence[str] | None
+) -> bool:
+    """Whether the partition may have selected rows: false only if it certainly has none."""
+    if globs is not None and not in_globs(path, globs):
+        return False
+    bounds = partition_statistics(path, dataset.partition_by, dataset.schema)
+    return where is None or may_match(where, bounds, dataset.schema, 1)
 
 
 def in_globs(path: str, globs: Sequence[str]) -> bool:

@@ -185,6 +185,10 @@ def halved_slot(file_group: str) -> Slot | None:
     return bucket_slot(file_group) if name.startswith(_BUCKET) and _OF in name else None
 
 
+PARTITION_END: Final = "0"
+"""Follows `/`, so the name of each file group of a partition is between its path with `/` and its path with this."""
+
+
 def bucket_prefix(partition_path: str) -> str:
     """What the names of the file groups of a partition's buckets begin with."""
     return f"{partition_path}/{_BUCKET}".lstrip("/")

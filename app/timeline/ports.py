@@ -68,19 +68,27 @@ class VersionGroups(Protocol):
         version: int,
         kinds: Collection[FileKind],
         first: str,
+        end: str,
         limit: int,
     ) -> GroupFiles:
-        """The files of some groups from the name `first` on, ordered by group and path.
+        """The files of some groups from the name `first` on, and before `end`, ordered by group and path.
 
         There are about `limit`, and more where a single group has more: all of the group are among them. Raises
         VersionExpired, NotFound (dataset gone).
         """
         ...
 
+    def partition_paths(self, tenant_id: str, dataset_id: str, version: int) -> list[str]:
+        """The paths of partitions that may have files at the version, each once, in any order.
+
+        Raises VersionExpired, NotFound (dataset gone).
+        """
+        ...
+
     def group_at(
         self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], number: int
     ) -> str | None:
-        """The name of the group that this number of others precede; None if there are not so many.
+        """The name of the group that this number of others precede; None if there are fewer.
 
         Raises VersionExpired, NotFound (dataset gone).
         """

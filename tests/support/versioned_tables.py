@@ -164,13 +164,19 @@ class VersionedTable:
         version: int,
         kinds: Collection[FileKind],
         first: str,
+        end: str,
         limit: int,
     ) -> GroupFiles:
         """Those of one group, so that all others are read with further calls."""
-        found = [file for file in self.files[version] if file.kind in kinds and file.file_group >= first]
+        found = [
+            file for file in self.files[version] if file.kind in kinds and first <= file.file_group < end
+        ]
         group = min((file.file_group for file in found), default="")
         files = sorted((file for file in found if file.file_group == group), key=lambda file: file.path)
         return GroupFiles(files=files, more=len(files) < len(found))
+
+    def partition_paths(self, tenant_id: str, dataset_id: str, version: int) -> list[str]:
+        return list({file.slot.partition_path for file in self.files[version]} - {""})
 
     def group_at(
         self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], number: int

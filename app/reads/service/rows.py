@@ -154,6 +154,8 @@ class ReadTable:
             kinds=tuple(FileKind),
         )
         numbered = groups if access.restricted else None
+        if numbered is None:
+            groups = groups.reached(definition, where=selection.where, globs=selection.partitions)
         position = _with_name(position, numbered)
         kinds = (FileKind.BASE,) if query.query_type is QueryType.READ_OPTIMIZED else groups.kinds
         scans = chain.from_iterable(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -27,7 +28,7 @@ from app.files.ports import ObjectStorage
 from app.format.dataset import DEFAULT_TARGET_BYTES, DatasetDefinition
 from app.format.definition.evolution import under_schema
 from app.format.file_format import FileFormat
-from app.format.file_group import DataFile, FileKind
+from app.format.file_group import FileKind
 from app.format.paths import dataset_prefix, read_folder
 from app.format.result_file import ExportedFile, RunFile
 from app.format.rows.projection import projection
@@ -49,7 +50,8 @@ from app.reads.tasks import (
 )
 from app.sql.conditions.bound_access import bind_access
 from app.sql.conditions.parse import parse_filter
-from app.timeline.ports import VersionReader
+from app.timeline.ports import VersionRows
+from app.timeline.service.live_groups import LiveGroups
 from app.timeline.service.read_commit_times import commit_times_to
 from app.timeline.service.version_pins import VersionPins
 
@@ -64,7 +66,7 @@ class RunReads:
     """Runs read jobs. A result of more than `inline_bytes_max` bytes is always served as files."""
 
     catalog: DatasetLookup
-    timeline: VersionReader
+    timeline: VersionRows
     index: ChangelogIndex
     pins: VersionPins
     results: ReadResults
@@ -112,14 +114,16 @@ class RunReads:
         )
 
     def _table(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> Sequence[ReadSource]:
-        live = self._live(dataset, task)
-        if task.query is ReadQuery.READ_OPTIMIZED:
-            live = [file for file in live if file.kind is FileKind.BASE]
+        groups = LiveGroups(
+            timeline=self.timeline,
+            tenant_id=dataset.tenant_id,
+            dataset_id=dataset.id,
+            version=task.version,
+            kinds=(FileKind.BASE,) if task.query is ReadQuery.READ_OPTIMIZED else tuple(FileKind),
+        ).reached(spec.dataset, where=spec.where, globs=spec.partitions)
+        live = chain.from_iterable(groups.batches())
         scans = plan_read(spec.dataset, live, where=spec.where, partitions=spec.partitions)
         return table_sources(spec, scans, task.limit)
-
-    def _live(self, dataset: Dataset, task: ReadTask) -> list[DataFile]:
-        return self.timeline.live_files(dataset.tenant_id, dataset.id, task.version, None)
 
     def _changed_in_feed(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[ReadSource]:
         """The rows that an export of the same range has, from the feed. Raises OffsetExpired."""
@@ -137,7 +141,7 @@ class RunReads:
         since, until = self._offsets(dataset, task)
         parts = changed_row_parts(
             _exported(task, spec),
-            self._live(dataset, task),
+            self.timeline.live_files(dataset.tenant_id, dataset.id, task.version, None),
             spec.where,
             begin=task.begin or 0,
             since=since,

@@ -19,12 +19,14 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    true,
+    union,
     union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from app.db.any_of import end_of_prefix
-from app.format.file_group import DataFile, FileKind, bucket_prefix
+from app.format.file_group import PARTITION_END, DataFile, FileKind, bucket_prefix
 from app.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
 from app.timeline.tables import files
 from app.timeline.values import GroupFiles
@@ -47,8 +49,9 @@ def _halves(columns: Sequence[ColumnElement[Any]], *conditions: ColumnElement[bo
 _LIVE: Final = union_all(*_halves(FILE_COLUMNS))
 _OF_KINDS: Final = files.c.kind == any_(bindparam("kinds", type_=ARRAY(files.c.kind.type)))
 _FROM: Final = bindparam("first", type_=_GROUP.type) <= _GROUP
+_BEFORE: Final = bindparam("end", type_=_GROUP.type) > _GROUP
 _FIRST_FILES: Final = [
-    half.order_by(_GROUP).limit(_LIMIT) for half in _halves(FILE_COLUMNS, _OF_KINDS, _FROM)
+    half.order_by(_GROUP).limit(_LIMIT) for half in _halves(FILE_COLUMNS, _OF_KINDS, _FROM, _BEFORE)
 ]
 _ALL_GROUPS: Final = union_all(*_halves([_GROUP], _OF_KINDS)).subquery()
 _GROUP_AT: Final = (
@@ -62,6 +65,29 @@ _DELETED: Final = cast(cast(files.c.deletion_vector, JSONB)["cardinality"].astex
 _LIVE_ROWS: Final = (files.c.row_count - func.coalesce(_DELETED, 0)).label("live_rows")
 _ROWS: Final = union_all(*_halves([_LIVE_ROWS], _OF_KINDS, _FROM)).subquery()
 _ROWS_FROM: Final = select(func.coalesce(func.sum(_ROWS.c.live_rows), 0))
+
+
+def _partition_paths() -> CompoundSelect[Any]:
+    named = (
+        select(files.c.partition_path)
+        .where(files.c.dataset_id == _DATASET, files.c.partition_path != "")
+        .limit(1)
+    )
+    first = named.where(_HALVES[0]).order_by(_GROUP).subquery()
+    found = select(first.c.partition_path).cte("found", recursive=True)
+    following = (
+        named.where(_HALVES[0], func.concat(found.c.partition_path, PARTITION_END) <= _GROUP)
+        .order_by(_GROUP)
+        .lateral()
+    )
+    found = found.union_all(select(following.c.partition_path).select_from(found).join(following, true()))
+    removed = select(files.c.partition_path).where(
+        files.c.dataset_id == _DATASET, files.c.partition_path != "", _HALVES[1]
+    )
+    return union(select(found.c.partition_path), removed)
+
+
+_PARTITION_PATHS: Final = _partition_paths()
 
 
 @lru_cache(maxsize=_PARTITIONS_CACHED)
@@ -99,13 +125,19 @@ def live_files(
 
 
 def files_of_groups(
-    connection: Connection, dataset_id: str, version: int, kinds: Collection[FileKind], first: str, limit: int
+    connection: Connection,
+    dataset_id: str,
+    version: int,
+    kinds: Collection[FileKind],
+    first: str,
+    end: str,
+    limit: int,
 ) -> GroupFiles:
-    """The files of some groups from the name `first` on, ordered by group and path.
+    """The files of some groups from the name `first` on, and before `end`, ordered by group and path.
 
     There are about `limit`, and more where a single group has more: all of the group are among them.
     """
-    values = {**_values(dataset_id, version, kinds), "first": first, "limit": limit}
+    values = {**_values(dataset_id, version, kinds), "first": first, "end": end, "limit": limit}
     found: list[DataFile] = []
     ends: list[str] = []
     for half in _FIRST_FILES:
@@ -115,19 +147,29 @@ def files_of_groups(
             # The group of the last file may have more.
             ends.append(rows[-1].file_group)
     if ends:
-        end = min(ends)
-        whole = [file for file in found if file.file_group < end]
+        last = min(ends)
+        whole = [file for file in found if file.file_group < last]
         found = whole or [
-            file for file in live_files(connection, dataset_id, version, [end], ()) if file.kind in kinds
+            file for file in live_files(connection, dataset_id, version, [last], ()) if file.kind in kinds
         ]
     found.sort(key=lambda file: (file.file_group, file.path))
     return GroupFiles(files=found, more=bool(ends))
 
 
+def partition_paths(connection: Connection, dataset_id: str, version: int) -> list[str]:
+    """The paths of partitions that may have files at the version, each once, in any order.
+
+    File groups have names that begin with the path of their partition, so each further path takes one search in the
+    index, however many files there are. An empty path, of groups that belong to no partition, is left out.
+    """
+    values = {"dataset": dataset_id, "version": version}
+    return list(connection.execute(_PARTITION_PATHS, values).scalars())
+
+
 def group_at(
     connection: Connection, dataset_id: str, version: int, kinds: Collection[FileKind], number: int
 ) -> str | None:
-    """The name of the group that this number of others precede; None if there are not so many."""
+    """The name of the group that this number of others precede; None if there are fewer."""
     values = {**_values(dataset_id, version, kinds), "number": number}
     return connection.execute(_GROUP_AT, values).scalar_one_or_none()
 

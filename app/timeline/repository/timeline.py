@@ -24,7 +24,13 @@ from app.timeline.ports import OutcomeUnknown
 from app.timeline.repository.definitions import schema_at
 from app.timeline.repository.instant_rows import chosen_instants, latest_instants
 from app.timeline.repository.kept_versions import check_kept
-from app.timeline.repository.live_files import files_of_groups, group_at, live_files, rows_from
+from app.timeline.repository.live_files import (
+    files_of_groups,
+    group_at,
+    live_files,
+    partition_paths,
+    rows_from,
+)
 from app.timeline.repository.participants import CommitParticipant
 from app.timeline.repository.publish import publish_commits
 from app.timeline.repository.publish_in_slot import publish_in_slot
@@ -67,22 +73,33 @@ class TimelineStore:
         version: int,
         kinds: Collection[FileKind],
         first: str,
+        end: str,
         limit: int,
     ) -> GroupFiles:
-        """The files of some groups from the name `first` on, ordered by group and path.
+        """The files of some groups from the name `first` on, and before `end`, ordered by group and path.
 
         There are about `limit`, and more where a single group has more: all of the group are among them. Raises
         VersionExpired, NotFound (dataset gone).
         """
         with self._database.tenant(tenant_id) as connection:
-            found = files_of_groups(connection, dataset_id, version, kinds, first, limit)
+            found = files_of_groups(connection, dataset_id, version, kinds, first, end, limit)
+            check_kept(connection, dataset_id, version)
+        return found
+
+    def partition_paths(self, tenant_id: str, dataset_id: str, version: int) -> list[str]:
+        """The paths of partitions that may have files at the version, each once, in any order.
+
+        Raises VersionExpired, NotFound (dataset gone).
+        """
+        with self._database.tenant(tenant_id) as connection:
+            found = partition_paths(connection, dataset_id, version)
             check_kept(connection, dataset_id, version)
         return found
 
     def group_at(
         self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], number: int
     ) -> str | None:
-        """The name of the group that this number of others precede; None if there are not so many.
+        """The name of the group that this number of others precede; None if there are fewer.
 
         Raises VersionExpired, NotFound (dataset gone).
         """

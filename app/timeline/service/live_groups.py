@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
-from app.format.file_group import DataFile, FileKind
+from app.commit.read_plan import prunes_partitions, reaches_partition
+from app.format.dataset import DatasetDefinition
+from app.format.file_group import PARTITION_END, DataFile, FileKind
+from app.sql.conditions.tree import Filter
 from app.timeline.ports import VersionGroups
 
 _FILES_MIN: Final = 64
@@ -18,17 +21,31 @@ AFTER_ALL: Final = "\U0010ffff"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LiveGroups:
-    """The groups of a version that have files of these kinds. They are ordered by name, and numbered in this order."""
+    """The groups of a version that have files of these kinds. They are ordered by name, and numbered in this order.
+
+    `partitions`: the paths of those that are wanted, in any order; None for all. Groups have numbers only without.
+    """
 
     timeline: VersionGroups
     tenant_id: str
     dataset_id: str
     version: int
     kinds: Collection[FileKind]
+    partitions: Collection[str] | None = None
     _numbers: dict[str, int] = field(default_factory=dict)
 
+    def reached(
+        self, definition: DatasetDefinition, *, where: Filter | None, globs: Sequence[str] | None
+    ) -> LiveGroups:
+        """Those of partitions that may have rows which are selected. Raises VersionExpired, NotFound."""
+        if not prunes_partitions(definition, where=where, globs=globs):
+            return self
+        paths = self.timeline.partition_paths(self.tenant_id, self.dataset_id, self.version)
+        wanted = [path for path in paths if reaches_partition(definition, path, where=where, globs=globs)]
+        return replace(self, partitions=wanted)
+
     def name(self, number: int) -> str | None:
-        """The name of a group by its number; None if there are not so many groups. Raises VersionExpired, NotFound."""
+        """The name of a group by its number; None if there are fewer groups. Raises VersionExpired, NotFound."""
         at = self.tenant_id, self.dataset_id, self.version, self.kinds
         found = self.timeline.group_at(*at, number)
         if found is not None:
@@ -40,13 +57,23 @@ class LiveGroups:
 
         Raises VersionExpired, NotFound.
         """
+        if self.partitions is not None:
+            for path in sorted(f"{each}/" for each in self.partitions):
+                end = path[:-1] + PARTITION_END
+                if end > first:
+                    yield from self._between(max(first, path), end)
+            return
+        for files in self._between(first, AFTER_ALL):
+            for name, _ in groupby(files, key=lambda file: file.file_group):
+                self._numbers[name] = number
+                number += 1
+            yield files
+
+    def _between(self, first: str, end: str) -> Iterator[Sequence[DataFile]]:
         limit = _FILES_MIN
         while True:
             at = self.tenant_id, self.dataset_id, self.version, self.kinds
-            found = self.timeline.files_of_groups(*at, first, limit)
-            for name, _ in groupby(found.files, key=lambda file: file.file_group):
-                self._numbers[name] = number
-                number += 1
+            found = self.timeline.files_of_groups(*at, first, end, limit)
             yield found.files
             if not found.more:
                 return

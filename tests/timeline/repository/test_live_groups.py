@@ -12,7 +12,7 @@ import pytest
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
 from app.format.errors import NotFound, VersionExpired
-from app.format.file_group import DataFile, DeletionVector, FileKind
+from app.format.file_group import DataFile, DeletionVector, FileKind, bucket_file_group
 from app.format.identifiers import new_id
 from app.jobs.values import Job
 from app.timeline.service.live_groups import AFTER_ALL, LiveGroups
@@ -55,6 +55,76 @@ def history(
     ]
 
 
+def of_day(file: DataFile, day: str) -> DataFile:
+    """The file, with the slot of its bucket in another partition."""
+    slot = msgspec.structs.replace(file.slot, partition_path=f"day={day}")
+    return msgspec.structs.replace(file, slot=slot, file_group=bucket_file_group(slot))
+
+
+def test_partitions_are_found_and_their_groups_read_alone(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    # Paths that begin with another one, and characters before and after the slash.
+    days = [
+        "2024-01-01",
+        "2024-01-01 1",
+        "2024-01-01-1",
+        "2024-01-01.1",
+        "2024-01-010",
+        "2024-01-01a",
+        "1",
+        "z",
+    ]
+    removed: list[DataFile] = []
+    for version, day in enumerate(days):
+        messages = []
+        for bucket in (0, 1, 2):
+            group = written_once(bucket, rows=2, files=2)
+            added = tuple(of_day(file, day) for file in group.added)
+            messages.append(
+                msgspec.structs.replace(group, file_group=added[0].file_group, added=added, changelog=())
+            )
+        if day == "z":
+            # The first partition is gone at the last version.
+            gone = [
+                file
+                for file in stores.timeline.live_files(tenant_id, dataset.id, version, None)
+                if file.slot.partition_path == f"day={days[0]}"
+            ]
+            by_group = groupby(
+                sorted(gone, key=lambda file: (file.file_group, file.path)), key=lambda file: file.file_group
+            )
+            for name, files in by_group:
+                paths = tuple(file.path for file in files)
+                messages.append(CommitMessage(file_group=name, removed=paths, added=(), changelog=()))
+            removed = gone
+        commit = commit_of([running()], messages, read_version=version)
+        assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+    assert len(removed) == 6
+    for version in range(len(days) + 1):
+        expected = {f"day={day}" for day in days[:version]}
+        live = stores.timeline.live_files(tenant_id, dataset.id, version, None)
+        found = stores.timeline.partition_paths(tenant_id, dataset.id, version)
+        # Those of later versions may be among them.
+        assert len(found) == len(set(found))
+        assert {file.slot.partition_path for file in live} <= set(found) <= {f"day={day}" for day in days}
+        for wanted in ([], sorted(expected)[:1], sorted(expected)[::2]):
+            groups = LiveGroups(
+                timeline=stores.timeline,
+                tenant_id=tenant_id,
+                dataset_id=dataset.id,
+                version=version,
+                kinds=tuple(FileKind),
+                partitions=wanted,
+            )
+            of_wanted = [file for file in live if file.slot.partition_path in wanted]
+            read = [file for batch in groups.batches() for file in batch]
+            assert read == of_kinds(of_wanted, tuple(FileKind))
+            for name in {file.file_group for file in of_wanted}:
+                rest = [file for batch in groups.batches(name) for file in batch]
+                assert rest == of_kinds(of_wanted, tuple(FileKind), name)
+
+
 def of_kinds(files: list[DataFile], kinds: tuple[FileKind, ...], first: str = "") -> list[DataFile]:
     """In the order of their groups and paths."""
     found = [file for file in files if file.kind in kinds and file.file_group >= first]
@@ -75,7 +145,9 @@ def test_some_groups_are_whole_and_follow_each_other(
             first = ""
             more = True
             while more:
-                part = stores.timeline.files_of_groups(tenant_id, dataset.id, version, kinds, first, limit)
+                part = stores.timeline.files_of_groups(
+                    tenant_id, dataset.id, version, kinds, first, AFTER_ALL, limit
+                )
                 groups = {file.file_group for file in part.files}
                 assert len(part.files) <= 2 * limit or len(groups) == 1
                 found += part.files
@@ -126,8 +198,10 @@ def test_versions_that_are_not_there_have_no_groups(stores: Stores, tenant_id: s
     kinds = tuple(FileKind)
     for wrong, error in ((new_id(), NotFound), (dataset.id, VersionExpired)):
         with pytest.raises(error):
-            stores.timeline.files_of_groups(tenant_id, wrong, -1, kinds, "", 5)
+            stores.timeline.files_of_groups(tenant_id, wrong, -1, kinds, "", AFTER_ALL, 5)
         with pytest.raises(error):
             stores.timeline.group_at(tenant_id, wrong, -1, kinds, 0)
+        with pytest.raises(error):
+            stores.timeline.partition_paths(tenant_id, wrong, -1)
         with pytest.raises(error):
             stores.timeline.rows_from(tenant_id, wrong, -1, kinds, "")
