@@ -21,7 +21,6 @@ from app.format.definition.new_dataset import CreateDataset
 from app.format.definition.schema_change import UpdateDataset
 from app.format.errors import (
     DerivedDataset,
-    FieldError,
     Forbidden,
     InvalidDataset,
     NotFound,
@@ -218,7 +217,4 @@ def _check_metastore(services: TableServices, *, available: bool) -> None:
             "this deployment reports to no Hive metastore: leave it out, or have its operator set "
             "HEADWATER_METASTORE_URI"
         )
-        raise InvalidDataset(
-            "1 rule(s) of the dataset definition are broken",
-            [FieldError(pointer="/services/metastore", detail=detail)],
-        )
+        raise InvalidDataset.of([("/services/metastore", detail)])

@@ -7,9 +7,12 @@ An error has facts, never an HTTP status: `app/http/problems.py` has the only ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final, Self
 
 import msgspec
+
+# A text with more is no longer a sentence for a person.
+_FAULTS_SHOWN: Final = 3
 
 
 class FieldError(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +51,14 @@ class InvalidDataset(InvalidRequest):
 
     code = "invalid-dataset"
     title = "The dataset definition is not valid"
+
+    @classmethod
+    def of(cls, faults: Sequence[tuple[str, str]]) -> Self:
+        """The error of broken rules, at least one: pointers and details. Its text has the first, `errors` has all."""
+        errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
+        shown = "; ".join(f"{each.pointer}: {each.detail}" for each in errors[:_FAULTS_SHOWN])
+        more = len(errors) - _FAULTS_SHOWN
+        return cls(shown + (f"; and {more} more" if more > 0 else ""), errors)
 
 
 class SchemaChangeRefused(InvalidRequest):

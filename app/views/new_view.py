@@ -17,7 +17,7 @@ from app.format.definition.new_dataset import (
     CreateField,
     CreateSchema,
 )
-from app.format.errors import FieldError, InvalidDataset
+from app.format.errors import InvalidDataset
 from app.sql.queries.plan import ViewPlan
 
 
@@ -62,8 +62,7 @@ def define_view(new: CreateView, plan: ViewPlan) -> DatasetDefinition:
     )
     faults = [*broken_rules(dataset), *_faults(new, plan)]
     if faults:
-        errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
-        raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
+        raise InvalidDataset.of(faults)
     return define_dataset(dataset)
 
 

@@ -14,6 +14,7 @@ from app.files.received_body import StoredBody
 from app.format.definition.new_dataset import CreateWithRows
 from app.format.errors import FieldError, InvalidRequest
 from app.format.identifiers import PATTERN_END
+from app.format.member_errors import EXPECTED
 from app.format.operation import Operation
 from app.format.rows.formats import Format
 from app.http.json_body import decode_json
@@ -36,7 +37,9 @@ class CreateUploadLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     sha256: Annotated[
         str,
         msgspec.Meta(
-            pattern=rf"^[0-9a-f]{{64}}{PATTERN_END}", examples=["9f86d081884c7d659a2feaa0c55ad015" * 2]
+            pattern=rf"^[0-9a-f]{{64}}{PATTERN_END}",
+            examples=["9f86d081884c7d659a2feaa0c55ad015" * 2],
+            extra_json_schema={EXPECTED: "64 hexadecimal digits in lower case"},
         ),
     ]
     """The SHA-256 of the bytes, hexadecimal."""

@@ -88,6 +88,14 @@ def test_all_broken_rules_are_reported_at_once() -> None:
     }
 
 
+def test_text_of_the_error_has_the_first_broken_rules() -> None:
+    faults = [(f"/fields/{number}", f"fault {number}") for number in range(5)]
+    assert str(InvalidDataset.of(faults[:1])) == "/fields/0: fault 0"
+    error = InvalidDataset.of(faults)
+    assert str(error) == "/fields/0: fault 0; /fields/1: fault 1; /fields/2: fault 2; and 2 more"
+    assert [each["pointer"] for each in error.facts["errors"]] == [pointer for pointer, _ in faults]
+
+
 def test_keyed_dataset_has_defaults() -> None:
     plain = define_dataset(registration())
     ordered = define_dataset(registration(ordering_field="seen"))

@@ -29,7 +29,7 @@ from app.format.definition.dataset_rules import (
 from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateRetention
 from app.format.definition.policy_rules import service_faults
 from app.format.definition.schema_change import UpdateChangelog
-from app.format.errors import FieldError, InvalidDataset
+from app.format.errors import InvalidDataset
 from app.format.partition.fields import parse_partition, plain_names
 from app.format.partition.members import roots
 from app.format.policies import TableServices
@@ -108,8 +108,7 @@ def with_changelog(dataset: DatasetDefinition, wanted: UpdateChangelog) -> Datas
 
 def _refuse(faults: Sequence[Fault]) -> None:
     if faults:
-        errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
-        raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
+        raise InvalidDataset.of(faults)
 
 
 def _retention(new: CreateRetention | None) -> Retention | None:

@@ -66,6 +66,8 @@ def test_invalid_definition_reports_every_broken_rule(client):
     members = problem(client.post("/datasets", json=broken), 422, "invalid-dataset")
     pointers = {error["pointer"] for error in members["errors"]}
     assert {"/name", "/record_key/0"} <= pointers
+    first = members["errors"][0]
+    assert members["detail"].startswith(f"{first['pointer']}: {first['detail']}; /")
 
 
 @pytest.mark.parametrize(

@@ -116,10 +116,13 @@ def test_links_are_bounded_and_need_the_scope(owner: httpx.Client, linking: Serv
     assert refused["limit_bytes"] == most
     for body in (
         {"size_bytes": 0, "sha256": digest},
-        {"size_bytes": 1, "sha256": digest.upper()},
         {"size_bytes": 1},
     ):
         problem(owner.post(path, json=body), 400, "invalid-request")
+    upper = owner.post(path, json={"size_bytes": 1, "sha256": digest.upper()})
+    [error] = problem(upper, 400, "invalid-request")["errors"]
+    assert error["pointer"] == "/sha256"
+    assert error["detail"].startswith("expected 64 hexadecimal digits in lower case")
     problem(
         owner.post("/datasets/none/upload-links", json={"size_bytes": 1, "sha256": digest}), 404, "not-found"
     )
