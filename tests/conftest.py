@@ -16,6 +16,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from app.db.session import ADMINISTRATOR_ROLE, Database
+from tests.support.examples import a_third_of
 from tests.support.fixtures import redis, service
 from tests.support.kafka.fixtures import bootstrap, broker, new_topic, registry, topic
 from tests.support.mariadb.fixtures import mariadb, mariadb_database
@@ -73,7 +74,7 @@ __all__ = [
 ]
 
 # An example takes as long as it takes: a busy machine is no fault.
-settings.register_profile("headwater", deadline=None)
+settings.register_profile("headwater", deadline=None, max_examples=a_third_of(100))
 settings.load_profile("headwater")
 
 TESTS: Final = Path(__file__).parent

@@ -18,6 +18,7 @@ from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import OFFSET_COLUMN
+from tests.support.examples import a_third_of
 
 A, R, CF, CT = Op.APPEND, Op.RETRACT, Op.CORRECT_FROM, Op.CORRECT_TO
 Change = tuple[int, Op, Any]
@@ -197,7 +198,7 @@ def _values(numbers: Sequence[int]) -> list[dict[str, Any]]:
     changes=st.lists(st.tuples(st.sampled_from(list(Op)), st.integers(0, 5), st.integers(1, 2)), max_size=14),
     table=st.lists(st.integers(0, 5), max_size=4),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=a_third_of(80), deadline=None)
 @pytest.mark.parametrize("definition", [KEYED, HEAP], ids=["keyed", "without a key"])
 def test_differences_equal_those_of_a_row_by_row_walk(
     definition: DatasetDefinition, changes: list[tuple[Op, int, int]], table: list[int]

@@ -16,6 +16,7 @@ from app.changelog.forms import ChangeForm, flat, in_form, symbols_of
 from app.codecs.json.encode import encode_changes_json
 from app.format.dataset import Vocabulary
 from app.format.rows.changelog import FeedError, Op, fold
+from tests.support.examples import a_third_of
 from tests.support.histories import DEFINITION, History, committed_ms, histories
 
 EVERY_FORM = pytest.mark.parametrize("form", ChangeForm)
@@ -83,7 +84,7 @@ def expected(history: History, form: ChangeForm) -> list[Change]:
 
 
 @EVERY_FORM
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=a_third_of(60), deadline=None)
 @given(history=histories)
 def test_form_emits_every_change(form: ChangeForm, history: History) -> None:
     events = in_form(history.table(), form, "t")
@@ -123,7 +124,7 @@ def version_of(event: Change) -> int:
 
 
 @EVERY_FORM
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=a_third_of(60), deadline=None)
 @given(history=histories)
 def test_folded_form_equals_the_table_at_every_version(form: ChangeForm, history: History) -> None:
     events = in_form(history.table(), form, "t").table.to_pylist()
@@ -134,7 +135,7 @@ def test_folded_form_equals_the_table_at_every_version(form: ChangeForm, history
 
 
 @EVERY_FORM
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=a_third_of(60), deadline=None)
 @given(history=histories)
 def test_reader_that_resumes_after_any_event_skips_nothing_and_splits_no_pair(
     form: ChangeForm, history: History
@@ -151,7 +152,7 @@ def test_reader_that_resumes_after_any_event_skips_nothing_and_splits_no_pair(
 
 
 @EVERY_FORM
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=a_third_of(60), deadline=None)
 @given(history=histories)
 def test_parts_that_split_no_pair_concatenate_to_the_whole(form: ChangeForm, history: History) -> None:
     changes = history.table()
@@ -165,7 +166,7 @@ def test_parts_that_split_no_pair_concatenate_to_the_whole(form: ChangeForm, his
 
 
 @EVERY_FORM
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=a_third_of(40), deadline=None)
 @given(history=histories)
 def test_arrow_columns_and_json_text_have_the_same_values(form: ChangeForm, history: History) -> None:
     events = in_form(history.table(), form, "t").table

@@ -12,6 +12,7 @@ import pytest
 from headwater_client import Headwater, Problem
 from headwater_client.models import Grant
 from tests.support.service import Service
+from tests.support.shares import share
 
 
 def connected(service: Service, api_key: str) -> Headwater:
@@ -36,6 +37,7 @@ def test_client_makes_suspends_and_lists_tenants_and_keys(service: Service, head
         headwater.create_tenant("client-tenant")
 
 
+@share(2)
 def test_commands_administer_tenants_and_keys(service: Service, api_key: str) -> None:
     def headwater(*arguments: str) -> str:
         ran = subprocess.run(

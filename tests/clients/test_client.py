@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headwater_client import NewDataset, NewField, Problem
+from tests.support.shares import share
 
 
 @pytest.fixture(autouse=True)
@@ -231,6 +232,7 @@ def test_files_partitions_and_statistics_describe_the_table(headwater, orders):
     assert [each.rows for each in headwater.partitions(orders, version=2)] == [2]
 
 
+@share(2)
 def test_corrections_are_listed_and_joined_to_earlier_rows(headwater, orders):
     headwater.write_rows(orders, [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}], wait=30)
     headwater.write_rows(orders, [{"id": 1, "note": "c"}], wait=30)

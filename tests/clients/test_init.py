@@ -44,6 +44,7 @@ def test_init_shows_the_key_once(postgres, tmp_path):
     assert not (tmp_path / "key").exists()
 
 
+@share(2)
 def test_init_writes_the_key_to_a_private_file_and_keeps_it(postgres, tmp_path):
     file = tmp_path / "operator.key"
     first = init(postgres, "--key-file", file)

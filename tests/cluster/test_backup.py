@@ -25,6 +25,7 @@ from tests.support.http import ORDERS
 from tests.support.postgres import TestServer
 from tests.support.s3_server import S3Server
 from tests.support.service import running_service, settings_for
+from tests.support.shares import share
 from tests.support.table import Table, by_key, fold
 from tests.support.waiting import until
 
@@ -121,6 +122,7 @@ def test_backup_under_load_is_restored_with_the_copy_of_its_storage(
     assert changes == everything[: len(changes)]
 
 
+@share(2)
 def test_lost_database_and_bucket_are_restored_and_the_service_goes_on(
     programs: Programs, postgres: TestServer, redis: EmbeddedValkey, tmp_path: Path
 ) -> None:

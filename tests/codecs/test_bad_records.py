@@ -31,6 +31,7 @@ from app.codecs.json.objects import json_texts
 from app.format.errors import MalformedBody, SchemaMismatch
 from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from tests.codecs.samples import arrow_stream, parquet, schema_of, tables
+from tests.support.examples import a_third_of
 from tests.support.shares import share
 
 SCHEMA = schema_of({"id": "int32!", "name": "string", "at": "timestamp", "tags": "list<int8>"})
@@ -93,7 +94,7 @@ BROKEN_LINES = [b'{"id":11', b"x", b'{"id":12}{"id":13}', b"[" * 5000]
     st.integers(1, 3),
     st.integers(1, 60),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=a_third_of(300), deadline=None)
 def test_ndjson_keeps_the_lines_that_are_valid_alone(lines, piece_rows, read_bytes):
     data = b"\n\n".join(lines)
     one_by_one = [alone(decode_ndjson, line) for line in lines]
@@ -109,7 +110,7 @@ def test_ndjson_keeps_the_lines_that_are_valid_alone(lines, piece_rows, read_byt
 
 
 @given(st.lists(st.sampled_from([*JSON_ROWS, b'{"id":NaN}', b'{"id":1,\n"name":"x"}']), max_size=30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=a_third_of(200), deadline=None)
 def test_json_array_keeps_the_elements_that_are_valid_alone(rows):
     data = b" [" + b" ,\n".join(rows) + b"]"
     one_by_one = [alone(decode_json_rows, b"[" + row + b"]") for row in rows]
@@ -138,7 +139,7 @@ UNSOUND_LINES = [b'9,a"b,', b'10,"a"b,', b"11,a\rb,", b'12,"never closed,']
 @given(
     st.lists(st.sampled_from(CSV_ROWS), max_size=12), st.sampled_from([b"\n", b"\r\n"]), st.integers(20, 60)
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=a_third_of(300), deadline=None)
 def test_csv_keeps_the_records_that_are_valid_alone(records, end, read_bytes):
     data = HEADER + end + b"".join(record + end for record in records)
     one_by_one = [alone(decode_csv, HEADER + b"\n" + record) for record in records]
@@ -158,7 +159,7 @@ def test_csv_keeps_the_records_that_are_valid_alone(records, end, read_bytes):
     st.lists(st.sampled_from([b"1,a,", b"2,b,[1]", b"x,b,", b"4,b", *UNSOUND_LINES[:3]]), max_size=12),
     st.integers(20, 60),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=a_third_of(300), deadline=None)
 def test_misplaced_quote_rejects_only_its_own_line(records, read_bytes):
     data = HEADER + b"\n" + b"\n\n".join(records)
     one_by_one = [alone(decode_csv, HEADER + b"\n" + record) for record in records]
@@ -236,7 +237,7 @@ def test_error_pointers_start_at_the_record():
 
 @share(2)
 @given(tables(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=a_third_of(150), deadline=None)
 def test_arrow_and_parquet_keep_the_valid_rows(sample, data):
     schema, table = sample
     strict = schema_of({**{field.name: field.type + "!" for field in schema.fields}})

@@ -34,6 +34,7 @@ from app.format.rows.change_schema import ChangeSchema, change_schema
 from app.format.rows.changelog import OP_COLUMN, Op
 from tests.codecs.changes import CHANGES, OOLONG, TEA, OpRows, ndjson, op_rows, stepwise
 from tests.codecs.samples import arrow_stream, data_types, nullable, parquet, schema_of
+from tests.support.examples import a_third_of
 from tests.support.shares import share
 
 
@@ -180,7 +181,7 @@ def feed(codes: list[int], rows: pa.Table) -> pa.Table:
 
 @share(2)
 @given(feeds(), st.integers(1, 200), st.integers(1, 60))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=a_third_of(150))
 def test_feed_of_another_dataset_is_read_unchanged(
     sample: tuple[ChangeSchema, pa.Table], target: int, read_bytes: int
 ) -> None:
@@ -259,7 +260,7 @@ def test_usual_records_are_decoded_in_batches() -> None:
 
 
 @given(st.lists(st.sampled_from(RECORDS), min_size=1, max_size=12))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=a_third_of(150))
 def test_bad_record_rejects_only_its_own_changes(records: list[bytes]) -> None:
     expected: OpRows = []
     bad = []

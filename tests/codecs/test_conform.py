@@ -13,6 +13,7 @@ from app.codecs.arrow.arrow_casts import is_lossless
 from app.format.errors import BodyTooLarge, MalformedBody, SchemaMismatch
 from app.format.schema.types import parse_type
 from tests.codecs.samples import schema_of, tables
+from tests.support.examples import a_third_of
 from tests.support.shares import share
 
 
@@ -151,7 +152,7 @@ def test_values_survive_every_cast():
 
 @share(2)
 @given(tables())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=a_third_of(100), deadline=None)
 def test_table_of_the_schema_is_unchanged_in_any_column_order(sample):
     schema, table = sample
     assert conform(table.select(table.column_names[::-1]), schema) == table
@@ -329,6 +330,7 @@ def test_decimals_beyond_their_precision_are_refused():
         conform(pa.table({"d": array}), schema_of({"d": "decimal(3, 0)"}))
 
 
+@share(2)
 @pytest.mark.parametrize(
     "bomb",
     [

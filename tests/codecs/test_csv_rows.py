@@ -19,6 +19,7 @@ from app.format.errors import BodyTooLarge, MalformedBody, SchemaMismatch
 from app.format.schema.texts import parse_texts
 from app.format.schema.types import to_arrow
 from tests.codecs.samples import scalar_types, schema_of, tables
+from tests.support.examples import a_third_of
 from tests.support.shares import share
 
 SCHEMA = schema_of(
@@ -241,7 +242,7 @@ def compact(value: Any, kind: pa.DataType) -> str:
 
 @share(3)
 @given(tables())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=a_third_of(150), deadline=None)
 def test_encoded_csv_decodes_to_the_same_values(sample):
     schema, table = sample
     assert decode_csv(cells(table), schema) == table
@@ -265,7 +266,7 @@ TEXTS = st.one_of(
 
 @share(3)
 @given(TEXTS, scalar_types())
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=a_third_of(1500), deadline=None)
 def test_vectorised_conversion_accepts_only_what_the_exact_one_accepts(text, data_type):
     try:
         fast = parse_texts(pa.array([text], pa.string()), data_type)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from app.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
 from tests.codecs.samples import tables
+from tests.support.examples import a_third_of
 
 FIRST, LAST = -62_135_596_800, 253_402_300_799
 
@@ -73,7 +74,7 @@ def test_value_is_encoded_as_its_json_text(values, kind, texts):
 
 
 @given(st.text(st.characters(codec="utf-8")))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=a_third_of(200), deadline=None)
 def test_any_text_and_any_name_is_encoded_as_valid_json(text):
     name = text + "n"
     for column in (pa.array([text]), pa.array([[(text, text)]], pa.map_(pa.string(), pa.string()))):
@@ -89,7 +90,7 @@ def test_any_text_and_any_name_is_encoded_as_valid_json(text):
     st.floats(allow_nan=False, allow_infinity=False),
     st.floats(width=32, allow_nan=False, allow_infinity=False),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=a_third_of(500), deadline=None)
 def test_floats_read_back_as_the_same_value(double, narrow):
     table = pa.table({"d": [double], "f": pa.array([narrow], pa.float32())})
     mapped = table.append_column("m", pa.nulls(1, pa.map_(pa.string(), pa.int8())))
@@ -142,7 +143,7 @@ def test_changes_are_encoded_as_json(extra):
 
 
 @given(tables())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=a_third_of(80), deadline=None)
 def test_rows_of_changes_are_encoded_like_rows(sample):
     _, table = sample
     encoded = encode_changes_json(changes(table, pa.nulls(table.num_rows)), as_ndjson=True)

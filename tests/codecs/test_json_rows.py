@@ -16,6 +16,7 @@ from app.codecs.json import json_rows
 from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.format.errors import BodyTooLarge, MalformedBody, SchemaMismatch
 from tests.codecs.samples import schema_of, tables
+from tests.support.examples import a_third_of
 from tests.support.shares import share
 
 SCHEMA = schema_of(
@@ -284,7 +285,7 @@ def test_errors_of_one_row_are_bounded():
 
 
 @given(tables())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=a_third_of(150), deadline=None)
 def test_encoded_json_decodes_to_the_same_values(sample):
     schema, table = sample
     assert decode_json_rows(encode_rows_json(table), schema) == table
@@ -317,7 +318,7 @@ def exactly(decode, body, schema):
 
 @share(2)
 @given(tables(), st.integers(0, 2**32))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=a_third_of(200), deadline=None)
 def test_fast_and_exact_decoders_agree_on_damaged_bodies(sample, seed):
     schema, table = sample
     randomness = random.Random(seed)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.codecs.arrow.parquet_rows import iter_row_groups, joined, open_parquet
+from tests.support.shares import share
 
 _ROWS = 70_000
 
@@ -43,6 +44,7 @@ def test_steps_of_large_rows_are_small() -> None:
     assert max(read) < 3_000
 
 
+@share(2)
 def test_steps_of_values_that_repeat_are_small() -> None:
     table = pa.table({"text": ["x" * 100_000] * 4_000})
     read, _, found = steps(table, 4_000)

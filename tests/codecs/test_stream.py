@@ -18,6 +18,7 @@ from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.format.errors import MalformedBody, RowTooLarge, SchemaMismatch
 from app.format.rows.row_limits import RowLimits
 from tests.codecs.samples import PARQUET_WRITERS, PLACES, arrow_stream, parquet, places, schema_of, tables
+from tests.support.examples import a_third_of
 from tests.support.shares import share
 
 
@@ -47,7 +48,7 @@ def test_parquet_with_any_writer_options_is_read(options):
 
 
 @given(tables())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=a_third_of(60), deadline=None)
 def test_every_format_yields_the_same_rows(sample_case):
     schema, table = sample_case
     assert read(Format.ARROW, arrow_stream(table, max_chunksize=2), schema) == table
@@ -93,7 +94,7 @@ def small_reads(monkeypatch):
     st.integers(1, 60),
     st.integers(1, 40),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=a_third_of(150), deadline=None)
 def test_ndjson_splits_cover_every_row_once(lines, ended, target, read_bytes):
     numbered = [line % number if "%d" in line else line for number, line in enumerate(lines)]
     data = ("\n".join(numbered) + ("\n" if ended else "")).encode()
@@ -162,7 +163,7 @@ def test_errors_are_named_by_row_in_every_format():
     st.sampled_from([b"\n", b"\r\n"]),
     st.integers(1, 30),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=a_third_of(150), deadline=None)
 def test_csv_in_steps_equals_csv_at_once(records, end, read_bytes):
     data = b"id,name" + end + end.join(records)
     with pytest.MonkeyPatch.context() as patch:

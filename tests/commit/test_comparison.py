@@ -22,6 +22,7 @@ from app.format.definition.schema_change import (
     ReorderFields,
     WidenField,
 )
+from tests.support.examples import a_third_of
 from tests.support.lakehouse import data_file
 
 Row = dict[str, Any]
@@ -54,7 +55,7 @@ def table(rows: list[Row], definition: DatasetDefinition) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=definition.schema.to_arrow())
 
 
-@settings(max_examples=60)
+@settings(max_examples=a_third_of(60))
 @given(before=ROWS, after=ROWS)
 def test_keyed_rows_are_compared_like_dictionaries(before: list[Any], after: list[Any]) -> None:
     definition = dataset("id")
@@ -79,7 +80,7 @@ def test_keyed_rows_are_compared_like_dictionaries(before: list[Any], after: lis
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=a_third_of(60))
 @given(before=ROWS, after=ROWS)
 def test_keyless_rows_are_compared_like_multisets(before: list[Any], after: list[Any]) -> None:
     definition = dataset()

@@ -16,6 +16,7 @@ from app.format.rows.changelog import Op
 from tests.commit import merging
 from tests.commit.merging import GROUPED, ROWS, check, dataset, datasets, feed, row, writes
 from tests.commit.reference import Row, Table, Write, exact
+from tests.support.examples import a_third_of
 from tests.support.shares import share
 
 
@@ -28,7 +29,7 @@ def copy(table: Table) -> Table:
 
 
 @share(2)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=a_third_of(200), deadline=None)
 @given(
     dataset=datasets(),
     before=st.lists(ROWS, max_size=4),
@@ -49,7 +50,7 @@ def test_group_of_writes_merges_like_single_writes_in_order(
     check(start, accepted, end, counts)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=a_third_of(150), deadline=None)
 @given(dataset=datasets(ordered=False), before=st.lists(ROWS, max_size=3), write=writes([Operation.UPSERT]))
 def test_unordered_write_equals_its_rows_merged_one_by_one(
     dataset: DatasetDefinition, before: list[Row], write: Write
@@ -68,7 +69,7 @@ def test_unordered_write_equals_its_rows_merged_one_by_one(
 REPLACING = (Operation.SNAPSHOT, Operation.OVERWRITE, Operation.DELETE)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=a_third_of(200), deadline=None)
 @given(
     dataset=datasets(),
     before=st.lists(ROWS, max_size=6),
@@ -91,7 +92,7 @@ def test_live_rows_in_scope_and_absent_from_the_write_are_retracted(
 SUMS = dataset(merge_mode=MergeMode.AGGREGATE, aggregates={"size": Aggregate.SUM})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=a_third_of(150), deadline=None)
 @given(
     before=st.lists(ROWS, max_size=4),
     group=st.lists(writes([*GROUPED, Operation.UPSERT]), min_size=1, max_size=5),
@@ -113,7 +114,7 @@ def test_overflowing_keys_are_quarantined_like_single_writes_in_order(
     check(start, accepted, end, counts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=a_third_of(100), deadline=None)
 @given(before=st.lists(ROWS, max_size=4), write=writes(REPLACING, min_size=0))
 def test_live_row_of_an_overflowing_key_is_retracted_with_the_table(before: list[Row], write: Write) -> None:
     start = Table(dataset=SUMS)
@@ -128,7 +129,7 @@ def test_live_row_of_an_overflowing_key_is_retracted_with_the_table(before: list
 
 
 @share(2)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=a_third_of(200), deadline=None)
 @given(
     definition=st.sampled_from([dataset(), SUMS]),
     before=st.lists(ROWS, max_size=4),

@@ -16,6 +16,7 @@ from app.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, OFFSET_COL
 from app.format.rows.staging import ROW_COLUMN
 from tests.commit.merging import ROWS, current_rows, dataset, feed, incoming_rows, intents, row
 from tests.commit.reference import Heap, Row, Write, exact
+from tests.support.examples import a_third_of
 from tests.support.shares import share
 
 HEAP = dataset(key=[])
@@ -31,7 +32,7 @@ FEW = st.lists(
 
 
 @share(2)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=a_third_of(300), deadline=None)
 @given(
     before=FEW,
     rows=FEW,
@@ -84,7 +85,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=a_third_of(150), deadline=None)
 @given(before=FEW, rows=CHANGES, quarantine=st.booleans())
 def test_changes_without_a_key_are_counted_row_by_row(
     before: list[Row], rows: list[tuple[int, Row]], quarantine: bool

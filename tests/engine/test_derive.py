@@ -285,6 +285,7 @@ def test_value_that_cannot_be_computed_is_named(
     assert not engine._spark().catalog.listTables()
 
 
+@share(2)
 def test_null_key_is_named(engine: SparkEngine, shops: LakeTable) -> None:
     with pytest.raises(DerivationFailed, match="column k: expected string, got null"):
         derived(engine, "SELECT nullif(shop, 'a') AS k FROM t WHERE id < 2", ["k"], t=shops)

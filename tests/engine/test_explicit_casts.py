@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from app.codecs.arrow.explicit_casts import cast_explicit, castable
 from app.format.schema.types import parse_type
+from tests.support.shares import share
 from workers.engine.spark_engine import SparkEngine
 
 _ROWS: Final = 150
@@ -171,6 +172,7 @@ def _accepted(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+@share(3)
 @pytest.mark.parametrize("source", _SOURCES)
 def test_values_are_cast_as_by_spark(engine: SparkEngine, source: str) -> None:
     session = SparkSession.active()

@@ -22,6 +22,7 @@ from app.format.file_group import (
     shared_changes,
 )
 from app.format.halving import overlap
+from tests.support.examples import a_third_of
 
 FIELDS = [CreateField(name="id", type="int64")]
 HALVED = define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=FIELDS), record_key=["id"]))
@@ -87,7 +88,7 @@ def small_parts():
         yield
 
 
-@settings(max_examples=60)
+@settings(max_examples=a_third_of(60))
 @given(files=FILES.map(segments_of), data=st.data())
 @pytest.mark.parametrize(
     ("dataset", "query"), [(KEYED, ExportQuery.CHANGES), (KEYLESS, ExportQuery.INCREMENTAL)]
@@ -118,7 +119,7 @@ def test_parts_by_offset_cover_the_range(dataset, query, files, data):
         assert {each.version for each in part.retracting} == (may if dataset is KEYLESS else set())
 
 
-@settings(max_examples=60)
+@settings(max_examples=a_third_of(60))
 @given(files=FILES.map(segments_of))
 def test_file_group_is_in_one_part(files):
     segments, head = files
@@ -146,7 +147,7 @@ SHARED = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=a_third_of(60))
 @given(files=SHARED.map(segments_of))
 def test_keys_of_a_bucket_are_in_one_part_where_file_groups_share_files(files):
     """Each bucket of a partition has exactly one part that takes its changes, with all files that may have some."""
@@ -182,7 +183,7 @@ HALVES = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=a_third_of(100))
 @given(files=HALVES.map(segments_of))
 def test_keys_are_in_one_part_where_buckets_were_halved(files):
     """The changes of a key may be in several file groups: one part has all of them."""

@@ -28,6 +28,7 @@ from app.format.index.key_hash import hash_keys
 from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.rows.record_key import encode_keys
 from app.format.schema.schema import Field, Schema
+from tests.support.examples import a_third_of
 
 KEY = ["name", "number"]
 SCHEMA = Schema(
@@ -136,7 +137,9 @@ def _hashes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.usefixtures("_hashes")
 @pytest.mark.parametrize("local", [True, False], ids=["local", "remote"])
 @pytest.mark.parametrize("folder", [True, False], ids=["folder", "none"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=a_third_of(40), deadline=None
+)
 @given(case=tables())
 def test_lookup_finds_exactly_the_live_rows(
     tmp_path_factory: pytest.TempPathFactory,

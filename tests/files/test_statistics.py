@@ -19,6 +19,7 @@ from app.sql.conditions.evaluate import matches
 from app.sql.conditions.parse import parse_filter
 from tests.sql.conditions.columns import SCHEMA, table_of
 from tests.sql.conditions.test_prune import cases
+from tests.support.examples import a_third_of
 
 
 def stored(table: pa.Table, row_group_rows: int) -> pq.ParquetFile:
@@ -36,7 +37,7 @@ def covered(parts: list[tuple[int, int]], rows: int) -> np.ndarray:
     return mask
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=a_third_of(100), deadline=None)
 @given(case=cases(), row_group_rows=st.integers(1, 4), data=st.data())
 def test_every_matching_row_is_in_a_selected_row_range(
     case: Any, row_group_rows: int, data: st.DataObject

@@ -146,6 +146,7 @@ def test_row_by_row_view_follows_every_change(scores: Table) -> None:
     assert [each["origin"] for each in origins] == [0, 3, 4, 5, 6]
 
 
+@share(2)
 def test_grouping_view_corrects_its_groups(scores: Table) -> None:
     sql = "SELECT player, count(*) AS matches, sum(score) AS total FROM {scores} GROUP BY player"
     view = new_view(scores, sql, bucket={"count": 1})
@@ -166,6 +167,7 @@ def test_grouping_view_corrects_its_groups(scores: Table) -> None:
     ]
 
 
+@share(2)
 def test_join_view_reads_a_transaction_as_a_whole(scores: Table, new_table: Callable[..., Table]) -> None:
     players = new_table(record_key=["player"], schema={"fields": [
         {"name": "player", "type": "string"}, {"name": "team", "type": "string"}]})  # fmt: skip

@@ -21,6 +21,7 @@ from tests.support.row_formats import (
     written,
     zipped,
 )
+from tests.support.shares import share
 from tests.support.table import Row, Table, by_key
 
 pytestmark = pytest.mark.stack
@@ -63,6 +64,7 @@ def test_json_rows_of_every_type_are_written(typed: Table) -> None:
     assert contains_all_rows(typed)
 
 
+@share(2)
 @pytest.mark.parametrize("media_type", FORMATS)
 def test_raw_bodies_of_every_format_are_written(typed: Table, media_type: str) -> None:
     """Raw, gzipped and uploaded say the same: the second and the third change nothing."""

@@ -10,6 +10,7 @@ import pytest
 from tests.support.deployment import Deployment
 from tests.support.gates import Waiting
 from tests.support.left_out import left_out
+from tests.support.shares import share
 from tests.support.table import Row, Table
 from tests.support.waiting import until
 
@@ -114,6 +115,7 @@ def test_refresh_with_a_killed_worker_applies_each_change_once(deployment: Deplo
     until(lambda: {"id": 0, "note": "NEXT"} in view.rows(), "the next refresh", seconds_max=60)
 
 
+@share(3)
 def test_clustering_with_a_killed_worker_happens_once(deployment: Deployment, table: Table) -> None:
     rows, changes = in_order(table.sound()), table.changes()
     with deployment.gates.at_head(table.id) as head:

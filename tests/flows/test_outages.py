@@ -41,6 +41,7 @@ def storage_away(deployment: Deployment) -> Iterator[None]:
         away.rename(deployment.storage)
 
 
+@share(3)
 def test_writes_wait_for_a_storage_that_is_away_and_are_committed_once(
     deployment: Deployment, table: Table
 ) -> None:

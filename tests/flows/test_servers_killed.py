@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.support.deployment import Deployment
+from tests.support.shares import share
 from tests.support.table import Table
 from tests.support.waiting import until
 
@@ -43,6 +44,7 @@ def staged(table: Table) -> list[str]:
     return [str(path) for path in table.deployment.storage.glob(f"*/{table.id}/staged/*")]
 
 
+@share(3)
 def test_body_interrupted_by_a_killed_api_is_reaped(deployment: Deployment, table: Table) -> None:
     with sending(table, 2 * len(HALF)) as connection:
         connection.sendall(HALF)

@@ -18,6 +18,7 @@ from app.format.policies import ClusterOrder
 from app.format.rows.read_order import ReadOrder, in_order
 from app.format.schema.schema import Field, Schema
 from app.format.schema.types import parse_type, to_arrow
+from tests.support.examples import a_third_of
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
@@ -65,14 +66,14 @@ def keys_of(rows: pa.Table) -> list[tuple[Any, ...]]:
     return [tuple(comes_at(value) for value in row.values()) for row in rows.to_pylist()]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=a_third_of(40), deadline=None)
 @given(rows=tables())
 def test_linear_order_is_a_sort(rows: pa.Table) -> None:
     found = in_order(rows, [ReadOrder(column=name) for name in rows.column_names])
     assert keys_of(found) == sorted(keys_of(rows))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=a_third_of(40), deadline=None)
 @given(rows=tables(), sampled=st.integers(1, 3))
 def test_curve_position_is_monotonic_in_the_values(rows: pa.Table, sampled: int) -> None:
     """Also by a sample that has seen few of the rows."""

@@ -30,6 +30,7 @@ from app.format.schema.types import parse_type
 from tests.commit.reference import Table
 from tests.commit.test_merge import run
 from tests.format.test_evolution import add, naive, widen
+from tests.support.examples import a_third_of
 
 # Rows of random histories: the table's key, its ordering field, and whatever other fields there are.
 START = define_dataset(
@@ -113,7 +114,7 @@ def allowed(dataset: DatasetDefinition) -> list[DatasetDefinition]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=a_third_of(60), deadline=None)
 @given(st.data())
 def test_rows_written_before_a_change_are_read_correctly_after_it(data: st.DataObject) -> None:
     """The fold law holds under the latest schema, and every value is still that of the field it was written to."""

@@ -25,6 +25,7 @@ from app.format.schema.types import DataType, Decimal, Primitive, Timestamp, par
 from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.prune import may_match
 from tests.codecs.samples import schema_of, values
+from tests.support.examples import a_third_of
 
 EPOCH = dt.datetime.fromisoformat("1970-01-01T00:00:00")
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -218,7 +219,7 @@ def row_by_row(entries: list[str], schema: Schema, rows: pa.Table) -> list[str]:
 
 
 @given(partitioned())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=a_third_of(150))
 def test_partition_codes_equal_those_of_single_rows(sample: Sample) -> None:
     entries, schema, rows = sample
     chunks = pa.concat_tables([rows.slice(0, 2), rows.slice(2)])
@@ -260,7 +261,7 @@ def as_object(value: Any, source: DataType) -> Any:
 
 
 @given(partitioned())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=a_third_of(150))
 def test_statistics_never_exclude_a_row_of_the_partition(sample: Sample) -> None:
     entries, schema, rows = sample
     codes, paths = partition_codes(rows, entries)

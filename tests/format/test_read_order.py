@@ -24,6 +24,7 @@ from app.format.rows.read_order import (
     order_of_range,
 )
 from app.format.schema.schema import Field, Schema
+from tests.support.examples import a_third_of
 
 # Names that Arrow would take for paths, and that mean something to SQL.
 NAMES = (".n`; DROP TABLE t; --", '"text"', "a.b[0]")
@@ -80,7 +81,7 @@ def _texts(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=a_third_of(60), deadline=None)
 @given(rows=ROWS, order=ORDERS, limit=st.none() | st.integers(0, 50))
 def test_rows_are_sorted_like_the_model(
     rows: list[dict[str, Any]], order: list[ReadOrder], limit: int | None
@@ -95,7 +96,7 @@ def test_rows_are_sorted_like_the_model(
         assert same(found, rows)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=a_third_of(80), deadline=None)
 @given(
     runs=st.lists(st.lists(VALUES, min_size=1, max_size=30), max_size=5),
     order=ORDERS,

@@ -18,6 +18,7 @@ from tests.support.kafka.broker import Broker
 from tests.support.kafka.registry import Registry
 from tests.support.kafka.topics import Topic
 from tests.support.service import Service
+from tests.support.shares import share
 from tests.support.waiting import until
 
 Register = Callable[..., "TopicSource"]
@@ -218,6 +219,7 @@ def test_registry_that_is_away_is_waited_for(
     assert source.rows() == [order(1)]
 
 
+@share(3)
 def test_broker_that_is_away_is_waited_for(
     topic: Topic, register: Register, orders: str, broker: Broker
 ) -> None:

@@ -36,6 +36,7 @@ from app.tenants.values import TokenClaims, TokenIdentity
 from app.timeline.values import Published
 from tests.support.lakehouse import RULES, commit_of, message, new_job
 from tests.support.postgres import TestServer
+from tests.support.shares import share
 from tests.support.store_fixtures import Stores
 
 FOLDER = Path(migrations.__file__).parent
@@ -315,6 +316,7 @@ def test_upgrade_moves_a_waiting_compaction_out_of_the_writes(postgres: TestServ
         database.close()
 
 
+@share(2)
 def test_blocked_migration_gives_up(postgres: TestServer) -> None:
     """Someone holds what a migration wants; who comes after the waiting migration would wait too."""
     with (

@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from app.changelog.forms import ChangeForm
+from tests.support.examples import a_third_of
 from tests.support.http import ORDERS, upsert
 
 COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
@@ -61,8 +62,12 @@ def credential(service):
 
 @requests.parametrize()
 @settings(
-    max_examples=15, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
-)  # fmt: skip
+    max_examples=a_third_of(15),
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
 def test_responses_match_the_document(case, service, credential):
     # Half of the requests are for a dataset that exists; the others, and those that would end it, hardly do.
     reference = case.path_parameters.get("dataset", "-")

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.support.shares import share
+
 ROOT = Path(__file__).parents[2]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin")
@@ -29,6 +31,7 @@ def resolve(lock, python, platform, target, source_only=SOURCE_ONLY):
     return result
 
 
+@share(3)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("python", PYTHONS)
 def test_make_setup_needs_no_compiler(python, platform, tmp_path):

@@ -12,13 +12,14 @@ from sqlalchemy import literal, select
 from app.db.any_of import matches_any
 from app.db.session import Database
 from app.tenants.values import Grant, KeyScope, Principal
+from tests.support.examples import a_third_of
 
 
 @given(st.text("ab_.*-", min_size=1, max_size=8), st.text("ab_.-", min_size=1, max_size=8))
 @example("a_b", "aab")
 @example("a*a", "a")
 @example("*a*b*", "xaxbx")
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=a_third_of(150), suppress_health_check=list(HealthCheck))
 def test_pattern_matches_like_its_regular_expression(database: Database, pattern: str, name: str) -> None:
     expected = re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
     assert Grant(datasets=pattern).matches(name) == expected

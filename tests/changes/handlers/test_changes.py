@@ -12,6 +12,7 @@ import pytest
 from app.runtime.loopback import LOOPBACK
 from tests.support.http import problem, upsert
 from tests.support.service import running_service, settings_for
+from tests.support.shares import share
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -136,6 +137,7 @@ class TestLongpoll:
         assert ops(answers[0].json()["changes"]) == [(4, "+A", 3, 3)]
 
 
+@share(2)
 def test_long_poll_and_job_wait_work_without_redis(postgres, tmp_path):
     with postgres.fresh_database() as name:
         nowhere = f"redis://{LOOPBACK}:1/0"

@@ -23,6 +23,7 @@ from app.format.errors import GrantNotApplicable, MaskedColumn, RestrictedGrant
 from app.format.rows.changelog import Op
 from app.sql.conditions.row_access import RowAccess
 from tests.changes.service.test_feed_invariants import Table, version_of
+from tests.support.examples import a_third_of
 from tests.support.histories import History, histories
 from tests.support.shares import share
 from tests.support.stored_feed import DATASET, Stored
@@ -76,7 +77,7 @@ def expected(changes: list[Row], sees: Holds, holds: Holds) -> list[Row]:
 
 
 @share(2)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=a_third_of(150), deadline=None)
 @given(
     history=histories,
     access=st.sampled_from(sorted(ACCESSES)),

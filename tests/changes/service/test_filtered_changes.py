@@ -23,6 +23,7 @@ from app.files.storage import LocalStorage
 from app.format.errors import InvalidFilter, InvalidRequest
 from app.format.partition.globs import matches_partition_glob
 from app.format.rows.changelog import Op
+from tests.support.examples import a_third_of
 from tests.support.histories import DEFINITION, History, histories
 from tests.support.shares import share
 from tests.support.stored_feed import DATASET, Stored
@@ -83,7 +84,7 @@ def walk(stored: Stored, since: int, **query: Any) -> Iterator[ChangePage]:
 
 @share(2)
 @EVERY_FORM
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=a_third_of(25), deadline=None)
 @given(
     history=histories,
     where=st.sampled_from(sorted(FILTERS)),

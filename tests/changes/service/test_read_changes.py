@@ -16,6 +16,7 @@ from app.changes.values import ChangePage
 from app.format.errors import OffsetAhead, OffsetExpired
 from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.meta_columns import CORRECTS_COLUMN
+from tests.support.examples import a_third_of
 from tests.support.histories import DEFINITION, History, histories
 from tests.support.shares import share
 from tests.support.stored_feed import DATASET, Stored
@@ -39,7 +40,7 @@ def page(stored: Stored, since: int | StartingPosition, **query: Any) -> ChangeP
 
 @share(2)
 @EVERY_FORM
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=a_third_of(60), deadline=None)
 @given(history=histories, limit=st.integers(1, 7), until=st.one_of(st.none(), st.integers(0, 30)))
 def test_pages_of_any_size_join_to_one_page(
     form: ChangeForm, history: History, limit: int, until: int | None
@@ -69,7 +70,7 @@ def test_pages_of_any_size_join_to_one_page(
 
 @EVERY_FORM
 @pytest.mark.parametrize("where", [None, "n >= 1"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=a_third_of(12), deadline=None)
 @given(history=histories, bytes_max=st.integers(1, 400), limit=st.integers(1, 9))
 def test_pages_of_any_bytes_join_to_one_page(
     form: ChangeForm, where: str | None, history: History, bytes_max: int, limit: int
@@ -103,7 +104,7 @@ def test_page_ends_before_its_limit_of_bytes() -> None:
     assert sum(rows for _, _, rows in stored.read) <= count + 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=a_third_of(60), deadline=None)
 @given(history=histories, until=st.integers(0, 30))
 def test_page_is_complete_when_it_has_all_changes_before_its_end(history: History, until: int) -> None:
     found = page(Stored(history=history), 0, limit=1_000, until=until)

@@ -18,6 +18,7 @@ from app.format.dataset import Changelog, Retention
 from app.format.errors import HeadwaterError
 from app.format.identifiers import new_id
 from app.retention.repository.feed import RetentionStore
+from tests.support.examples import a_third_of
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 
@@ -287,7 +288,9 @@ class World:
         assert at == self.head
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=a_third_of(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(keep=st.integers(1, 4), steps=st.lists(_STEPS, min_size=12, max_size=30))
 def test_consumers_leases_and_expiry_equal_the_model(
     database: Database, administration: Database, keep: int, steps: list[tuple[str, object]]

@@ -153,6 +153,7 @@ def by_key(rows):
     return found
 
 
+@share(2)
 @pytest.mark.parametrize("where", [None, "note = 'a' OR price < 0"])
 def test_incremental_rows_are_the_current_rows_of_changed_keys(sales, service, small_steps, where):
     client, path = sales

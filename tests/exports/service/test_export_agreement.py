@@ -24,6 +24,7 @@ from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.rows.changelog import Op
 from app.sql.conditions.row_access import EVERYTHING, RowAccess
+from tests.support.examples import a_third_of
 from tests.support.histories import DEFINITION, History, histories
 from tests.support.stored_feed import DATASET, Stored
 from workers.engine.read import export_handle
@@ -104,7 +105,7 @@ def ranges(data: st.DataObject, history: History) -> tuple[int, int]:
     return since, data.draw(st.integers(since, head))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=a_third_of(150), deadline=None)
 @given(
     history=histories,
     data=st.data(),
@@ -124,7 +125,7 @@ def test_exported_changes_equal_feed_pages(
         assert end == position
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=a_third_of(100), deadline=None)
 @given(history=histories, data=st.data(), where=st.sampled_from(FILTERS), access=st.sampled_from(ACCESSES))
 def test_incremental_rows_are_the_last_of_the_changed_keys(
     history: History, data: st.DataObject, where: str | None, access: RowAccess

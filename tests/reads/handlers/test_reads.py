@@ -22,6 +22,7 @@ from app.retention.service.reaper import Reap
 from tests.support.exports import keyed_history, reap, table_rows
 from tests.support.http import problem, upsert
 from tests.support.service import Service
+from tests.support.shares import share
 
 Row = dict[str, Any]
 LATER = 86_400
@@ -241,6 +242,7 @@ def test_damaged_result_is_refused_before_its_first_byte(
     problem(client.get(f"{job}/result/files/part-00001.json"), 500, "corrupt-file")
 
 
+@share(2)
 def test_result_expires_after_its_retention(
     client: httpx.Client, orders: str, service: Service, new_client: Callable[..., httpx.Client]
 ) -> None:

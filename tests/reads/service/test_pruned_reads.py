@@ -22,6 +22,7 @@ from app.reads.service.rows import RowQuery
 from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.prune import Sought
 from tests.reads.service.test_read_table import Counted, use_case
+from tests.support.examples import a_third_of
 from tests.support.lake_table import Write
 from tests.support.versioned_tables import DAYS, VersionedTable, comparable, kind_of, new_versioned_table
 
@@ -89,7 +90,7 @@ def condition() -> st.SearchStrategy[tuple[str, Callable[[Row], bool]]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=a_third_of(6), deadline=None)
 @given(wanted=condition(), limit=st.integers(1, 40), scanned_max=st.sampled_from([1, 3_000, 10**9]))
 def test_filtered_pages_join_to_the_filter_of_the_table(
     versioned_tables: Callable[[str], VersionedTable], kind: str, wanted: tuple[str, Callable[[Row], bool]], limit:

@@ -8,6 +8,7 @@ from app.retention.repository.feed import RetentionStore
 from app.retention.service.feed import Retain
 from tests.support.expired_rows import expire_rows
 from tests.support.http import EVENTS, ORDERS, problem, upsert
+from tests.support.shares import share
 from tests.support.streams import blocks
 
 # The feed of the fixture has two commits: two appends, then a correction.
@@ -95,6 +96,7 @@ def test_invalid_retention_is_refused_with_its_pointer(client, changelog, pointe
     assert [error["pointer"] for error in refused["errors"]] == [pointer]
 
 
+@share(2)
 def test_expired_changes_are_gone_and_rows_stay(client, service, feed, orders, keep, retain):
     rows = client.get(f"{orders}/rows").json()["rows"]
     before = client.get(feed).json()["changes"]
@@ -119,6 +121,7 @@ def test_expired_changes_are_gone_and_rows_stay(client, service, feed, orders, k
     assert [change["offset"] for change in client.get(feed, params={"since": 4}).json()["changes"]] == [4]
 
 
+@share(2)
 def test_consumer_retains_the_changes_it_has_not_read(client, feed, orders, keep, retain):
     path = f"{orders}/consumers/c"
     client.put(path, json={"offset": "earliest"})

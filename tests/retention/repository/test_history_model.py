@@ -21,6 +21,7 @@ from app.format.policies import HistoryPolicy
 from app.retention.repository.history import HistoryStore
 from app.timeline.repository.read_leases import ReadLeaseStore
 from app.timeline.tables import files, named_versions
+from tests.support.examples import a_third_of
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 
@@ -139,7 +140,9 @@ class World:
             assert leases.first_kept(*self.place, since) == min(each for each in readable if each >= since)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=a_third_of(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(steps=st.lists(_STEPS, min_size=8, max_size=20))
 def test_retained_versions_have_all_their_files_and_no_other_file_stays(
     database: Database, administration: Database, steps: list[tuple[str, int, str]]

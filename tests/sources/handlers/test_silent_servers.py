@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.support.fake_postgres import FakePostgres, columns, done, fake_postgres, row
+from tests.support.shares import share
 from tests.support.sources import Incoming
 from tests.support.waiting import until
 
@@ -78,6 +79,7 @@ def _fetches(server: FakePostgres) -> list[str]:
     return [statement for _, statement in server.statements if "row_to_json" in statement]
 
 
+@share(2)
 def test_requests_that_wait_for_a_silent_server_end_and_leave_threads_to_others(
     incoming: Incoming, silent: FakePostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:

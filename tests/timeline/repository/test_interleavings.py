@@ -20,6 +20,7 @@ from app.format.identifiers import new_id
 from app.jobs.values import ClaimRules, Job, JobState
 from app.timeline.values import Fenced
 from app.transactions.values import NewTransaction
+from tests.support.examples import a_third_of
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 
@@ -160,7 +161,9 @@ class World:
                 assert job.transaction_id is None or sharing == [job.transaction_id]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=a_third_of(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(schedule=st.lists(_STEPS, min_size=5, max_size=30))
 def test_transaction_is_atomic_under_every_interleaving(
     database: Database, administration: Database, schedule: list[tuple[str, object]]
@@ -172,7 +175,9 @@ def test_transaction_is_atomic_under_every_interleaving(
     world.check_order()
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=a_third_of(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(schedule=st.lists(_STEPS, min_size=5, max_size=30))
 def test_writes_of_one_writer_per_dataset_take_effect_in_order_of_acceptance(
     database: Database, administration: Database, schedule: list[tuple[str, object]]
