@@ -23,7 +23,8 @@ AFTER_ALL: Final = "\U0010ffff"
 class LiveGroups:
     """The groups of a version that have files of these kinds. They are ordered by name, and numbered in this order.
 
-    `partitions`: the paths of those that are wanted, in any order; None for all. Groups have numbers only without.
+    `ranges`: those of the names that are wanted, in order, without their ends; None for all. Groups have numbers only
+    without.
     """
 
     timeline: VersionGroups
@@ -31,7 +32,7 @@ class LiveGroups:
     dataset_id: str
     version: int
     kinds: Collection[FileKind]
-    partitions: Collection[str] | None = None
+    ranges: Sequence[tuple[str, str]] | None = None
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def reached(
@@ -41,8 +42,15 @@ class LiveGroups:
         if not prunes_partitions(definition, where=where, globs=globs):
             return self
         paths = self.timeline.partition_paths(self.tenant_id, self.dataset_id, self.version)
-        wanted = [path for path in paths if reaches_partition(definition, path, where=where, globs=globs)]
-        return replace(self, partitions=wanted)
+        wanted = {path for path in paths if reaches_partition(definition, path, where=where, globs=globs)}
+        return self.of_partitions(paths, wanted)
+
+    def of_partitions(self, paths: Collection[str], wanted: Collection[str]) -> LiveGroups:
+        """Those of the wanted ones among the partitions of the version."""
+        # Neighbours have one range.
+        runs = groupby(sorted(f"{path}/" for path in paths), key=lambda path: path[:-1] in wanted)
+        ranges = [(run[0], run[-1][:-1] + PARTITION_END) for of_wanted, (*run,) in runs if of_wanted]
+        return replace(self, ranges=ranges)
 
     def name(self, number: int) -> str | None:
         """The name of a group by its number; None if there are fewer groups. Raises VersionExpired, NotFound."""
@@ -57,29 +65,21 @@ class LiveGroups:
 
         Raises VersionExpired, NotFound.
         """
-        if self.partitions is not None:
-            for path in sorted(f"{each}/" for each in self.partitions):
-                end = path[:-1] + PARTITION_END
-                if end > first:
-                    yield from self._between(max(first, path), end)
-            return
-        for files in self._between(first, AFTER_ALL):
-            for name, _ in groupby(files, key=lambda file: file.file_group):
-                self._numbers[name] = number
-                number += 1
-            yield files
-
-    def _between(self, first: str, end: str) -> Iterator[Sequence[DataFile]]:
         limit = _FILES_MIN
-        while True:
-            at = self.tenant_id, self.dataset_id, self.version, self.kinds
-            found = self.timeline.files_of_groups(*at, first, end, limit)
-            yield found.files
-            if not found.more:
-                return
-            # No name is between: none contains a control character.
-            first = found.files[-1].file_group + "\1"
-            limit = min(limit * 4, _FILES_MAX)
+        for start, end in [("", AFTER_ALL)] if self.ranges is None else self.ranges:
+            first, more = max(first, start), first < end
+            while more:
+                at = self.tenant_id, self.dataset_id, self.version, self.kinds
+                found = self.timeline.files_of_groups(*at, first, end, limit)
+                for name, _ in groupby(found.files, key=lambda file: file.file_group):
+                    self._numbers[name] = number
+                    number += 1
+                yield found.files
+                more = found.more
+                if more:
+                    # No name is between: none contains a control character.
+                    first = found.files[-1].file_group + "\1"
+                limit = min(limit * 4, _FILES_MAX)
 
     def number(self, name: str) -> int:
         """The number of a group that was found."""

@@ -108,15 +108,14 @@ def test_partitions_are_found_and_their_groups_read_alone(
         # Those of later versions may be among them.
         assert len(found) == len(set(found))
         assert {file.slot.partition_path for file in live} <= set(found) <= {f"day={day}" for day in days}
-        for wanted in ([], sorted(expected)[:1], sorted(expected)[::2]):
+        for wanted in ([], sorted(expected)[:1], sorted(expected)[::2], sorted(expected)[1:4]):
             groups = LiveGroups(
                 timeline=stores.timeline,
                 tenant_id=tenant_id,
                 dataset_id=dataset.id,
                 version=version,
                 kinds=tuple(FileKind),
-                partitions=wanted,
-            )
+            ).of_partitions(found, wanted)
             of_wanted = [file for file in live if file.slot.partition_path in wanted]
             read = [file for batch in groups.batches() for file in batch]
             assert read == of_kinds(of_wanted, tuple(FileKind))
@@ -191,7 +190,7 @@ def test_groups_are_read_as_they_are_needed(
     found = [file for batch in groups.batches(names[3], 3) for file in batch]
     assert found == of_kinds(history[version], tuple(FileKind), names[3])
     assert [groups.number(name) for name in names[3:]] == list(range(3, len(names)))
-    assert list(groups.batches(AFTER_ALL)) == [[]]
+    assert list(groups.batches(AFTER_ALL)) == []
 
 
 def test_versions_that_are_not_there_have_no_groups(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
