@@ -22,6 +22,7 @@ from app.maintenance.service import table_service_plans
 from app.maintenance.service.publish_in_slot import PublishInSlot, SlotRules
 from app.maintenance.service.run_table_service import RunTableService, TableServicePlanner
 from app.timeline.values import Fenced, NewCommit, Published, WritesRunning
+from tests.support.groups_of_files import GroupsOfFiles
 from tests.support.lake_table import LakeTable
 
 AT_ONCE = SlotRules(slot_seconds=0.001, pause_seconds=0.001, try_seconds=0.0, try_seconds_max=0.0)
@@ -29,7 +30,7 @@ _MOMENT = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 @dataclass(kw_only=True)
-class ServedTable:
+class ServedTable(GroupsOfFiles):
     """Catalogue, timeline and engine of a service on one table.
 
     `meanwhile` is called when the service has written its files, and `in_turn` whenever it is to publish: what they
@@ -81,6 +82,10 @@ class ServedTable:
             id="d", tenant_id="t", definition=self.table.dataset, version=self.table.version,
             next_offset=self.table.next_offset, created_at=_MOMENT, committed_at=None,
         )  # fmt: skip
+
+    def files_at(self, version: int) -> Sequence[DataFile]:
+        assert version == self.table.version
+        return list(self.table.files.values())
 
     def live_files(
         self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -30,10 +30,10 @@ from app.format.definition.new_dataset import (
     CreateIndex,
     CreateSchema,
 )
-from app.format.file_group import DataFile, FileKind, bucket_prefix
+from app.format.file_group import DataFile, bucket_prefix
 from app.format.operation import Operation
 from app.format.schema.schema import Schema
-from app.timeline.values import GroupFiles
+from tests.support.groups_of_files import GroupsOfFiles
 from tests.support.lake_table import COMPACT, LakeTable, Write, merged
 from workers.engine.task_files import TaskResources
 
@@ -109,7 +109,7 @@ def committed_at(version: int) -> datetime:
 
 
 @dataclass(kw_only=True)
-class VersionedTable:
+class VersionedTable(GroupsOfFiles):
     """A table, its files at each version, and the rows that it must have there. A timeline for readers of it."""
 
     table: LakeTable
@@ -157,39 +157,8 @@ class VersionedTable:
         ]
         return sorted(found, key=lambda file: file.path)
 
-    def files_of_groups(
-        self,
-        tenant_id: str,
-        dataset_id: str,
-        version: int,
-        kinds: Collection[FileKind],
-        first: str,
-        end: str,
-        limit: int,
-    ) -> GroupFiles:
-        """Those of one group, so that all others are read with further calls."""
-        found = [
-            file for file in self.files[version] if file.kind in kinds and first <= file.file_group < end
-        ]
-        group = min((file.file_group for file in found), default="")
-        files = sorted((file for file in found if file.file_group == group), key=lambda file: file.path)
-        return GroupFiles(files=files, more=len(files) < len(found))
-
-    def partition_paths(self, tenant_id: str, dataset_id: str, version: int) -> list[str]:
-        return list({file.slot.partition_path for file in self.files[version]} - {""})
-
-    def group_at(
-        self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], number: int
-    ) -> str | None:
-        names = sorted({file.file_group for file in self.files[version] if file.kind in kinds})
-        return names[number] if number < len(names) else None
-
-    def rows_from(
-        self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], first: str
-    ) -> int:
-        return sum(
-            file.live_rows for file in self.files[version] if file.kind in kinds and file.file_group >= first
-        )
+    def files_at(self, version: int) -> Sequence[DataFile]:
+        return self.files[version]
 
     def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
         return self.schemas.get(version, self.schemas[1])

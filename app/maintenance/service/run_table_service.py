@@ -14,14 +14,15 @@ from app.commit.conflict import Conflicted
 from app.commit.write_plan import MergeTask
 from app.files.slices.vector_rebase import RebaseFiles
 from app.format.dataset import DatasetDefinition, TableType
-from app.format.file_group import DataFile
+from app.format.file_group import DataFile, FileKind
 from app.format.instant import RowCounts
 from app.format.paths import attempt_name, dataset_prefix
-from app.jobs.tasks import TaskRequest, action_of
+from app.jobs.tasks import ClusteringTask, CompactionTask, TaskRequest, action_of
 from app.jobs.values import Job, WriteRequest
 from app.maintenance.engine import TableServiceEngine
 from app.maintenance.service.publish_in_slot import PublishInSlot
-from app.timeline.ports import VersionReader
+from app.timeline.ports import VersionRows
+from app.timeline.service.live_groups import LiveGroups
 from app.timeline.values import Fenced, JobOutcome, NewCommit, Published
 
 _log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class RunTableService:
     """
 
     catalog: DatasetLookup
-    timeline: VersionReader
+    timeline: VersionRows
     engine: TableServiceEngine
     rebase: RebaseFiles
     publish: PublishInSlot
@@ -64,7 +65,7 @@ class RunTableService:
     def run(self, job: Job, tag: str) -> None:
         """Raises NotFound, CorruptFile, StorageFull, EngineStopped."""
         work = _ServiceWork(job=job, dataset=self.catalog.get(job.tenant_id, job.dataset_id))
-        self._write(work, self._live(work, work.dataset.version, None), tag)
+        self._write(work, self._of_partitions(work), tag)
         try:
             while True:
                 outcome = self.publish.run(job.tenant_id, work.commit())
@@ -80,8 +81,18 @@ class RunTableService:
         finally:
             self.publish.end(job.tenant_id, job.dataset_id)
 
-    def _live(self, work: _ServiceWork, version: int, file_groups: Sequence[str] | None) -> list[DataFile]:
-        return self.timeline.live_files(work.job.tenant_id, work.job.dataset_id, version, file_groups)
+    def _of_partitions(self, work: _ServiceWork) -> list[DataFile]:
+        """The files of the partitions that the job names, or of the table."""
+        request = work.job.request
+        globs = request.partitions if isinstance(request, CompactionTask | ClusteringTask) else None
+        groups = LiveGroups(
+            timeline=self.timeline,
+            tenant_id=work.job.tenant_id,
+            dataset_id=work.job.dataset_id,
+            version=work.dataset.version,
+            kinds=tuple(FileKind),
+        ).reached(work.dataset.definition, where=None, globs=globs)
+        return [file for files in groups.batches() for file in files]
 
     def _write(self, work: _ServiceWork, live: Sequence[DataFile], tag: str) -> None:
         """Plans over these files, runs the tasks, and adds their messages."""
@@ -104,7 +115,7 @@ class RunTableService:
         work.dataset, work.read_version = dataset, found.head_version
         changed = [work.done[group] for group in found.file_groups]
         about = sorted({file.file_group for each in changed for file in each.task.files})
-        live = self._live(work, found.head_version, about)
+        live = self.timeline.live_files(work.job.tenant_id, work.job.dataset_id, found.head_version, about)
         if not evolved:
             by_path = {file.path: file for file in live}
             changed = [each for each in changed if not self._rebased(work, each, by_path)]

@@ -15,9 +15,10 @@ from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateDataset
-from app.format.file_group import FileKind
+from app.format.file_group import DataFile, FileKind
 from app.format.operation import Operation
-from app.timeline.values import Fenced, NewCommit
+from app.jobs.tasks import CompactionTask
+from app.timeline.values import Fenced, GroupFiles, NewCommit
 from tests.support.lake_table import LakeTable, Row, Write, merged
 from tests.support.table_services import ServedTable, result_of
 from tests.support.verification import verified
@@ -84,6 +85,28 @@ def test_rows_deleted_during_the_service_are_deleted_from_its_files(new_table: N
     expected = {**dict.fromkeys(range(6), "a"), **dict.fromkeys(range(6, 12), "b")}
     expected |= {**dict.fromkeys(range(20, 24), "c"), 7: "new", 30: "new"}
     assert notes(table) == {key: note for key, note in expected.items() if key not in (3, 21)}
+    assert verified(table).differences == 0
+
+
+def test_service_of_a_partition_lists_the_files_of_this_partition(
+    new_table: NewTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(**MARKED, partition_by=["note"], record_key=["note", "id"])
+    for note in ("a", "b", "c"):
+        upsert(table, note, 1, 2)
+        upsert(table, note, 2, 3)
+    listed: list[DataFile] = []
+    found = ServedTable.files_of_groups
+
+    def files_of_groups(*arguments: Any) -> GroupFiles:
+        part = found(*arguments)
+        listed.extend(part.files)
+        return part
+
+    monkeypatch.setattr(ServedTable, "files_of_groups", files_of_groups)
+    commit = ServedTable(table=table).serve(CompactionTask(partitions=("note=b",)))
+    assert {file.slot.partition_path for file in listed} == {"note=b"}
+    assert {message.file_group for message in commit.messages} == {file.file_group for file in listed}
     assert verified(table).differences == 0
 
 
