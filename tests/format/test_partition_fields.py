@@ -152,7 +152,7 @@ def test_entries_with_the_same_folder_name_are_refused(entries: list[str]) -> No
 
 def test_more_than_eight_partition_entries_are_refused() -> None:
     entries = [f"bucket({number}, id)" for number in range(1, 10)]
-    with pytest.raises(InvalidDataset, match="broken") as caught:
+    with pytest.raises(InvalidDataset, match="expected 8 at most, got 9") as caught:
         defined(entries)
     assert caught.value.facts["errors"][0]["detail"] == "expected 8 at most, got 9"
 

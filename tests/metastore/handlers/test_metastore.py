@@ -44,7 +44,7 @@ def test_metastore_service_requires_a_configured_metastore(client: httpx.Client,
 )
 def test_metastore_names_must_be_valid_in_hive(policy: dict[str, str], pointer: str) -> None:
     new = msgspec.convert({**ORDERS, "services": {"metastore": policy}}, CreateDataset)
-    with pytest.raises(Exception, match="broken") as refused:
+    with pytest.raises(Exception, match=pointer) as refused:
         define_dataset(new)
     assert [error["pointer"] for error in refused.value.facts["errors"]] == [pointer]  # type: ignore[attr-defined]
 

@@ -61,6 +61,10 @@ class Mariadb:
         """That of the server, for 127.0.0.1, signed by itself."""
         return self.folder / "server.pem"
 
+    @property
+    def _temporary(self) -> Path:
+        return self.folder / "tmp"
+
     def run(self, *statements: str, database: str | None = None) -> list[tuple[Any, ...]]:
         """Runs statements as root; returns the rows of the last one."""
         with (
@@ -81,6 +85,7 @@ class Mariadb:
     def make(self) -> None:
         """Makes the data folder."""
         (self.folder / "data" / "mysql").mkdir(parents=True)
+        self._temporary.mkdir()
         _certify(self.certificate)
         texts = [(FILES / "share" / name).read_text(encoding="utf-8") for name in _TABLES]
         made = subprocess.run(
@@ -134,6 +139,8 @@ class Mariadb:
             "--no-defaults",
             f"--basedir={FILES}",
             f"--datadir={self.folder / 'data'}",
+            # A server that starts removes all temporary tables there, also those of another one.
+            f"--tmpdir={self._temporary}",
             f"--lc-messages-dir={FILES / 'share'}",
             "--innodb-buffer-pool-size=16M",
             "--innodb-log-file-size=8M",
