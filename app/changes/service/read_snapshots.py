@@ -121,7 +121,8 @@ class ReadSnapshots:
         if found.following is not None:
             first, row = found.following.file_group, found.following.row
             following = SnapshotPosition(version=version, group=groups.number(first), row=row)
-            left = self._rows_left(groups, found.following)
+            # At least one: the rows of a merged group are not known.
+            left = max(groups.rows_from(first) - row, 1)
         changes = self._as_changes(dataset, selection, rows, found.rows, continues_at)
         return ChangePage(
             events=in_form(changes, query.form, dataset.definition.name),
@@ -135,11 +136,6 @@ class ReadSnapshots:
             complete=following is None and query.until is not None and continues_at >= query.until,
             vocabulary=query.vocabulary or dataset.definition.changelog.vocabulary,
         )
-
-    def _rows_left(self, groups: LiveGroups, following: RowPlace) -> int:
-        """About how many rows follow, at least one: the rows of a merged group are not known."""
-        at = groups.tenant_id, groups.dataset_id, groups.version, groups.kinds
-        return max(self.timeline.rows_from(*at, following.file_group) - following.row, 1)
 
     def _as_changes(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
@@ -48,6 +49,15 @@ class TimelineStore:
         self._database = database
         self._participants = tuple(participants)
 
+    @contextmanager
+    def _of_kept(self, tenant_id: str, dataset_id: str, version: int) -> Iterator[Connection]:
+        """A transaction that reads a version. At its end it raises VersionExpired if the version is not kept any more,
+        NotFound (dataset gone).
+        """
+        with self._database.tenant(tenant_id) as connection:
+            yield connection
+            check_kept(connection, dataset_id, version)
+
     def live_files(
         self,
         tenant_id: str,
@@ -61,10 +71,8 @@ class TimelineStore:
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
-        with self._database.tenant(tenant_id) as connection:
-            found = live_files(connection, dataset_id, version, file_groups, partitions)
-            check_kept(connection, dataset_id, version)
-        return found
+        with self._of_kept(tenant_id, dataset_id, version) as connection:
+            return live_files(connection, dataset_id, version, file_groups, partitions)
 
     def files_of_groups(
         self,
@@ -81,20 +89,16 @@ class TimelineStore:
         There are about `limit`, and more where a single group has more: all of the group are among them. Raises
         VersionExpired, NotFound (dataset gone).
         """
-        with self._database.tenant(tenant_id) as connection:
-            found = files_of_groups(connection, dataset_id, version, kinds, first, end, limit)
-            check_kept(connection, dataset_id, version)
-        return found
+        with self._of_kept(tenant_id, dataset_id, version) as connection:
+            return files_of_groups(connection, dataset_id, version, kinds, first, end, limit)
 
     def partition_paths(self, tenant_id: str, dataset_id: str, version: int) -> list[str]:
         """The paths of partitions that may have files at the version, each once, in any order.
 
         Raises VersionExpired, NotFound (dataset gone).
         """
-        with self._database.tenant(tenant_id) as connection:
-            found = partition_paths(connection, dataset_id, version)
-            check_kept(connection, dataset_id, version)
-        return found
+        with self._of_kept(tenant_id, dataset_id, version) as connection:
+            return partition_paths(connection, dataset_id, version)
 
     def group_at(
         self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], number: int
@@ -103,10 +107,8 @@ class TimelineStore:
 
         Raises VersionExpired, NotFound (dataset gone).
         """
-        with self._database.tenant(tenant_id) as connection:
-            found = group_at(connection, dataset_id, version, kinds, number)
-            check_kept(connection, dataset_id, version)
-        return found
+        with self._of_kept(tenant_id, dataset_id, version) as connection:
+            return group_at(connection, dataset_id, version, kinds, number)
 
     def rows_from(
         self, tenant_id: str, dataset_id: str, version: int, kinds: Collection[FileKind], first: str
@@ -115,10 +117,8 @@ class TimelineStore:
 
         Raises VersionExpired, NotFound (dataset gone).
         """
-        with self._database.tenant(tenant_id) as connection:
-            found = rows_from(connection, dataset_id, version, kinds, first)
-            check_kept(connection, dataset_id, version)
-        return found
+        with self._of_kept(tenant_id, dataset_id, version) as connection:
+            return rows_from(connection, dataset_id, version, kinds, first)
 
     def publish(
         self, tenant_id: str, commits: Sequence[NewCommit]

@@ -54,8 +54,7 @@ class LiveGroups:
 
     def name(self, number: int) -> str | None:
         """The name of a group by its number; None if there are fewer groups. Raises VersionExpired, NotFound."""
-        at = self.tenant_id, self.dataset_id, self.version, self.kinds
-        found = self.timeline.group_at(*at, number)
+        found = self.timeline.group_at(*self._at, number)
         if found is not None:
             self._numbers[found] = number
         return found
@@ -69,8 +68,7 @@ class LiveGroups:
         for start, end in [("", AFTER_ALL)] if self.ranges is None else self.ranges:
             first, more = max(first, start), first < end
             while more:
-                at = self.tenant_id, self.dataset_id, self.version, self.kinds
-                found = self.timeline.files_of_groups(*at, first, end, limit)
+                found = self.timeline.files_of_groups(*self._at, first, end, limit)
                 for name, _ in groupby(found.files, key=lambda file: file.file_group):
                     self._numbers[name] = number
                     number += 1
@@ -84,3 +82,14 @@ class LiveGroups:
     def number(self, name: str) -> int:
         """The number of a group that was found."""
         return self._numbers[name]
+
+    def rows_from(self, first: str) -> int:
+        """The number of live rows in the files of the group `first` and of all behind it.
+
+        Raises VersionExpired, NotFound.
+        """
+        return self.timeline.rows_from(*self._at, first)
+
+    @property
+    def _at(self) -> tuple[str, str, int, Collection[FileKind]]:
+        return self.tenant_id, self.dataset_id, self.version, self.kinds
