@@ -167,10 +167,11 @@ def cases(seed: str) -> Iterator[tuple[str, Case]]:
         yield f"arrow {name}", (Format.ARROW, data, False)
     for length in (2**31 - 1, 2**40, 2**62):
         yield f"arrow of {length} nulls", (Format.ARROW, nulls_stream(length), False)
-    bomb = pa.DictionaryArray.from_arrays(pa.array([0] * 4_096, pa.int32()), pa.array(["x" * (1 << 18)]))
-    bombs = pa.table({"id": pa.array(range(4_096)), "note": bomb})
-    yield "arrow dictionary of a GiB", (Format.ARROW, compressed_stream(bombs), False)
-    yield "parquet dictionary of a GiB", (Format.PARQUET, parquet(bombs, compression="zstd"), False)
+    for name, count in (("nearly a GiB", 4_000), ("over a GiB", 4_096)):
+        bomb = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array(["x" * (1 << 18)]))
+        bombs = pa.table({"id": pa.array(range(count)), "note": bomb})
+        yield f"arrow dictionary of {name}", (Format.ARROW, compressed_stream(bombs), False)
+        yield f"parquet dictionary of {name}", (Format.PARQUET, parquet(bombs, compression="zstd"), False)
     lists = pa.array([[None] * 100_000], pa.list_(pa.null())).take(pa.array([0] * 300))
     nested = pa.table({"id": pa.array(range(300)), "lists": lists})
     yield "arrow lists of nulls", (Format.ARROW, compressed_stream(nested), False)

@@ -18,8 +18,10 @@ ENDS = {
     "tasks, csv with an endless line": "row-too-large",
     "API, gzip of gzip": "malformed-body",
     "tasks, arrow of 2147483647 nulls": "schema-mismatch",
-    "tasks, arrow dictionary of a GiB": "4096 rows",
-    "tasks, parquet dictionary of a GiB": "4096 rows",
+    "tasks, arrow dictionary of nearly a GiB": "4000 rows",
+    "tasks, parquet dictionary of nearly a GiB": "4000 rows",
+    "tasks, arrow dictionary of over a GiB": "body-too-large",
+    "tasks, parquet dictionary of over a GiB": "body-too-large",
 }
 
 
