@@ -1,10 +1,11 @@
-"""Bundles of merge tasks: small tasks of one commit run one after another, in one process, and share a changelog
-file."""
+"""Bundles of merge tasks: a few small tasks of one commit run one after another, in one process, and share a changelog
+file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
 from typing import Final
 
 import msgspec
@@ -18,6 +19,9 @@ from app.format.file_group import FileKind
 _BUNDLE_BYTES_MAX: Final = 4 * 1024 * 1024
 # What a lookup of a few keys in a file costs, as bytes that are read.
 _LOOKUP_BYTES: Final = 16 * 1024
+# A commit with more small tasks is several bundles, which run on several cores. Each has a changelog file.
+_BUNDLE_TASKS: Final = 4
+_BUNDLES_MAX: Final = 4
 
 
 class MergeBundle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -33,14 +37,20 @@ class MergedBundle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 def bundled(tasks: Iterable[MergeTask]) -> list[MergeBundle]:
-    """The tasks in their order: those of one commit together if their work is small, otherwise one by one."""
+    """The tasks in their order: those of one commit in few bundles if their work is small, otherwise one by one."""
     bundles: list[MergeBundle] = []
     for _, same in groupby(tasks, key=lambda task: (task.data_prefix, task.attempt)):
         of_commit = tuple(same)
         together = sum(_weight(task) for task in of_commit) <= _BUNDLE_BYTES_MAX
-        parts: Sequence[tuple[MergeTask, ...]] = [of_commit] if together else [(task,) for task in of_commit]
-        bundles += [MergeBundle(tasks=part) for part in parts]
+        count = min(-(-len(of_commit) // _BUNDLE_TASKS), _BUNDLES_MAX) if together else len(of_commit)
+        bundles += [MergeBundle(tasks=part) for part in _parts(of_commit, count)]
     return bundles
+
+
+def _parts(tasks: Sequence[MergeTask], count: int) -> Iterator[tuple[MergeTask, ...]]:
+    """The tasks in their order, in `count` parts of about the same number."""
+    ends = [len(tasks) * number // count for number in range(count + 1)]
+    return (tuple(tasks[begin:end]) for begin, end in pairwise(ends))
 
 
 def _weight(task: MergeTask) -> int:

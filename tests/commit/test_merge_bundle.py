@@ -68,6 +68,13 @@ def test_small_tasks_of_a_commit_run_together() -> None:
     assert sizes() == []
 
 
+@pytest.mark.parametrize(
+    ("tasks", "parts"), [(4, [4]), (5, [2, 3]), (8, [4, 4]), (9, [3, 3, 3]), (50, [12, 13, 12, 13])]
+)
+def test_many_small_tasks_of_a_commit_run_in_a_few_bundles(tasks: int, parts: list[int]) -> None:
+    assert sizes(*(task(number % 4) for number in range(tasks))) == parts
+
+
 def test_tasks_of_several_commits_never_share_a_bundle() -> None:
     others = {"data_prefix": "t/e"}, {"attempt": "b"}
     for other in others:

@@ -9,11 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
+from app.format.dataset import TableType
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateDataset, schema_of
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, schema_of
 from app.format.operation import Operation
+from tests.support.lake_table import LakeTable, Write, merged
+from workers.engine.task_files import TaskResources
 
 DATASET = define_dataset(CreateDataset(name="rows", schema=schema_of({"id": "int64"}), record_key=["id"]))
 
@@ -31,6 +35,10 @@ class Disk:
             path for path in (self.root, *self.root.rglob("*")) if os.path.samestat(path.stat(), status)
         ]
         self.synced.append((str(path.relative_to(self.root)), None if path.is_dir() else status.st_size))
+
+
+def _open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 @pytest.fixture
@@ -52,6 +60,69 @@ def test_file_that_can_be_made_again_is_not_synced(disk: Disk) -> None:
         file.write(b"12345")
     assert disk.synced == []
     assert (disk.root / "file").read_bytes() == b"12345"
+
+
+def test_files_that_are_synced_together_are_synced_on_leaving_and_their_folder_once(disk: Disk) -> None:
+    with LocalStorage(disk.root).synced_together() as storage:
+        for name in ("a", "b"):
+            with storage.create(name) as file:
+                file.write(b"12345")
+        with storage.create("c", synced=False):
+            pass
+        assert disk.synced == []
+    assert disk.synced == [("a", 5), ("b", 5), (".", None)]
+
+
+def test_many_files_that_are_synced_together_are_open_in_part(disk: Disk) -> None:
+    with LocalStorage(disk.root).synced_together() as storage:
+        for number in range(200):
+            with storage.create(f"{number:03}"):
+                pass
+            assert _open_files() < 200
+    assert [name for name, size in disk.synced if size == 0] == [f"{number:03}" for number in range(200)]
+
+
+def test_files_that_are_synced_together_are_left_unsynced_by_an_exception(disk: Disk) -> None:
+    opened = _open_files()
+
+    def half() -> None:
+        with LocalStorage(disk.root).synced_together() as storage:
+            with storage.create("a"):
+                pass
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        half()
+    assert disk.synced == []
+    assert _open_files() == opened
+
+
+@pytest.mark.parametrize("table_type", list(TableType))
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_files_of_a_merge_are_synced_before_it_ends(disk: Disk, table_type: TableType, buckets: int) -> None:
+    dataset = define_dataset(
+        CreateDataset(
+            name="rows",
+            schema=schema_of({"id": "int64"}),
+            record_key=["id"],
+            table_type=table_type,
+            bucket=CreateBucket(count=buckets),
+        )
+    )
+    storage = LocalStorage(disk.root)
+    resources = TaskResources.on(storage, MemoryBudget(bytes_max=2**24))
+    table = LakeTable(storage=storage, dataset=dataset)
+    for operation in (Operation.UPSERT, Operation.DELETE):
+        write = Write(operation=operation, rows=[{"id": number} for number in range(50)])
+        tasks = table.plan(write)
+        messages = merged(resources, tasks)
+        made = [path for message in messages for file in message.added for path in file.paths]
+        made += [file.path for message in messages for file in message.changelog]
+        assert made
+        for path in made:
+            assert (path, storage.size(path)) in disk.synced
+            assert (str(Path(path).parent), None) in disk.synced
+        table.commit([write], messages)
 
 
 def test_rows_that_the_api_stages_are_synced(disk: Disk) -> None:

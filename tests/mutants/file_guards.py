@@ -143,9 +143,25 @@ FILE_GUARDS: Final = (
     Guard(
         name="files are synced",
         module="app.files.storage",
-        text="os.fsync(file.fileno())",
-        without="pass",
+        text="        os.fsync(descriptor)\n        _sync_folder(target.parent)\n",
+        without="        _sync_folder(target.parent)\n",
         tests=("tests.files.test_durability::test_file_is_synced_with_all_its_bytes_and_then_its_folder",),
+    ),
+    Guard(
+        name="files that are synced together are synced",
+        module="app.files.storage",
+        text="            os.fsync(descriptor)\n        for folder in",
+        without="            pass\n        for folder in",
+        tests=(
+            "tests.files.test_durability::"
+            "test_files_that_are_synced_together_are_synced_on_leaving_and_their_folder_once",
+        ),
+    ),
+    Guard(
+        name="files of a merge are synced before it ends",
+        module="app.files.storage",
+        text="            together.sync()\n",
+        tests=("tests.files.test_durability::test_files_of_a_merge_are_synced_before_it_ends",),
     ),
     Guard(
         name="files are flushed before they are synced",

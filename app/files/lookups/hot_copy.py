@@ -201,12 +201,11 @@ def _taken(blocks: Iterator[_Block], positions: Positions, schema: pa.Schema) ->
         places = np.empty_like(order)
         places[order] = np.arange(len(order))
         return _taken(blocks, positions[order], schema).combine_chunks().take(pa.array(places))
-    parts = [schema.empty_table()]
+    parts: list[pa.Table] = []
     first = begin = 0
     for rows, read in blocks:
         end = int(np.searchsorted(positions, first + rows))
         if end > begin:
-            part = read().take(pa.array(positions[begin:end] - first))
-            parts.append(project_rows(part, schema))
+            parts.append(read().take(pa.array(positions[begin:end] - first)))
         first, begin = first + rows, end
-    return pa.concat_tables(parts)
+    return project_rows(pa.concat_tables(parts), schema) if parts else schema.empty_table()

@@ -38,11 +38,18 @@ class MergeHandle:
 
         Raises what `run` raises.
         """
+        with self.resources.storage.synced_together() as storage:
+            messages = replace_files(self, resources=replace_files(self.resources, storage=storage))._run_all(
+                bundle
+            )
+        return MergedBundle(messages=tuple(messages))
+
+    def _run_all(self, bundle: MergeBundle) -> list[CommitMessage]:
         messages: list[CommitMessage] = []
         for _, same in groupby(bundle.tasks, key=lambda task: partition_of(task.file_group)):
             tasks = list(same)
             messages += [self.run(tasks[0])] if len(tasks) == 1 else self._sharing(tasks)
-        return MergedBundle(messages=tuple(messages))
+        return messages
 
     def _sharing(self, tasks: Sequence[MergeTask]) -> list[CommitMessage]:
         first = TaskFiles(task=tasks[0], resources=self.resources)
