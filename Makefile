@@ -192,7 +192,7 @@ bench-locality: cluster-programs ## upserts on two hosts and S3: with tasks that
 bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and their memory
 	@$(BIN)/python -m bench.waiting $(BENCH)
 
-bench-fairness: setup ## the small writes of a quiet tenant beside 1, 10 and 50 noisy tenants
+bench-fairness: setup ## the small writes of a quiet tenant beside 1, 10 and 50 noisy tenants, or beside large writes
 	@$(BIN)/python -m bench.fairness $(BENCH)
 
 bench-tenants: setup ## 10, 100 and 1,000 tenants with 10 datasets each: making, lists, small writes in turn, idle time

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from ipaddress import ip_network
@@ -140,7 +141,7 @@ def _url_of(*schemes: str, example: str) -> Callable[[str], str]:
 
 
 def _spark_master(value: str) -> str:
-    if not value.startswith(("local", "spark://", "k8s://", "yarn")):
+    if re.fullmatch(r"local(\[(\*|[1-9]\d{0,3})\])?|(spark|k8s)://.+|yarn", value) is None:
         raise ValueError(f"must be local[*], local[N], spark://host:7077, k8s://… or yarn, not {value!r}")
     return value
 

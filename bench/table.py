@@ -98,7 +98,7 @@ class Table:
 
     def write(self, operation: str, numbers: np.ndarray, *, ts: int) -> Written:
         """Uploads the rows with these numbers as Parquet and writes them."""
-        file = self.service.data / "client.parquet"
+        file = self.service.data / f"{self.id}.parquet"
         write_parquet(file, numbers, ts=ts)
         before = self.stored()
         began = time.perf_counter()

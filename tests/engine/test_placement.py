@@ -143,6 +143,7 @@ def test_engine_on_this_machine_prefers_no_host(tmp_path: Path) -> None:
     engine = SparkEngine(
         lambda: pytest.fail("it was started"),
         task_setup(tmp_path, tmp_path),
+        large_at_a_time=1,
         died=lambda: None,
         prefers_hosts=True,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.spark import task_setup
-from workers.engine.session import ClusterShare, cluster_settings
+from workers.engine.session import ClusterShare, cluster_settings, large_at_a_time
 from workers.engine.spark_engine import SparkEngine
 
 SHARE = ClusterShare(cores_max=6, executor_cores=2, executor_memory_bytes=3 * 1024**3)
@@ -70,7 +71,10 @@ def engine_on(master: str, *, holders: int, stopped: bool, deaths: list[str], tm
     )
     session: Any = SimpleNamespace(sparkContext=context)
     engine = SparkEngine(
-        lambda: session, task_setup(tmp_path, tmp_path), died=lambda: deaths.append("the session has ended")
+        lambda: session,
+        task_setup(tmp_path, tmp_path),
+        large_at_a_time=1,
+        died=lambda: deaths.append("the session has ended"),
     )
     engine.jvm()
     return engine
@@ -96,3 +100,18 @@ def test_worker_ends_when_the_master_has_ended_its_application(tmp_path: Any) ->
     assert engine.executors() == 0
     assert not engine.alive()
     assert deaths == ["the session has ended"]
+
+
+@pytest.mark.parametrize(("master", "most"), [("local[1]", 1), ("local[3]", 3), ("local", 1)])
+def test_large_tasks_leave_a_slot_of_this_machine_to_small_ones(master: str, most: int) -> None:
+    assert large_at_a_time(master) == most
+
+
+def test_large_tasks_are_as_many_as_this_machine_has_cores() -> None:
+    assert large_at_a_time("local[*]") == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(("cores", "most"), [(1, 1), (2, 2), (3, 3), (4, 3), (16, 15)])
+def test_large_tasks_leave_one_of_many_cores_of_a_cluster_to_small_ones(cores: int, most: int) -> None:
+    share = ClusterShare(cores_max=cores, executor_cores=1, executor_memory_bytes=2**30)
+    assert large_at_a_time("spark://h:7077", share) == most

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -35,6 +38,7 @@ from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN, with_ops
 from tests.support.process import spark_tasks
 from tests.support.waiting import until
 from workers.engine.decode.decode_handle import SPLIT_BYTES
+from workers.engine.pools import Work
 from workers.engine.spark_engine import SparkEngine
 
 pytestmark = [
@@ -180,6 +184,46 @@ def test_writes_and_services_have_their_own_scheduling_pools(
     pools = context.getAllPools()
     assert context.getSchedulingMode().toString() == "FAIR"
     assert {"writes-0", "tasks-0"} <= {pools.apply(number).name() for number in range(pools.size())}
+
+
+def test_small_writes_run_beside_any_number_of_slow_tasks(
+    engine: SparkEngine, storage: LocalStorage, tmp_path: Any
+) -> None:
+    held, released = tmp_path / "held", tmp_path / "released"
+    held.mkdir()
+
+    def hold(numbers: Iterable[int]) -> Iterable[int]:
+        for number in numbers:
+            (held / str(number)).touch()
+            while not released.exists():
+                time.sleep(0.02)
+            yield number
+
+    def slow(number: int) -> list[bytes]:
+        with engine._under("slow/1", Work.WRITES, group="slow/1/large"):
+            context = engine._spark().sparkContext
+            return [b"%d" % each for each in context.parallelize([number], 1).mapPartitions(hold).collect()]
+
+    large = threading.Thread(
+        target=engine._large.run,
+        args=([partial(slow, number) for number in range(6)],),
+        kwargs={"owner": "slow", "tag": "slow/1"},
+    )
+    large.start()
+    try:
+        until(lambda: len(list(held.iterdir())) == 2, "two slow tasks")
+        with ThreadPoolExecutor(1) as pool:
+            writes = {0: [stage(storage, rows(range(9), seen=1), "beside")]}
+            small = pool.submit(run, engine, writes, {0: Operation.INSERT}, attempt="00000-8-0")
+            try:
+                assert small.result(30)
+            finally:
+                released.touch()
+        assert len(list(held.iterdir())) == 2
+    finally:
+        released.touch()
+        large.join(30)
+    assert engine.progress("slow/1") == (6, 6)
 
 
 def test_insert_of_a_live_key_writes_nothing(engine: SparkEngine, storage: LocalStorage) -> None:

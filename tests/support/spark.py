@@ -35,7 +35,7 @@ def running_engine(root: Path, scratch: Path, *, memory_bytes: int = 2**30) -> I
     os.environ["JAVA_HOME"] = str(java_home(scratch))
     start = partial(start_session, "local[2]", scratch, driver_memory="512m")
     setup = task_setup(root, scratch, memory_bytes=memory_bytes)
-    engine = SparkEngine(start, setup, died=lambda: pytest.fail("the JVM died"))
+    engine = SparkEngine(start, setup, large_at_a_time=2, died=lambda: pytest.fail("the JVM died"))
     try:
         engine.warm_up()
         yield engine

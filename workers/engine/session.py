@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "ARROW_IO_THREADS": "1"}
 _MEBIBYTE = 1024 * 1024
+_CORES_TO_RESERVE = 4
 # A JVM that was out of memory once is not to be relied on.
 _SMALL_COMMIT_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m -XX:+ExitOnOutOfMemoryError"
 
@@ -31,6 +32,18 @@ class ClusterShare(msgspec.Struct, frozen=True, kw_only=True):
     bind_address: str = ""
     driver_port: int = 0
     block_manager_port: int = 0
+
+
+def large_at_a_time(master: str, share: ClusterShare | None = None) -> int:
+    """How many large tasks run at a time: as many as `local[N]` names, and on a cluster less than the share of cores.
+
+    A session of `local[N]` has one slot more. On a cluster, one of at least four cores is left to small tasks.
+    """
+    if master.startswith("local"):
+        number = master.removeprefix("local").strip("[]") or "1"
+        return len(os.sched_getaffinity(0)) if number == "*" else int(number)
+    cores = 1 if share is None else share.cores_max
+    return cores - 1 if cores >= _CORES_TO_RESERVE else cores
 
 
 def start_session(
@@ -78,6 +91,9 @@ def start_session(
     }
     if master.startswith("local"):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+        cores = large_at_a_time(master)
+        settings["spark.default.parallelism"] = cores
+        master = f"local[{cores + 1}]"
     elif share is not None:
         settings |= cluster_settings(share)
     builder = SparkSession.builder.appName(name).master(master)

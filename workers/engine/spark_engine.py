@@ -36,7 +36,8 @@ from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
 from workers.engine.executor_hosts import ExecutorHosts, placed
-from workers.engine.placement import host_of, key_of, partitions_of
+from workers.engine.large_tasks import LargeTasks
+from workers.engine.placement import Partition, host_of, key_of, partitions_of
 from workers.engine.pools import FairPools, Work
 from workers.engine.rounds import Rounds
 from workers.engine.task_files import with_own_rows
@@ -66,6 +67,17 @@ def _on_cluster(context: SparkContext) -> bool:
     return not str(context.master).startswith("local")
 
 
+def _large_group(tag: str) -> str:
+    """The job group of the large tasks under a tag."""
+    return f"{tag}/large"
+
+
+def _in_order(partitions: Sequence[Partition], answers: Sequence[bytes]) -> list[bytes]:
+    """The answers of these partitions in the order of the tasks."""
+    by_number = dict(zip((number for each in partitions for number in each.tasks), answers, strict=True))
+    return [by_number[number] for number in range(len(answers))]
+
+
 def _is_stopped(context: SparkContext) -> bool:
     """Whether a cluster has ended the application, in a JVM that lives."""
     if not _on_cluster(context):
@@ -85,11 +97,13 @@ class SparkEngine:
         start: Callable[[], SparkSession],
         setup: TaskSetup,
         *,
+        large_at_a_time: int,
         died: Callable[[], None],
         prefers_hosts: bool = False,
     ) -> None:
-        """`died` is called when Spark's JVM has exited: this process cannot start another one. `prefers_hosts`:
-        whether a cluster runs the tasks of a file group on the same host again.
+        """`large_at_a_time`: how many large tasks run, fewer than the session has slots, if it can be. `died` is called
+        when Spark's JVM has exited: this process cannot start another one. `prefers_hosts`: whether a cluster runs the
+        tasks of a file group on the same host again.
         """
         self._start = start
         self._died = died
@@ -98,13 +112,14 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._pools = FairPools()
         self._rounds = Rounds[_PackedTask](self._run_round, at_a_time=_ROUNDS, tasks_max=_ROUND_TASKS_MAX)
+        self._large = LargeTasks[list[bytes]](at_a_time=large_at_a_time, stop=self._stop_jobs)
         self._session: SparkSession | None = None
         self._cancelled: OrderedDict[str, None] = OrderedDict()
 
     def warm_up(self) -> None:
         """Starts the session and its first Python processes, so that no write waits for them."""
         context = self._spark().sparkContext
-        slices = context.defaultParallelism
+        slices = context.defaultParallelism + 1
         context.parallelize([], slices).mapPartitions(partial(run_partition, self._setup)).collect()
 
     def _spark(self) -> SparkSession:
@@ -248,9 +263,26 @@ class SparkEngine:
             results = self._rounds.run(packed, tag)
             self._check(tag)
         else:
-            with self._under(tag, work):
-                results = self._collect(packed, size_bytes)
+            results = self._run_large(packed, tag, size_bytes, work)
         return [unpack_result(answer) for answer in results]
+
+    def _run_large(self, packed: Sequence[_PackedTask], tag: str, size_bytes: int, work: Work) -> list[bytes]:
+        """Runs the tasks as jobs of one partition each, a few at a time."""
+        self._check(tag)
+        partitions = self._partitions(packed, size_bytes)
+
+        def run(partition: Partition) -> list[bytes]:
+            with self._under(tag, work, group=_large_group(tag)):
+                return self._job(packed, [partition])
+
+        owner = f"{work.value} {tenant_of_tag(tag)}"
+        answers = self._large.run([partial(run, each) for each in partitions], owner=owner, tag=tag)
+        self._check(tag)
+        return _in_order(partitions, [answer for each in answers for answer in each])
+
+    def _stop_jobs(self, tag: str) -> None:
+        """Ends the jobs that run under the tag."""
+        self._spark().sparkContext.cancelJobGroup(_large_group(tag))
 
     def _run_round(self, packed: Sequence[_PackedTask], tag: str) -> list[bytes]:
         # A pool of its own: its tasks wait for no large work of the tenant that leads it.
@@ -262,8 +294,11 @@ class SparkEngine:
             raise EngineStopped(tag)
 
     @contextmanager
-    def _under(self, tag: str, work: Work, *, pool_of: str | None = None) -> Iterator[None]:
-        """Runs the Spark jobs of this thread under the tag, in the pool of its tenant or in one named otherwise.
+    def _under(
+        self, tag: str, work: Work, *, pool_of: str | None = None, group: str | None = None
+    ) -> Iterator[None]:
+        """Runs the Spark jobs of this thread under the tag, in the pool of its tenant or in one named otherwise, and in
+        the job group of the tag or in another one.
 
         Raises EngineStopped if the tag is cancelled.
         """
@@ -271,7 +306,7 @@ class SparkEngine:
         context = self._spark().sparkContext
         try:
             with self._pools.pool(work, pool_of or tenant_of_tag(tag)) as pool:
-                context.setJobGroup(tag, tag, interruptOnCancel=True)
+                context.setJobGroup(group or tag, tag, interruptOnCancel=True)
                 context.setLocalProperty("spark.scheduler.pool", pool)
                 yield
         except Exception as error:
@@ -285,17 +320,25 @@ class SparkEngine:
             self._check(tag)
 
     def _collect(self, packed: Sequence[_PackedTask], size_bytes: int) -> list[bytes]:
+        """Runs the tasks as one job."""
+        partitions = self._partitions(packed, size_bytes)
+        return _in_order(partitions, self._job(packed, partitions))
+
+    def _partitions(self, packed: Sequence[_PackedTask], size_bytes: int) -> list[Partition]:
         context = self._spark().sparkContext
         slices = min(len(packed), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
-        run = partial(run_partition, self._setup)
+        return partitions_of(self._preferred_hosts(context, packed), slices)
+
+    def _job(self, packed: Sequence[_PackedTask], partitions: Sequence[Partition]) -> list[bytes]:
+        """The answers of a job with these partitions, one after another."""
+        context = self._spark().sparkContext
         data = [task.data for task in packed]
-        hosts = self._preferred_hosts(context, packed)
-        if not any(hosts):
-            return list(context.parallelize(data, slices).mapPartitions(run).collect())
-        partitions = partitions_of(hosts, slices)
-        answers = placed(context, data, partitions).mapPartitions(run).collect()
-        by_number = dict(zip((number for each in partitions for number in each.tasks), answers, strict=True))
-        return [by_number[number] for number in range(len(packed))]
+        if any(each.host for each in partitions):
+            tasks = placed(context, data, partitions)
+        else:
+            in_turn = [data[number] for each in partitions for number in each.tasks]
+            tasks = context.parallelize(in_turn, len(partitions))
+        return list(tasks.mapPartitions(partial(run_partition, self._setup)).collect())
 
     def _preferred_hosts(self, context: SparkContext, packed: Sequence[_PackedTask]) -> list[str | None]:
         """The host of each task, None for any."""
@@ -334,7 +377,7 @@ class SparkEngine:
     def progress(self, tag: str) -> tuple[int, int]:
         """The numbers of finished tasks and of all tasks in the Spark jobs that run under the tag."""
         tracker = self._spark().sparkContext.statusTracker()
-        done = total = 0
+        done, total = self._large.progress(tag)
         for job in tracker.getJobIdsForGroup(self._rounds.job_of(tag)):
             info = tracker.getJobInfo(job)
             for stage in (tracker.getStageInfo(number) for number in (info.stageIds if info else ())):
@@ -352,9 +395,11 @@ class SparkEngine:
             while len(self._cancelled) > _CANCELLED_TAGS_MAX:
                 self._cancelled.popitem(last=False)
             session = self._session
+        self._large.cancel(tag, EngineStopped(tag))
         if session is not None:
-            # A block runs several jobs, and the next one may be about to start.
-            session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._rounds.job_of(tag))
+            for group in (self._rounds.job_of(tag), _large_group(tag)):
+                # A block runs several jobs, and the next one may be about to start.
+                session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(group)
 
     def stop(self) -> None:
         """Ends the session and its processes."""
