@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final, Protocol
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from app.catalog.values import Dataset
-from app.format.policies import HistoryPolicy
+from app.format.policies import HistoryPolicy, TableServices
 from app.jobs.tasks import CleanTask
 from app.jobs.values import Accepted
 from app.maintenance.values import Observation, ReconcileResult
@@ -20,6 +23,11 @@ _PAUSE_SECONDS: Final = 300.0
 # A clean that expires versions by their age waits for this part of the age after the last one, so that a dataset which
 # is written all the time is not cleaned all the time.
 _PAUSE_OF_AGE: Final = 0.01
+# A dataset that needs no clean is looked at again when a version expires, or after a tenth of the versions or instants
+# that it keeps, or these many versions. Each look takes some statements, as many as a small write.
+_QUIET_PART: Final = 10
+_QUIET_VERSIONS_MAX: Final = 100
+_QUIET_SECONDS_MAX: Final = 86_400.0
 
 
 class Cleans(Protocol):
@@ -28,6 +36,21 @@ class Cleans(Protocol):
     def start(
         self, dataset: Dataset, task: CleanTask, idempotency_key: str | None, actor: str | None
     ) -> Accepted: ...
+
+
+class _Quiet(msgspec.Struct, frozen=True, kw_only=True):
+    """No clean has an effect before this time and this version, under these policies."""
+
+    until: datetime
+    version: int
+    policies: Any
+
+
+class _State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`started_at`: when the last clean was started."""
+
+    started_at: datetime | None = None
+    quiet: _Quiet | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,31 +62,59 @@ class HistoryReconciler:
 
     def reconcile(self, observation: Observation) -> ReconcileResult:
         """See `Reconciler`."""
-        dataset, memory = observation.dataset, observation.memory
-        services = dataset.definition.services
+        services = observation.dataset.definition.services
         if services.history is None and services.timeline is None:
             return ReconcileResult()
-        since = _seconds_since_clean(observation)
+        state = msgspec.convert(observation.memory, _State, strict=False)
+        state, wake_after_seconds = self._next(observation, state)
+        return ReconcileResult(memory=msgspec.to_builtins(state), wake_after_seconds=wake_after_seconds)
+
+    def _next(self, observation: Observation, state: _State) -> tuple[_State, float | None]:
+        """Starts a clean if one has an effect. Returns the state, and after how many seconds to run again."""
+        dataset, now = observation.dataset, observation.now
+        services = dataset.definition.services
+        since = _seconds_since_clean(state, now)
         if since < _PAUSE_SECONDS:
-            return ReconcileResult(memory=memory, wake_after_seconds=_PAUSE_SECONDS - since)
+            return state, _PAUSE_SECONDS - since
+        policies = msgspec.to_builtins([services.history, services.timeline])
+        quiet = state.quiet
+        if quiet is not None and quiet.policies == policies and quiet.version > dataset.version:
+            rest = (quiet.until - now).total_seconds()
+            if 0 < rest <= _QUIET_SECONDS_MAX:
+                return state, rest
         rest = _pause(services.history) - since
         history = services.history if rest <= 0 else None
         expiry = self.history.expiry(dataset.tenant_id, dataset.id, history, services.timeline)
         if expiry.due:
             self.cleans.start(dataset, CleanTask(), None, None)
-            memory = {"started_at": observation.now.isoformat()}
-            return ReconcileResult(memory=memory, wake_after_seconds=_next_clean(services.history))
-        if rest > 0:
-            return ReconcileResult(memory=memory, wake_after_seconds=rest)
-        return ReconcileResult(memory=memory, wake_after_seconds=_wake(expiry, observation.now))
+            return _State(started_at=now), _next_clean(services.history)
+        wake_after_seconds = rest if rest > 0 else _wake(expiry, now)
+        until = now + timedelta(seconds=_quiet_seconds(services.history, wake_after_seconds))
+        version = dataset.version + _quiet_versions(services)
+        quiet = _Quiet(until=until, version=version, policies=policies) if version > dataset.version else None
+        return replace(state, quiet=quiet), wake_after_seconds
 
 
-def _seconds_since_clean(observation: Observation) -> float:
+def _quiet_versions(services: TableServices) -> int:
+    """After how many more versions to look again: a tenth of what the policies keep."""
+    kept = [
+        None if services.history is None else services.history.versions,
+        None if services.timeline is None else services.timeline.instants,
+    ]
+    return min([_QUIET_VERSIONS_MAX, *(most // _QUIET_PART for most in kept if most is not None)])
+
+
+def _quiet_seconds(policy: HistoryPolicy | None, wake_after_seconds: float | None) -> float:
+    """The time in which no version expires by its age."""
+    most = _QUIET_SECONDS_MAX if policy is None or policy.seconds is None else float(policy.seconds)
+    return min(most, _QUIET_SECONDS_MAX, math.inf if wake_after_seconds is None else wake_after_seconds)
+
+
+def _seconds_since_clean(state: _State, now: datetime) -> float:
     """The time since the last clean was started; infinite without one, or after the clock was put back."""
-    started = observation.memory.get("started_at")
-    if started is None:
+    if state.started_at is None:
         return math.inf
-    since = (observation.now - datetime.fromisoformat(started)).total_seconds()
+    since = (now - state.started_at).total_seconds()
     return since if since >= 0 else math.inf
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from msgspec import structs
 
 from app.catalog.values import Dataset
@@ -39,13 +40,13 @@ class Cleaning:
 
 
 def reconcile(
-    cleaning: Cleaning, services: TableServices, seconds: float = 0, memory: Any = None
+    cleaning: Cleaning, services: TableServices, seconds: float = 0, memory: Any = None, version: int = 9
 ) -> ReconcileResult:
     dataset = Dataset(
         id="d",
         tenant_id="t",
         definition=structs.replace(definition(), services=services),
-        version=9,
+        version=version,
         next_offset=0,
         created_at=NOW,
         committed_at=NOW,
@@ -110,10 +111,61 @@ def test_cleans_of_long_histories_are_started_rarely() -> None:
     cleaning = Cleaning(due=False)
     again = reconcile(cleaning, WEEK, 1_000, started.memory)
     assert cleaning.queries == [("t", "d", None, TimelinePolicy())]
-    assert (again.memory, again.wake_after_seconds) == (started.memory, pause - 1_000)
-    reconcile(cleaning, WEEK, pause, started.memory)
+    assert again.wake_after_seconds == pause - 1_000
+    assert again.memory["started_at"] == started.memory["started_at"]
+    reconcile(cleaning, WEEK, pause, again.memory)
     assert cleaning.queries[1] == ("t", "d", WEEK.history, TimelinePolicy())
     assert reconcile(Cleaning(), TableServices(history=HistoryPolicy(seconds=60))).wake_after_seconds == 300.0
+
+
+def test_dataset_that_needs_no_clean_is_looked_at_again_after_many_versions() -> None:
+    cleaning = Cleaning(due=False)
+    memory = reconcile(cleaning, WEEK).memory
+    for version in (10, 60, 108):
+        again = reconcile(cleaning, WEEK, 60, memory, version)
+        assert (again.memory, again.wake_after_seconds) == (memory, 86_340.0)
+    assert len(cleaning.queries) == 1
+    reconcile(cleaning, WEEK, 60, memory, version=109)
+    assert len(cleaning.queries) == 2
+
+
+def test_dataset_that_needs_no_clean_is_looked_at_again_when_a_version_expires() -> None:
+    cleaning = Cleaning(due=False, next_at=NOW + timedelta(seconds=600))
+    memory = reconcile(cleaning, WEEK).memory
+    assert reconcile(cleaning, WEEK, 599, memory, version=10).wake_after_seconds == 1.0
+    cleaning.due = True
+    reconcile(cleaning, WEEK, 600, memory, version=10)
+    assert cleaning.started == [CleanTask()]
+
+
+def test_dataset_that_needs_no_clean_is_looked_at_again_under_other_policies_or_another_clock() -> None:
+    cleaning = Cleaning(due=False)
+    memory = reconcile(cleaning, WEEK).memory
+    reconcile(cleaning, TableServices(history=HistoryPolicy(seconds=60)), 1, memory)
+    reconcile(cleaning, WEEK, -86_400, memory)
+    reconcile(cleaning, WEEK, 86_400, memory)
+    assert len(cleaning.queries) == 4
+
+
+@pytest.mark.parametrize(
+    ("services", "versions"),
+    [
+        (TableServices(history=HistoryPolicy(versions=9)), 0),
+        (TableServices(history=HistoryPolicy(versions=50)), 5),
+        (TableServices(timeline=TimelinePolicy(instants=30)), 3),
+        (TableServices(history=HistoryPolicy(versions=10**6)), 100),
+    ],
+)
+def test_history_is_late_by_a_tenth_of_its_versions_or_instants_at_most(
+    services: TableServices, versions: int
+) -> None:
+    cleaning = Cleaning(due=False)
+    memory = reconcile(cleaning, services).memory
+    for version in range(10, 9 + versions):
+        reconcile(cleaning, services, 1, memory, version)
+    assert len(cleaning.queries) == 1
+    reconcile(cleaning, services, 1, memory, 9 + versions)
+    assert len(cleaning.queries) == 2
 
 
 def test_dataset_without_history_policies_is_left_alone() -> None:
