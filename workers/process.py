@@ -16,7 +16,7 @@ from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
 from app.platform import row_limits
 from app.settings import Settings, SettingsError, is_cluster
-from workers.engine.session import ClusterShare, large_at_a_time, start_session
+from workers.engine.session import ClusterShare, large_turns, start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_setup import TaskSetup
 
@@ -78,7 +78,7 @@ def spark_engine(
             decompressed_bytes_max=settings.decompressed_bytes_max,
             limits=row_limits(settings),
         ),
-        large_at_a_time=large_at_a_time(master, share),
+        turns=large_turns(master, share),
         died=died,
         prefers_hosts=settings.spark_locality_wait_seconds > 0,
     )

@@ -11,24 +11,25 @@ import pytest
 
 from app.format.errors import EngineStopped
 from tests.support.waiting import until
-from workers.engine.large_tasks import LargeTasks
+from workers.engine.large_tasks import LargeTasks, LargeTurns
 
 
 class Tasks:
     """Tasks that wait until their name is released. Their result is the name in capitals; one named `bad` fails."""
 
-    def __init__(self, at_a_time: int) -> None:
+    def __init__(self, at_a_time: int, per_tenant: int | None = None) -> None:
         self.started: list[str] = []
         self.stopped: list[str] = []
-        self.large = LargeTasks[str](at_a_time=at_a_time, stop=self.stopped.append)
+        turns = LargeTurns(at_a_time=at_a_time, per_tenant=per_tenant or at_a_time)
+        self.large = LargeTasks[str](turns=turns, stop=self.stopped.append)
         self._released: dict[str, threading.Event] = {}
         self._callers = ThreadPoolExecutor(8)
 
-    def run(self, owner: str, *names: str) -> Future[list[str]]:
-        """A run of these tasks, under the owner's name as tag."""
+    def run(self, tenant: str, *names: str, kind: str = "writes") -> Future[list[str]]:
+        """A run of these tasks, under the name of the tenant as tag."""
         self._released |= {name: threading.Event() for name in names}
         calls: list[Callable[[], str]] = [partial(self._task, name) for name in names]
-        return self._callers.submit(self.large.run, calls, owner=owner, tag=owner)
+        return self._callers.submit(self.large.run, calls, tenant_id=tenant, kind=kind, tag=tenant)
 
     def release(self, *names: str) -> None:
         """Lets tasks end, after they have started."""
@@ -49,7 +50,7 @@ def test_results_are_in_the_order_of_the_tasks() -> None:
     run = tasks.run("one", "a", "b", "c")
     tasks.release("b", "c", "a")
     assert run.result(10) == ["A", "B", "C"]
-    assert tasks.large.run([], owner="one", tag="one") == []
+    assert tasks.large.run([], tenant_id="one", kind="writes", tag="one") == []
 
 
 def test_tasks_wait_for_those_that_run() -> None:
@@ -78,6 +79,23 @@ def test_next_task_is_that_of_the_owner_with_the_fewest() -> None:
     assert tasks.started == ["a1", "a2", "b1", "a3"]
     tasks.release("b1", "b2", "a3", "a4")
     assert (first.result(10), second.result(10)) == (["A1", "A2", "A3", "A4"], ["B1", "B2"])
+
+
+def test_kinds_of_work_of_a_tenant_share_its_turns() -> None:
+    tasks = Tasks(at_a_time=3, per_tenant=2)
+    writes = tasks.run("one", "a1", "a2", "a3")
+    until(lambda: len(tasks.started) == 2, "the writes")
+    others = tasks.run("one", "t1", kind="tasks")
+    until(lambda: tasks.large.progress("one") == (0, 4), "the other work of the tenant")
+    beside = tasks.run("other", "b1")
+    tasks.release("b1")
+    assert beside.result(10) == ["B1"], "one turn is never that of the first tenant"
+    assert tasks.started == ["a1", "a2", "b1"]
+    tasks.release("a1")
+    until(lambda: len(tasks.started) == 4, "the next task")
+    assert tasks.started[3] == "t1"
+    tasks.release("a2", "t1", "a3")
+    assert (writes.result(10), others.result(10)) == (["A1", "A2", "A3"], ["T1"])
 
 
 def test_task_that_fails_ends_its_run_only() -> None:

@@ -21,6 +21,7 @@ from app.format.file_group import Slot, bucket_file_group
 from tests.support.spark import task_setup
 from workers.engine.executor_hosts import ExecutorHosts, placed
 from workers.engine.placement import Partition, host_of, key_of, partitions_of
+from workers.engine.session import large_turns
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_setup import _hot_folder
 
@@ -143,7 +144,7 @@ def test_engine_on_this_machine_prefers_no_host(tmp_path: Path) -> None:
     engine = SparkEngine(
         lambda: pytest.fail("it was started"),
         task_setup(tmp_path, tmp_path),
-        large_at_a_time=1,
+        turns=large_turns("local[1]"),
         died=lambda: None,
         prefers_hosts=True,
     )

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.spark import task_setup
-from workers.engine.session import ClusterShare, cluster_settings, large_at_a_time
+from workers.engine.large_tasks import LargeTurns
+from workers.engine.session import ClusterShare, cluster_settings, large_turns
 from workers.engine.spark_engine import SparkEngine
 
 SHARE = ClusterShare(cores_max=6, executor_cores=2, executor_memory_bytes=3 * 1024**3)
@@ -73,7 +74,7 @@ def engine_on(master: str, *, holders: int, stopped: bool, deaths: list[str], tm
     engine = SparkEngine(
         lambda: session,
         task_setup(tmp_path, tmp_path),
-        large_at_a_time=1,
+        turns=large_turns("local[1]"),
         died=lambda: deaths.append("the session has ended"),
     )
     engine.jvm()
@@ -102,16 +103,19 @@ def test_worker_ends_when_the_master_has_ended_its_application(tmp_path: Any) ->
     assert deaths == ["the session has ended"]
 
 
-@pytest.mark.parametrize(("master", "most"), [("local[1]", 1), ("local[3]", 3), ("local", 1)])
-def test_large_tasks_leave_a_slot_of_this_machine_to_small_ones(master: str, most: int) -> None:
-    assert large_at_a_time(master) == most
+@pytest.mark.parametrize(("master", "cores"), [("local[1]", 1), ("local[3]", 3), ("local", 1)])
+def test_tenant_has_as_many_large_tasks_as_this_machine_has_cores(master: str, cores: int) -> None:
+    assert large_turns(master) == LargeTurns(at_a_time=cores + 1, per_tenant=cores)
 
 
-def test_large_tasks_are_as_many_as_this_machine_has_cores() -> None:
-    assert large_at_a_time("local[*]") == len(os.sched_getaffinity(0))
+def test_cores_of_this_machine_are_counted() -> None:
+    assert large_turns("local[*]").per_tenant == len(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize(("cores", "most"), [(1, 1), (2, 2), (3, 3), (4, 3), (16, 15)])
-def test_large_tasks_leave_one_of_many_cores_of_a_cluster_to_small_ones(cores: int, most: int) -> None:
+@pytest.mark.parametrize(
+    ("cores", "at_a_time", "per_tenant"),
+    [(1, 1, 1), (2, 2, 2), (3, 2, 2), (4, 3, 3), (5, 4, 3), (16, 15, 14)],
+)
+def test_large_tasks_leave_cores_of_a_cluster_to_others(cores: int, at_a_time: int, per_tenant: int) -> None:
     share = ClusterShare(cores_max=cores, executor_cores=1, executor_memory_bytes=2**30)
-    assert large_at_a_time("spark://h:7077", share) == most
+    assert large_turns("spark://h:7077", share) == LargeTurns(at_a_time=at_a_time, per_tenant=per_tenant)

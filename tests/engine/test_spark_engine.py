@@ -186,7 +186,7 @@ def test_writes_and_services_have_their_own_scheduling_pools(
     assert {"writes-0", "tasks-0"} <= {pools.apply(number).name() for number in range(pools.size())}
 
 
-def test_small_writes_run_beside_any_number_of_slow_tasks(
+def test_small_writes_and_other_tenants_run_beside_any_number_of_slow_tasks(
     engine: SparkEngine, storage: LocalStorage, tmp_path: Any
 ) -> None:
     held, released = tmp_path / "held", tmp_path / "released"
@@ -207,16 +207,21 @@ def test_small_writes_run_beside_any_number_of_slow_tasks(
     large = threading.Thread(
         target=engine._large.run,
         args=([partial(slow, number) for number in range(6)],),
-        kwargs={"owner": "slow", "tag": "slow/1"},
+        kwargs={"tenant_id": "slow", "kind": "writes", "tag": "slow/1"},
     )
     large.start()
     try:
         until(lambda: len(list(held.iterdir())) == 2, "two slow tasks")
-        with ThreadPoolExecutor(1) as pool:
+        with ThreadPoolExecutor(2) as pool:
             writes = {0: [stage(storage, rows(range(9), seen=1), "beside")]}
             small = pool.submit(run, engine, writes, {0: Operation.INSERT}, attempt="00000-8-0")
+            source = raw(storage, "staged/beside.body", [line(1, "")])
+            large_of_another = pool.submit(
+                engine.decode, [source], DATASET, Operation.UPSERT, prefix="staged/beside", tag="other/1"
+            )
             try:
                 assert small.result(30)
+                assert large_of_another.result(30).staged
             finally:
                 released.touch()
         assert len(list(held.iterdir())) == 2

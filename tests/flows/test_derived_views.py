@@ -65,7 +65,7 @@ def emitted(view: Table) -> list[tuple[int, str, Row]]:
         assert found["freshness"] != "failed", found["error"]
         return found["freshness"] == "current"
 
-    until(caught_up, "the view to catch up", seconds_max=60)
+    until(caught_up, "the view to catch up", seconds_max=120)
     view.sound()
     return [(change["version"], change["op"], change["row"]) for change in view.changes()]
 

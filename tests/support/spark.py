@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.runtime.java import java_home
-from workers.engine.session import start_session
+from workers.engine.session import large_turns, start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_setup import TaskSetup
 
@@ -35,7 +35,9 @@ def running_engine(root: Path, scratch: Path, *, memory_bytes: int = 2**30) -> I
     os.environ["JAVA_HOME"] = str(java_home(scratch))
     start = partial(start_session, "local[2]", scratch, driver_memory="512m")
     setup = task_setup(root, scratch, memory_bytes=memory_bytes)
-    engine = SparkEngine(start, setup, large_at_a_time=2, died=lambda: pytest.fail("the JVM died"))
+    engine = SparkEngine(
+        start, setup, turns=large_turns("local[2]"), died=lambda: pytest.fail("the JVM died")
+    )
     try:
         engine.warm_up()
         yield engine

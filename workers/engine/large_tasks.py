@@ -2,7 +2,8 @@
 
 Spark divides slots fairly between pools, but ends no task for another one. So a tenant with enough slow tasks would
 hold every slot until one of them ends. Here a task waits for its turn before Spark has it. The next one is that of the
-owner with the fewest running tasks; one owner's tasks run in the order of their runs.
+owner with the fewest running tasks; one owner's tasks run in the order of their runs. No tenant has all of the running
+tasks, if more than one can run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final, Generic, TypeVar
 
+import msgspec
+
 _log = logging.getLogger(__name__)
 
 _R = TypeVar("_R")
@@ -23,10 +26,18 @@ _R = TypeVar("_R")
 _TAGS_MAX: Final = 10_000
 
 
+class LargeTurns(msgspec.Struct, frozen=True, kw_only=True):
+    """How many large tasks run at a time in all, and of one tenant."""
+
+    at_a_time: int
+    per_tenant: int
+
+
 @dataclass(kw_only=True, eq=False, slots=True)
 class _Run(Generic[_R]):
     """The tasks of one call, by number. `results`: of those that have ended."""
 
+    tenant_id: str
     owner: str
     tag: str
     waiting: deque[tuple[int, Callable[[], _R]]]
@@ -39,28 +50,34 @@ class _Run(Generic[_R]):
 class LargeTasks(Generic[_R]):
     """Runs tasks of several owners. Safe to use from any number of threads.
 
-    `at_a_time`: how many run. `stop`: ends the running tasks under a tag, of which one has failed.
+    `turns`: how many run. `stop`: ends the running tasks under a tag, of which one has failed.
     """
 
-    def __init__(self, *, at_a_time: int, stop: Callable[[str], None]) -> None:
-        self._at_a_time = at_a_time
+    def __init__(self, *, turns: LargeTurns, stop: Callable[[str], None]) -> None:
+        self._limits = turns
         self._stop = stop
         self._turns: SimpleQueue[None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._runs: list[_Run[_R]] = []
-        self._held: Counter[str] = Counter()
+        self._of_owner: Counter[str] = Counter()
+        self._of_tenant: Counter[str] = Counter()
         self._progress: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
-    def run(self, tasks: Sequence[Callable[[], _R]], *, owner: str, tag: str) -> list[_R]:
-        """One result for each task, in their order. Raises what the first task that fails raises, once none runs."""
+    def run(self, tasks: Sequence[Callable[[], _R]], *, tenant_id: str, kind: str, tag: str) -> list[_R]:
+        """One result for each task, in their order. The tasks of a `kind` and tenant have one owner.
+
+        Raises what the first task that fails raises, once none runs.
+        """
         if not tasks:
             return []
-        run = _Run[_R](owner=owner, tag=tag, waiting=deque(enumerate(tasks)))
+        run = _Run[_R](
+            tenant_id=tenant_id, owner=f"{tenant_id} {kind}", tag=tag, waiting=deque(enumerate(tasks))
+        )
         with self._lock:
             self._runs.append(run)
             self._count(tag, total=len(tasks))
-            while len(self._threads) < self._at_a_time:
+            while len(self._threads) < self._limits.at_a_time:
                 # A process that ends does not wait for them.
                 thread = threading.Thread(target=self._work, name="large-task", daemon=True)
                 thread.start()
@@ -86,21 +103,22 @@ class LargeTasks(Generic[_R]):
     def _work(self) -> None:
         while True:
             self._turns.get()
-            self._run_next()
+            # The end of a task may be the turn of one whose tenant had as many as it may.
+            while self._run_next():
+                pass
 
-    def _run_next(self) -> None:
+    def _run_next(self) -> bool:
+        """Runs a task; False without one whose turn it is."""
         with self._lock:
             run = min(
-                (run for run in self._runs if run.waiting),
-                key=lambda run: self._held[run.owner],
+                (run for run in self._runs if self._may_start(run)),
+                key=lambda run: self._of_owner[run.owner],
                 default=None,
             )
             if run is None:
-                # The tasks of a run that has failed or was cancelled.
-                return
+                return False
             number, task = run.waiting.popleft()
-            run.running += 1
-            self._held[run.owner] += 1
+            self._count_running(run, 1)
         failed: BaseException | None = None
         try:
             result = task()
@@ -108,10 +126,7 @@ class LargeTasks(Generic[_R]):
             failed = error
         first = False
         with self._lock:
-            run.running -= 1
-            self._held[run.owner] -= 1
-            if not self._held[run.owner]:
-                del self._held[run.owner]
+            self._count_running(run, -1)
             if failed is None:
                 run.results[number] = result
                 self._count(run.tag, done=1)
@@ -124,6 +139,18 @@ class LargeTasks(Generic[_R]):
                 self._stop(run.tag)
             except Exception:
                 _log.warning("the other tasks of %s run on", run.tag, exc_info=True)
+        return True
+
+    def _may_start(self, run: _Run[_R]) -> bool:
+        return bool(run.waiting) and self._of_tenant[run.tenant_id] < self._limits.per_tenant
+
+    def _count_running(self, run: _Run[_R], change: int) -> None:
+        """Counts a task that starts (1) or has ended (-1)."""
+        run.running += change
+        for counter, name in ((self._of_owner, run.owner), (self._of_tenant, run.tenant_id)):
+            counter[name] += change
+            if not counter[name]:
+                del counter[name]
 
     def _fail(self, run: _Run[_R], error: BaseException) -> None:
         run.waiting.clear()

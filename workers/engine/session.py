@@ -10,9 +10,12 @@ from typing import Any
 import msgspec
 from pyspark.sql import SparkSession
 
+from workers.engine.large_tasks import LargeTurns
+
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "ARROW_IO_THREADS": "1"}
 _MEBIBYTE = 1024 * 1024
-_CORES_TO_RESERVE = 4
+_CORES_TO_RESERVE = 3
+_TURNS_TO_RESERVE = 4
 # A JVM that was out of memory once is not to be relied on.
 _SMALL_COMMIT_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m -XX:+ExitOnOutOfMemoryError"
 
@@ -34,16 +37,25 @@ class ClusterShare(msgspec.Struct, frozen=True, kw_only=True):
     block_manager_port: int = 0
 
 
-def large_at_a_time(master: str, share: ClusterShare | None = None) -> int:
-    """How many large tasks run at a time: as many as `local[N]` names, and on a cluster less than the share of cores.
+def large_turns(master: str, share: ClusterShare | None = None) -> LargeTurns:
+    """How many large tasks run at a time.
 
-    A session of `local[N]` has one slot more. On a cluster, one of at least four cores is left to small tasks.
+    `local[N]`: N of one tenant, and one more of others; the session has another slot for small tasks. On a cluster, one
+    of at least three cores is left to small tasks, and one of at least five to large ones of other tenants.
     """
     if master.startswith("local"):
-        number = master.removeprefix("local").strip("[]") or "1"
-        return len(os.sched_getaffinity(0)) if number == "*" else int(number)
+        cores = _cores(master)
+        return LargeTurns(at_a_time=cores + 1, per_tenant=cores)
     cores = 1 if share is None else share.cores_max
-    return cores - 1 if cores >= _CORES_TO_RESERVE else cores
+    at_a_time = cores - 1 if cores >= _CORES_TO_RESERVE else cores
+    per_tenant = at_a_time - 1 if at_a_time >= _TURNS_TO_RESERVE else at_a_time
+    return LargeTurns(at_a_time=at_a_time, per_tenant=per_tenant)
+
+
+def _cores(master: str) -> int:
+    """The N of `local[N]`."""
+    number = master.removeprefix("local").strip("[]") or "1"
+    return len(os.sched_getaffinity(0)) if number == "*" else int(number)
 
 
 def start_session(
@@ -91,9 +103,8 @@ def start_session(
     }
     if master.startswith("local"):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
-        cores = large_at_a_time(master)
-        settings["spark.default.parallelism"] = cores
-        master = f"local[{cores + 1}]"
+        settings["spark.default.parallelism"] = _cores(master)
+        master = f"local[{large_turns(master).at_a_time + 1}]"
     elif share is not None:
         settings |= cluster_settings(share)
     builder = SparkSession.builder.appName(name).master(master)

@@ -36,7 +36,7 @@ from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
 from workers.engine.executor_hosts import ExecutorHosts, placed
-from workers.engine.large_tasks import LargeTasks
+from workers.engine.large_tasks import LargeTasks, LargeTurns
 from workers.engine.placement import Partition, host_of, key_of, partitions_of
 from workers.engine.pools import FairPools, Work
 from workers.engine.rounds import Rounds
@@ -97,13 +97,13 @@ class SparkEngine:
         start: Callable[[], SparkSession],
         setup: TaskSetup,
         *,
-        large_at_a_time: int,
+        turns: LargeTurns,
         died: Callable[[], None],
         prefers_hosts: bool = False,
     ) -> None:
-        """`large_at_a_time`: how many large tasks run, fewer than the session has slots, if it can be. `died` is called
-        when Spark's JVM has exited: this process cannot start another one. `prefers_hosts`: whether a cluster runs the
-        tasks of a file group on the same host again.
+        """`turns`: how many large tasks run, fewer than the session has slots, if it can be. `died` is called when the
+        JVM has exited, since this process cannot start another one. `prefers_hosts`: whether a cluster runs the tasks
+        of a file group on the same host again.
         """
         self._start = start
         self._died = died
@@ -112,15 +112,15 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._pools = FairPools()
         self._rounds = Rounds[_PackedTask](self._run_round, at_a_time=_ROUNDS, tasks_max=_ROUND_TASKS_MAX)
-        self._large = LargeTasks[list[bytes]](at_a_time=large_at_a_time, stop=self._stop_jobs)
+        self._slots = turns.at_a_time + 1
+        self._large = LargeTasks[list[bytes]](turns=turns, stop=self._stop_jobs)
         self._session: SparkSession | None = None
         self._cancelled: OrderedDict[str, None] = OrderedDict()
 
     def warm_up(self) -> None:
         """Starts the session and its first Python processes, so that no write waits for them."""
         context = self._spark().sparkContext
-        slices = context.defaultParallelism + 1
-        context.parallelize([], slices).mapPartitions(partial(run_partition, self._setup)).collect()
+        context.parallelize([], self._slots).mapPartitions(partial(run_partition, self._setup)).collect()
 
     def _spark(self) -> SparkSession:
         with self._lock:
@@ -275,8 +275,8 @@ class SparkEngine:
             with self._under(tag, work, group=_large_group(tag)):
                 return self._job(packed, [partition])
 
-        owner = f"{work.value} {tenant_of_tag(tag)}"
-        answers = self._large.run([partial(run, each) for each in partitions], owner=owner, tag=tag)
+        calls = [partial(run, each) for each in partitions]
+        answers = self._large.run(calls, tenant_id=tenant_of_tag(tag), kind=work.value, tag=tag)
         self._check(tag)
         return _in_order(partitions, [answer for each in answers for answer in each])
 
