@@ -136,13 +136,13 @@ async def large_writes(tenant: Service, rows: int) -> AsyncIterator[Backlog]:
 
     with tenant.client() as client:
         tables = [await asyncio.to_thread(load, client, number) for number in range(2)]
-        keepers = [asyncio.create_task(asyncio.to_thread(keep, table)) for table in tables]
+        writing = [asyncio.create_task(asyncio.to_thread(keep, table)) for table in tables]
         try:
             await asyncio.sleep(_SETTLE_SECONDS)
             yield done
         finally:
             ending.set()
-            await asyncio.gather(*keepers)
+            await asyncio.gather(*writing)
 
 
 async def measure_large(service: Service, rows: int, given: dict[str, Any]) -> list[dict[str, Any]]:

@@ -23,8 +23,8 @@ _PAUSE_SECONDS: Final = 300.0
 # A clean that expires versions by their age waits for this part of the age after the last one, so that a dataset which
 # is written all the time is not cleaned all the time.
 _PAUSE_OF_AGE: Final = 0.01
-# A dataset that needs no clean is checked again when a version expires, or after a tenth of the versions or instants that
-# it keeps, or these many versions. A check takes about as many statements as a small write.
+# A dataset that needs no clean is checked again when a version expires, or after a tenth of the versions or instants
+# that it keeps, or these many versions. A check takes about as many statements as a small write.
 _QUIET_PART: Final = 10
 _QUIET_VERSIONS_MAX: Final = 100
 _QUIET_SECONDS_MAX: Final = 86_400.0

@@ -118,7 +118,7 @@ def test_cleans_of_long_histories_are_started_rarely() -> None:
     assert reconcile(Cleaning(), TableServices(history=HistoryPolicy(seconds=60))).wake_after_seconds == 300.0
 
 
-def test_dataset_that_needs_no_clean_is_looked_at_again_after_many_versions() -> None:
+def test_dataset_that_needs_no_clean_is_checked_again_after_many_versions() -> None:
     cleaning = Cleaning(due=False)
     memory = reconcile(cleaning, WEEK).memory
     for version in (10, 60, 108):
@@ -129,7 +129,7 @@ def test_dataset_that_needs_no_clean_is_looked_at_again_after_many_versions() ->
     assert len(cleaning.queries) == 2
 
 
-def test_dataset_that_needs_no_clean_is_looked_at_again_when_a_version_expires() -> None:
+def test_dataset_that_needs_no_clean_is_checked_again_when_a_version_expires() -> None:
     cleaning = Cleaning(due=False, next_at=NOW + timedelta(seconds=600))
     memory = reconcile(cleaning, WEEK).memory
     assert reconcile(cleaning, WEEK, 599, memory, version=10).wake_after_seconds == 1.0
@@ -138,7 +138,7 @@ def test_dataset_that_needs_no_clean_is_looked_at_again_when_a_version_expires()
     assert cleaning.started == [CleanTask()]
 
 
-def test_dataset_that_needs_no_clean_is_looked_at_again_under_other_policies_or_another_clock() -> None:
+def test_dataset_that_needs_no_clean_is_checked_again_under_other_policies_or_another_clock() -> None:
     cleaning = Cleaning(due=False)
     memory = reconcile(cleaning, WEEK).memory
     reconcile(cleaning, TableServices(history=HistoryPolicy(seconds=60)), 1, memory)
