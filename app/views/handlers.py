@@ -9,6 +9,7 @@ from litestar import delete, get, patch, post
 from litestar.params import JSONBody, PathParameter
 
 from app.catalog.service import GrantedDatasets
+from app.changes.position_parameters import position_of
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
@@ -112,7 +113,7 @@ async def find_origins(
     The view must make its rows one by one (`mode` is `row_by_row`). An origin is null if the input's feed is not kept
     that far back, or if the version has taken in more than a million changes.
     """
-    page = await page_threads.run(origins.page, granted, view, options.since, options.limit)
+    page = await page_threads.run(origins.page, granted, view, position_of(options.since), options.limit)
     return origins_page(page)
 
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from app.catalog.schemas import dataset_path
+from app.changes.position_parameters import PositionText
 from app.changes.schemas import ChangeOp
 from app.http.encoding import PROBLEM
-from app.http.openapi.openapi_components import INT64_MAX
 from app.http.parameters.page_options import PageOptions
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
@@ -134,8 +134,8 @@ class ChangeOriginsPage(msgspec.Struct, frozen=True, kw_only=True):
 class FindOriginsOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of `find_origins`."""
 
-    since: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)] = 0
-    """The offset of the first change of the view."""
+    since: PositionText = "0"
+    """The offset of the first change of the view; `earliest` for the first one that is kept, `now` for the head."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 100
     """Changes on a page, at most."""
 

@@ -112,7 +112,6 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._pools = FairPools()
         self._rounds = Rounds[_PackedTask](self._run_round, at_a_time=_ROUNDS, tasks_max=_ROUND_TASKS_MAX)
-        self._slots = turns.at_a_time + 1
         self._large = LargeTasks[list[bytes]](turns=turns, stop=self._stop_jobs)
         self._session: SparkSession | None = None
         self._cancelled: OrderedDict[str, None] = OrderedDict()
@@ -120,7 +119,8 @@ class SparkEngine:
     def warm_up(self) -> None:
         """Starts the session and its first Python processes, so that no write waits for them."""
         context = self._spark().sparkContext
-        context.parallelize([], self._slots).mapPartitions(partial(run_partition, self._setup)).collect()
+        slices = context.defaultParallelism
+        context.parallelize([], slices).mapPartitions(partial(run_partition, self._setup)).collect()
 
     def _spark(self) -> SparkSession:
         with self._lock:

@@ -17,7 +17,7 @@ from app.catalog.service import GrantedDatasets
 from app.catalog.values import Dataset
 from app.changelog.changelog_scan import ChangelogReader
 from app.changes.ports import ChangelogIndex
-from app.changes.positions import resolve_position
+from app.changes.positions import StartingPosition, resolve_position
 from app.format.errors import FieldError, InvalidRequest
 from app.format.file_group import ChangelogSegment
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
@@ -87,7 +87,9 @@ class FindOrigins:
     index: ChangelogIndex
     reader: ChangelogReader
 
-    def page(self, granted: GrantedDatasets, reference: str, since: int, limit: int) -> OriginPage:
+    def page(
+        self, granted: GrantedDatasets, reference: str, since: int | StartingPosition, limit: int
+    ) -> OriginPage:
         """The origins of up to `limit` changes from position `since` on.
 
         A page ends before a version for which more than SCANNED_ROWS_MAX changes of the input would have been read, and

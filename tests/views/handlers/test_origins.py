@@ -63,6 +63,10 @@ def test_each_change_names_the_change_of_the_input_that_it_was_made_of(
     one = found(client, view, since=2, limit=1)
     assert one["origins"] == page["origins"][2:3]
     assert (one["next_since"], one["pending"]) == (3, len(page["origins"]) - 3)
+    assert found(client, view, since="earliest") == page
+    assert found(client, view, since="now") == page | {"origins": []}
+    ahead = client.get(f"{view['links']['self']}/origins", params={"since": 10**18})
+    assert "`earliest`" in problem(ahead, 409, "offset-ahead")["detail"]
 
 
 def test_versions_name_what_they_have_taken_in(
