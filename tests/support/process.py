@@ -12,6 +12,8 @@ import psutil
 from app.runtime.child import ChildSpec, has_ended, launch, reap, stop
 from tests.support.waiting import until
 
+_DAEMON = "workers.engine.python_daemon"
+
 
 class Process:
     """A child that is restarted only when asked to. Its output goes to `logs / NAME.log`."""
@@ -95,7 +97,7 @@ class Process:
 def spark_tasks(pid: int) -> list[psutil.Process]:
     """The processes that run the Spark tasks of a driver: what their daemon has forked."""
     running = [process for process in _started_by(pid) if process.status() != psutil.STATUS_ZOMBIE]
-    daemons = {process.pid for process in running if "pyspark.daemon" in process.cmdline()}
+    daemons = {process.pid for process in running if _DAEMON in process.cmdline()}
     return [process for process in running if process.ppid() in daemons]
 
 

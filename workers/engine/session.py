@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from workers.engine.large_tasks import LargeTurns
 
-_ONE_THREAD = {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "ARROW_IO_THREADS": "1"}
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "ARROW_IO_THREADS": "1"}
 _MEBIBYTE = 1024 * 1024
 _CORES_TO_RESERVE = 3
 _TURNS_TO_RESERVE = 4
@@ -73,7 +73,7 @@ def start_session(
     """
     # Python workers use this interpreter and one thread each: Spark's tasks are the parallelism.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.update(_ONE_THREAD)
+    os.environ.update(ONE_THREAD)
     scratch.mkdir(parents=True, exist_ok=True)
     settings: dict[str, Any] = {
         "spark.ui.enabled": "false",
@@ -86,6 +86,7 @@ def start_session(
         "spark.speculation": "false",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "workers.engine.python_daemon",
         "spark.sql.runSQLOnFiles": "false",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),
@@ -123,7 +124,7 @@ def cluster_settings(share: ClusterShare) -> dict[str, Any]:
         "spark.executor.cores": share.executor_cores,
         "spark.executor.instances": max(1, share.cores_max // share.executor_cores),
         "spark.executor.memory": f"{share.executor_memory_bytes // _MEBIBYTE}m",
-        **{f"spark.executorEnv.{variable}": value for variable, value in _ONE_THREAD.items()},
+        **{f"spark.executorEnv.{variable}": value for variable, value in ONE_THREAD.items()},
     }
     if share.locality_wait_seconds:
         wait = f"{max(1, round(share.locality_wait_seconds * 1000))}ms"

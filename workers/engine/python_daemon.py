@@ -1,0 +1,19 @@
+"""The process from which Spark forks its Python processes: it has loaded what tasks need.
+
+A process that loads it by itself takes a second before its first task, on a core that others need, and has its own copy
+of it in memory. `spark.python.daemon.module` names this module. What it imports must start no threads, except those of
+jemalloc, which can be forked: another thread would be missing in the forked processes, with the locks it holds.
+"""
+
+from __future__ import annotations
+
+import gc
+
+from pyspark.daemon import manager
+
+import workers.engine.tasks  # noqa: F401
+
+if __name__ == "__main__":
+    # The collector of a forked process then leaves the pages of these objects shared.
+    gc.freeze()
+    manager()
