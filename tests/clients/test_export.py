@@ -164,7 +164,7 @@ def test_folder_has_rows_and_changes_of_every_dataset_and_nothing_of_other_tenan
     assert list(filled.exports("orders")) == []
 
 
-@share(2)
+@share(3)
 def test_second_export_downloads_only_what_is_new_or_damaged(
     filled: Headwater, run: Callable[..., list[str]], tmp_path: Path
 ) -> None:
@@ -183,7 +183,7 @@ def test_second_export_downloads_only_what_is_new_or_damaged(
     assert fold(tmp_path / "datasets" / folder_name("Events") / "changes").total() == 3
 
 
-@share(2)
+@share(3)
 @pytest.mark.parametrize("number", [2, 5], ids=["rows", "changes"])
 def test_interrupted_export_continues(
     filled: Headwater, run: Callable[..., list[str]], tmp_path: Path, number: int
@@ -210,7 +210,7 @@ def test_interrupted_export_continues(
     assert not (tmp_path / "partial").exists()
 
 
-@share(2)
+@share(3)
 def test_damaged_download_fails_its_dataset_only_and_the_next_run_continues(
     filled: Headwater, run: Callable[..., list[str]], tmp_path: Path
 ) -> None:
@@ -236,7 +236,7 @@ def test_damaged_download_fails_its_dataset_only_and_the_next_run_continues(
     assert manifest(tmp_path)["failed"] == []
 
 
-@share(2)
+@share(3)
 def test_export_of_a_version_that_expires_starts_again_with_the_next(
     filled: Headwater, run: Callable[..., list[str]], tmp_path: Path
 ) -> None:

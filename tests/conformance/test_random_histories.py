@@ -49,7 +49,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Task
     assert not list(scratch.iterdir()), "what was spilled is left behind"
 
 
-@share(2)
+@share(3)
 @pytest.mark.parametrize(
     ("seed", "kind"), list(enumerate(kinds(HISTORIES))), ids=lambda each: getattr(each, "name", None)
 )

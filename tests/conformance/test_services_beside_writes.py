@@ -64,7 +64,7 @@ def rebased() -> Iterator[Counter[str]]:
         assert set(seen) == {"published as planned", "rebased", "planned again"}, seen
 
 
-@share(3)
+@share(5)
 @pytest.mark.parametrize(
     ("seed", "kind"), list(enumerate(_kinds())), ids=lambda each: getattr(each, "name", None)
 )

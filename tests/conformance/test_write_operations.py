@@ -14,7 +14,7 @@ pytestmark = [
 ]
 
 
-@share(2)
+@share(3)
 @pytest.mark.parametrize("combination", combinations(), ids=lambda combination: combination.name)
 def test_short_history_equals_the_model(
     combination: Combination, fault_of: Callable[[Combination], Exception | None]

@@ -27,7 +27,7 @@ KINDS: dict[str, Row] = {
 }
 
 
-@share(2)
+@share(3)
 def test_compactions_proceed_beside_writers_without_failing_them(new_table: NewTable) -> None:
     tables = {kind: new_table(**settings) for kind, settings in KINDS.items()}
     for table in tables.values():

@@ -116,7 +116,7 @@ def by_place(changes: list[tuple[int, str, Row]]) -> list[tuple[int, str, Row]]:
     return sorted(changes, key=lambda change: (change[1], change[2]["place"]))
 
 
-@share(3)
+@share(4)
 def test_row_by_row_view_follows_every_change(scores: Table) -> None:
     sql = (
         "SELECT player, match_id, upper(player) AS name, score * 10 AS points FROM {scores} WHERE score >= 10"
@@ -146,7 +146,7 @@ def test_row_by_row_view_follows_every_change(scores: Table) -> None:
     assert [each["origin"] for each in origins] == [0, 3, 4, 5, 6]
 
 
-@share(2)
+@share(4)
 def test_grouping_view_corrects_its_groups(scores: Table) -> None:
     sql = "SELECT player, count(*) AS matches, sum(score) AS total FROM {scores} GROUP BY player"
     view = new_view(scores, sql, bucket={"count": 1})
@@ -167,7 +167,7 @@ def test_grouping_view_corrects_its_groups(scores: Table) -> None:
     ]
 
 
-@share(2)
+@share(4)
 def test_join_view_reads_a_transaction_as_a_whole(scores: Table, new_table: Callable[..., Table]) -> None:
     players = new_table(record_key=["player"], schema={"fields": [
         {"name": "player", "type": "string"}, {"name": "team", "type": "string"}]})  # fmt: skip
@@ -191,7 +191,7 @@ def test_join_view_reads_a_transaction_as_a_whole(scores: Table, new_table: Call
     assert [(op, row["team"]) for _, op, row in changes] == [("+A", "reds")] * 3
 
 
-@share(2)
+@share(4)
 def test_view_reports_rows_that_cannot_be_computed_and_recovers(scores: Table) -> None:
     view = new_view(scores, "SELECT match_id, player, 100 / score AS share FROM {scores}")
     twice = new_view(scores, "SELECT player, score FROM {scores}", record_key=["player"])

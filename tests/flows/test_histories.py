@@ -19,7 +19,7 @@ pytestmark = pytest.mark.stack
 HISTORIES = int(os.environ.get("HISTORIES", "2"))
 
 
-@share(2)
+@share(3)
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_concurrent_history_equals_a_serial_one(new_table: Callable[..., Table], seed: int) -> None:
     settings = settings_of(seed)
