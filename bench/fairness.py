@@ -112,7 +112,6 @@ async def measure(
         "noisy tenants": tenants,
         "writes": len(waits),
         **{f"{name} ms": value for name, value in percentiles(waits).items()},
-        "max ms": round(max(waits) * 1000),
         "noisy writes/s": round((done.committed - before) / seconds, 2),
     }
 

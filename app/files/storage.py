@@ -111,7 +111,7 @@ class LocalStorage:
 
     @contextmanager
     def _faults(self, path: str) -> Iterator[None]:
-        """Converts errors of the system while a file is opened."""
+        """Converts errors of the system while a file is opened, or files are synced."""
         try:
             yield
         except FileNotFoundError as error:
@@ -162,12 +162,8 @@ class _SyncedTogether(LocalStorage):
 
     def sync(self) -> None:
         """Makes the files durable. Raises StorageFull, StorageUnavailable."""
-        try:
+        with self._faults(str(self.root)):
             self._sync()
-        except FileNotFoundError as error:
-            raise _away(str(self.root)) from error
-        except OSError as error:
-            raise fault_of_disk(error, str(self.root)) or error from error
 
     def _sync(self) -> None:
         for descriptor in self._unsynced.values():

@@ -258,17 +258,13 @@ class SparkEngine:
         if not tasks:
             return []
         packed = [_PackedTask(data=pack(task), key=key_of(task)) for task in tasks]
-        if small:
-            self._check(tag)
-            results = self._rounds.run(packed, tag)
-            self._check(tag)
-        else:
-            results = self._run_large(packed, tag, size_bytes, work)
+        self._check(tag)
+        results = self._rounds.run(packed, tag) if small else self._run_large(packed, tag, size_bytes, work)
+        self._check(tag)
         return [unpack_result(answer) for answer in results]
 
     def _run_large(self, packed: Sequence[_PackedTask], tag: str, size_bytes: int, work: Work) -> list[bytes]:
         """Runs the tasks as jobs of one partition each, a few at a time."""
-        self._check(tag)
         partitions = self._partitions(packed, size_bytes)
 
         def run(partition: Partition) -> list[bytes]:
@@ -277,7 +273,6 @@ class SparkEngine:
 
         calls = [partial(run, each) for each in partitions]
         answers = self._large.run(calls, tenant_id=tenant_of_tag(tag), kind=work.value, tag=tag)
-        self._check(tag)
         return _in_order(partitions, [answer for each in answers for answer in each])
 
     def _stop_jobs(self, tag: str) -> None:

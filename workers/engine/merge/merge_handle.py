@@ -39,9 +39,8 @@ class MergeHandle:
         Raises what `run` raises.
         """
         with self.resources.storage.synced_together() as storage:
-            messages = replace_files(self, resources=replace_files(self.resources, storage=storage))._run_all(
-                bundle
-            )
+            together = MergeHandle(replace_files(self.resources, storage=storage))
+            messages = together._run_all(bundle)
         return MergedBundle(messages=tuple(messages))
 
     def _run_all(self, bundle: MergeBundle) -> list[CommitMessage]:
