@@ -9,8 +9,6 @@ Decoding is strict and lossless: a value is converted exactly, or reported with 
     shape_inference                 the column types of an input that brings its schema
     meta_on_read                    the meta columns that a reader may request
 
-JSON encoders are not exported here, because only they need polars.
-
 >>> import io
 >>> from app.codecs import Format, iter_tables
 >>> from app.format.schema.schema import Field, Schema

@@ -16,9 +16,7 @@ FUNCTION_LINES_MAX = 70
 FOLDER_MODULES_MAX = 20
 
 # Each with its reason: an import inside a function hides a cycle or a cost.
-IMPORTS_INSIDE_FUNCTIONS: dict[str, str] = {
-    "workers/engine/read/text_forms.py": "polars takes memory, and of all tasks only those that write JSON use it"
-}
+IMPORTS_INSIDE_FUNCTIONS: dict[str, str] = {}
 
 UNFINISHED = re.compile(r"\b(TOD[O]|FIXM[E]|XX[X])\b")  # bracketed, lest this line finds itself
 VAGUE_NAMES = re.compile(r"(^|_)utils?($|_)|Manager")

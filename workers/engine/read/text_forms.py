@@ -8,6 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from app.codecs.csv.encode_csv import csv_header, encode_csv
+from app.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
 from app.files.export_file import TextForm
 from app.format.file_format import FileFormat
 
@@ -17,19 +18,19 @@ def rows_text(format_: FileFormat, schema: pa.Schema) -> TextForm | None:
     match format_:
         case FileFormat.CSV:
             return TextForm(encode=encode_csv, header=csv_header(schema))
-        case FileFormat.NDJSON | FileFormat.JSON:
-            # It imports polars, which the processes of all other tasks do not need.
-            from workers.engine.read import export_texts  # noqa: PLC0415
-
-            if format_ is FileFormat.NDJSON:
-                return TextForm(encode=export_texts.encode_rows)
-            return TextForm(encode=export_texts.encode_members, header=b"[", separator=b",", trailer=b"]")
+        case FileFormat.NDJSON:
+            return TextForm(encode=encode_rows_ndjson)
+        case FileFormat.JSON:
+            return TextForm(encode=_members, header=b"[", separator=b",", trailer=b"]")
         case _:
             return None
 
 
 def changes_text(symbols: Sequence[str], names: Mapping[str, str]) -> TextForm:
     """Changes as NDJSON. `symbols`: the text of each op. `names`: of the members, by column."""
-    from workers.engine.read import export_texts  # noqa: PLC0415
+    return TextForm(encode=partial(encode_changes_json, as_ndjson=True, symbols=symbols, names=names))
 
-    return TextForm(encode=partial(export_texts.encode_changes, symbols=symbols, names=names))
+
+def _members(rows: pa.Table) -> bytes:
+    """The members of a JSON array, without its brackets."""
+    return encode_rows_json(rows)[1:-1]
