@@ -42,11 +42,13 @@ class CorrectedBounds:
 
     def add(self, stored: pa.ChunkedArray) -> None:
         """Adds the offsets of more rows."""
-        for part, later in ((pc.greater_equal(stored, 0), False), (pc.less(stored, 0), True)):
-            bounds = pc.min_max(stored.filter(part))
-            least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
-            if least is not None:
-                self._widen(*((greatest, least) if later else (least, greatest)))
+        offsets = pc.drop_null(stored).to_numpy()
+        later = offsets < 0
+        earlier, own = offsets[~later], offsets[later]
+        if len(earlier):
+            self._widen(int(earlier.min()), int(earlier.max()))
+        if len(own):
+            self._widen(int(own.max()), int(own.min()))
 
     def _widen(self, first: int, last: int) -> None:
         self.minimum = first if self.minimum is None or _order(first) < _order(self.minimum) else self.minimum

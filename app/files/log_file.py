@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.commit.write_plan import WriteIntent
-from app.files.parquet_file import ParquetReader
+from app.files.parquet_file import ParquetReader, read_row_group
 from app.files.slices.incoming import Incoming, incoming_schema
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile
@@ -65,9 +65,10 @@ class _Tables:
         first = 0
         for file in self._logs:
             last = first - 1
-            for group in range(self._reader.open(file).metadata.num_row_groups):
+            parquet = self._reader.open(file)
+            for group in range(parquet.metadata.num_row_groups):
                 rows = resolved(
-                    self._reader.read_row_group(file, group, schema), file.written_version, file.first_offset
+                    read_row_group(parquet, group, schema), file.written_version, file.first_offset
                 )
                 numbered = self._numbered(rows, first)
                 last = max(last, int(numbered.column(JOB_COLUMN).to_numpy().max(initial=-1)))

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.files.data_sink import DataSink
-from app.files.parquet_file import ParquetReader
+from app.files.parquet_file import ParquetReader, read_row_group, row_groups_with
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.sorted_runs import RunWriter, range_rows, run_bytes
 from app.files.storage import LocalStorage
@@ -109,11 +109,11 @@ def curve_through(
     if by.order is not ClusterOrder.Z_ORDER:
         return None
     columns = pa.schema([schema.field(name).with_nullable(True) for name in by.columns])
-    groups = [(file, number) for file in files for number in reader.row_groups(file)]
+    groups = [(file, number) for file in files for number in row_groups_with(reader.open(file))]
     step = max(len(groups) // _SAMPLED_GROUPS, 1)
     found = [columns.empty_table()]
     for file, number in groups[::step]:
-        rows = reader.read_row_group(file, number, columns)
+        rows = read_row_group(reader.open(file), number, columns)
         stride = max(rows.num_rows * min(len(groups), _SAMPLED_GROUPS) // _SAMPLED_ROWS, 1)
         found.append(rows.take(pa.array(np.arange(0, rows.num_rows, stride))))
     return Curve(pa.concat_tables(found))

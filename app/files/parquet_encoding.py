@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 
 # What the offsets of texts alone take in memory, and in a column chunk without a dictionary.
 _OFFSET_BYTES: Final = 4
+_SCHEMAS_MAX: Final = 256
 
 
 def dictionary_columns(schema: pa.Schema, unique: Sequence[str]) -> list[str]:
@@ -21,6 +23,7 @@ def dictionary_columns(schema: pa.Schema, unique: Sequence[str]) -> list[str]:
     return [field.name for field in schema if field.name not in unique and not _seldom_repeats(field.type)]
 
 
+@lru_cache(maxsize=_SCHEMAS_MAX)
 def column_codecs(schema: pa.Schema) -> dict[str, str]:
     """The compression of each column that has values, by its path in the file: lz4 for floats, zstd for all others."""
     return {

@@ -140,9 +140,9 @@ def create_parquet(
             out = stack.enter_context(buffered(hashing))
 
             def open_writer(rows: int) -> pq.ParquetWriter:
-                codecs = column_codecs(schema)
-                levels = {path: 1 for path, codec in codecs.items() if codec == "zstd"}
                 few = rows <= _FEW_ROWS
+                codecs = {} if few else column_codecs(schema)
+                levels = {path: 1 for path, codec in codecs.items() if codec == "zstd"}
                 return stack.enter_context(
                     pq.ParquetWriter(
                         out,
@@ -285,17 +285,17 @@ class ParquetReader:
         ends = list(accumulate(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)))
         return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
 
-    def row_groups(self, file: StoredFile, sought: Sought | None = None) -> list[int]:
-        """The numbers of the row groups that may have rows sought, in order; all for None. Raises CorruptFile."""
-        parquet = self.open(file)
-        every = range(parquet.metadata.num_row_groups)
-        return list(every if sought is None else row_groups(parquet, sought, every))
 
-    def read_row_group(self, file: StoredFile, number: int, schema: pa.Schema) -> pa.Table:
-        """Row group `number` under `schema`. Raises CorruptFile, and pyarrow.ArrowInvalid as `read_slice` does."""
-        parquet = self.open(file)
-        names, _ = _stored_columns(parquet, schema)
-        return project_rows(_row_group(parquet, number, names), schema)
+def row_groups_with(parquet: pq.ParquetFile, sought: Sought | None = None) -> list[int]:
+    """The numbers of the row groups of an opened file that may have rows sought, in order; all for None."""
+    every = range(parquet.metadata.num_row_groups)
+    return list(every if sought is None else row_groups(parquet, sought, every))
+
+
+def read_row_group(parquet: pq.ParquetFile, number: int, schema: pa.Schema) -> pa.Table:
+    """Row group `number` of an opened file under `schema`. Raises pyarrow.ArrowInvalid as `read_slice` does."""
+    names, _ = _stored_columns(parquet, schema)
+    return project_rows(_row_group(parquet, number, names), schema)
 
 
 def _stored_columns(parquet: pq.ParquetFile, schema: pa.Schema) -> _Columns:
@@ -310,7 +310,9 @@ def _stored_columns(parquet: pq.ParquetFile, schema: pa.Schema) -> _Columns:
 
 
 def _row_group(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -> pa.Table:
-    return parquet.read_row_group(number, columns=list(names), use_threads=False)
+    # Arrow looks for the columns of each name.
+    every = names == tuple(parquet.schema_arrow.names)
+    return parquet.read_row_group(number, columns=None if every else list(names), use_threads=False)
 
 
 def _is_cached(parquet: pq.ParquetFile, number: int) -> bool:

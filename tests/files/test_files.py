@@ -18,7 +18,7 @@ import xxhash
 
 from app.files import parquet_file
 from app.files.byte_cache import ByteCache
-from app.files.parquet_file import ParquetReader, create_parquet, unique_columns
+from app.files.parquet_file import ParquetReader, create_parquet, read_row_group, unique_columns
 from app.files.staged_file import StagedFileStore, only_parts
 from app.files.statistics import column_statistics
 from app.files.storage import LocalStorage
@@ -232,11 +232,11 @@ def test_file_is_read_by_column_id(tmp_path: Path) -> None:
     for _ in range(2):
         assert reader.read_slice(file, later, 15, 20).to_pylist() == expected[15:35]
         assert reader.read_slice(file, SCHEMA, 15, 20).to_pylist() == table.slice(15, 20).to_pylist()
-    assert reader.read_row_group(file, 4, later).schema == later
-    assert reader.read_row_group(file, 4, later).to_pylist() == expected[40:]
+    assert read_row_group(reader.open(file), 4, later).schema == later
+    assert read_row_group(reader.open(file), 4, later).to_pylist() == expected[40:]
     only_new = pa.schema([later.field("fare")])
     assert reader.read_slice(file, only_new, 48, 5).to_pylist() == [{"fare": None}] * 2
-    assert reader.read_row_group(file, 0, only_new).to_pylist() == [{"fare": None}] * 10
+    assert read_row_group(reader.open(file), 0, only_new).to_pylist() == [{"fare": None}] * 10
 
 
 def test_staged_rows_are_read_under_a_later_schema(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from app.files.lookups.hot_folder import HotFolder, NewFile
-from app.files.parquet_file import ParquetReader
+from app.files.parquet_file import ParquetReader, read_row_group
 from app.format.file_group import StoredFile
 from app.format.schema.schema_projection import project_rows, sources
 
@@ -80,10 +80,10 @@ class HotCopies:
         return project_rows(copy.read_all().select(_stored_names(copy.schema, schema)), schema)
 
     def _row_groups(self, file: StoredFile, schema: pa.Schema) -> Iterator[_Block]:
-        metadata = self._reader.open(file).metadata
-        for number in range(metadata.num_row_groups):
-            rows = metadata.row_group(number).num_rows
-            yield rows, partial(self._reader.read_row_group, file, number, schema)
+        parquet = self._reader.open(file)
+        for number in range(parquet.metadata.num_row_groups):
+            rows = parquet.metadata.row_group(number).num_rows
+            yield rows, partial(read_row_group, parquet, number, schema)
 
     def _open(self, file: StoredFile) -> ipc.RecordBatchFileReader | None:
         opened = None if self._folder is None else self._folder.open(_name(file.path))

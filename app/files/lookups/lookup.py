@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.files.byte_cache import ByteCache
 from app.files.deletion_vector_file import VectorReader
 from app.files.lookups.hot_copy import HotCopies, Positions
 from app.files.lookups.hot_folder import HotFolder
@@ -24,6 +25,8 @@ from app.format.index.key_hash import Hashes, hash_keys
 from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.partition.members import roots
 from app.format.rows.record_key import encode_keys
+
+_SMALL_INDEXES_BYTES: Final = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +57,8 @@ class KeyLookup:
     """Finds rows by key, through the key indexes of the files.
 
     The index of a file without one is built from its key columns. `folder` stores such indexes, and copies of files
-    whose rows are read, for all processes of the machine; without a folder they are created each time.
+    whose rows are read, for all processes of the machine; without a folder they are created each time. This process
+    caches the indexes of small files.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class KeyLookup:
         self._storage = storage
         self._vectors = vectors
         self._folder = folder
+        self._small = ByteCache[str, KeyIndex](_SMALL_INDEXES_BYTES)
         self.copies = HotCopies(reader, folder, uses_before_copy=uses_before_copy)
 
     def find_rows(
@@ -155,7 +160,11 @@ class KeyLookup:
             return KeyIndex.build(encode_keys(self.copies.read(file, pa.schema(fields)), key))
 
         if file.row_count < KEPT_ROWS_MIN:
-            return build()
+            found = self._small.get(file.path)
+            if found is None:
+                found = build()
+                self._small.put(file.path, found, found.hashes.nbytes + found.positions.nbytes)
+            return found
         return cast(KeyIndex, self._kept(f"{file.path}#keys", build))
 
     def _kept(self, name: str, make: Callable[[], KeyIndex | BloomFilter]) -> KeyIndex | BloomFilter:

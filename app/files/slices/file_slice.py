@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.files.deletion_vector_file import VectorReader
-from app.files.parquet_file import ParquetReader
+from app.files.parquet_file import ParquetReader, read_row_group, row_groups_with
 from app.format.file_group import DataFile
 from app.format.index.deletion_vector import live_mask
 from app.format.rows.meta_columns import resolved
@@ -82,13 +82,13 @@ class SliceReader:
     ) -> Iterator[Block]:
         gone = None if file.deletion_vector is None else self.vectors.read(file.deletion_vector)
         first = 0
-        metadata = self.reader.open(file).metadata
-        chosen = set(self.reader.row_groups(file, sought))
+        parquet = self.reader.open(file)
+        metadata, chosen = parquet.metadata, set(row_groups_with(parquet, sought))
         for group in range(metadata.num_row_groups):
             if group not in chosen:
                 first += metadata.row_group(group).num_rows
                 continue
-            rows = self.reader.read_row_group(file, group, schema)
+            rows = read_row_group(parquet, group, schema)
             rows = resolved(rows, file.written_version, file.first_offset)
             block = Block(file=number, positions=np.arange(first, first + rows.num_rows), rows=rows)
             first += rows.num_rows

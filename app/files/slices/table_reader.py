@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.files.deletion_vector_file import VectorReader
-from app.files.parquet_file import ParquetReader
+from app.files.parquet_file import ParquetReader, row_groups_with
 from app.files.slices.derived_columns import block_rows, of_file, projected
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
@@ -110,8 +110,8 @@ class TableReader:
 
     def _live_row_ranges(self, file: DataFile, sought: Sought) -> Iterator[tuple[int, int]]:
         """The row groups of a file that may have rows sought, by the numbers of their live rows."""
-        metadata = self._reader.open(file).metadata
-        chosen = set(self._reader.row_groups(file, sought))
+        parquet = self._reader.open(file)
+        metadata, chosen = parquet.metadata, set(row_groups_with(parquet, sought))
         gone = None if file.deletion_vector is None else self._vectors.read(file.deletion_vector)
         stored = live = 0
         for group in range(metadata.num_row_groups):

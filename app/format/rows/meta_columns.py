@@ -63,6 +63,9 @@ def resolved_offsets(stored: pa.ChunkedArray, first_offset: int | pa.Array | Non
     """
     if stored.null_count == len(stored):
         return stored
+    if not stored.null_count and isinstance(first_offset, int):
+        offsets = stored.to_numpy()
+        return pa.chunked_array([np.where(offsets < 0, first_offset - 1 - offsets, offsets)])
     relative = pc.less(stored, 0)
     known = (
         pa.scalar(None, pa.int64())

@@ -45,6 +45,10 @@ class Placement:
 
         `former`: the number of the file that had each row's key, -1 for a new key (int64, shape (rows,)).
         """
+        if self._dataset.has_one_slot:
+            if rows.num_rows:
+                yield self._group, rows
+            return
         codes, paths = self._partitions(rows)
         for code, path in enumerate(paths):
             here = codes == code

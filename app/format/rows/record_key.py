@@ -47,7 +47,7 @@ def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = pc.cast(column, pa.int64())
     elif pa.types.is_date32(kind):
         column = pc.cast(column, pa.int32())
-    if not pa.types.is_binary(kind):
+    if not pa.types.is_binary(kind) and not pa.types.is_string(kind):
         column = pc.cast(column, pa.large_string())
     return pc.cast(column, pa.large_binary())
 

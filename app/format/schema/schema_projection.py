@@ -27,15 +27,14 @@ def sources(stored: pa.Schema, target: pa.Schema) -> list[str | None]:
     Columns with an id are matched by it. The format's own columns (such as `_hw_op`) have no id and are matched by
     name. Raises ValueError if a stored column of the dataset has no id: its values would be lost.
     """
-    lost = [
-        field.name
-        for field in stored
-        if field_id(field) is None and not field.name.startswith(RESERVED_PREFIX)
-    ]
+    if stored.equals(target, check_metadata=True):
+        return list(target.names)
+    numbered = [(field_id(field), field.name) for field in stored]
+    lost = [name for number, name in numbered if number is None and not name.startswith(RESERVED_PREFIX)]
     if lost:
         raise ValueError(f"stored columns carry no field id: {lost}")
-    by_id = {number: field.name for field in stored if (number := field_id(field)) is not None}
-    own = {field.name: field.name for field in stored if field_id(field) is None}
+    by_id = {number: name for number, name in numbered if number is not None}
+    own = {name: name for number, name in numbered if number is None}
     return [
         own.get(field.name) if (number := field_id(field)) is None else by_id.get(number) for field in target
     ]
@@ -46,6 +45,9 @@ def project_rows(rows: pa.Table, target: pa.Schema) -> pa.Table:
 
     Raises pyarrow.ArrowInvalid for a value that the type of `target` cannot hold; a later schema never causes this.
     """
+    if rows.schema.equals(target, check_metadata=True):
+        _refuse_nulls(rows.columns, target)
+        return rows
     columns = [
         pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
         if name is None
