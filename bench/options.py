@@ -6,7 +6,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from bench.service import Cluster
+from bench.cluster import Cluster
 
 
 def parser(description: str | None, *, cluster: bool = False) -> argparse.ArgumentParser:

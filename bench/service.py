@@ -22,13 +22,12 @@ from typing import Any
 import httpx
 import psutil
 
-from app.runtime.loopback import free_port
+from bench.cluster import Cluster
 from bench.processes import keep_on, tree
 
 ROOT = Path(__file__).parents[1]
 API, WORKER = "app.main", "workers.main"
 SPARK = ("org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker")
-_PROGRAMS = ROOT / ".venv-cluster" / "bin"
 _START_SECONDS_MAX = 240.0
 _STOP_SECONDS_MAX = 90.0
 # The bucket is a folder of the S3 server of the cluster.
@@ -41,40 +40,6 @@ class JobFailed(SystemExit):
     def __init__(self, job: Mapping[str, Any]) -> None:
         super().__init__(f"a write did not succeed: {json.dumps(job, indent=2)}")
         self.problem: Mapping[str, Any] = job["error"] or {"title": f"the job is {job['state']}"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cluster:
-    """How many processes of each kind a cluster has. `pinned`: each Spark worker has one core of this machine."""
-
-    apis: int = 2
-    workers: int = 2
-    spark_workers: int = 2
-    pinned: bool = False
-
-    @property
-    def name(self) -> str:
-        """A suffix of the names of results."""
-        pinned = "-pinned" if self.pinned else ""
-        return f"-cluster-{self.apis}-{self.workers}-{self.spark_workers}{pinned}"
-
-    def command(self, data: Path, environment: Mapping[str, str]) -> list[str]:
-        """The command that starts it; `environment`: settings of APIs and workers."""
-        settings = [
-            f"{service}.{name}={value}"
-            for service in ("api", "worker")
-            for name, value in environment.items()
-        ]
-        if self.pinned:
-            # As many tasks at a time as there are cores for them.
-            cores = max(1, self.spark_workers // self.workers)
-            settings += ["spark-worker.SPARK_WORKER_CORES=1", f"worker.HEADWATER_SPARK_CORES_MAX={cores}"]
-        return [
-            sys.executable, "-m", "clients.cluster", "--programs", str(_PROGRAMS),
-            "--port", str(free_port()), "--data", str(data),
-            "--scale", f"api={self.apis}", f"worker={self.workers}", f"spark-worker={self.spark_workers}",
-            *(["--set", *settings] if settings else []),
-        ]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
