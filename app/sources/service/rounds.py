@@ -178,14 +178,15 @@ class RunRounds:
         items += [
             rejected.get(body.raw.path, body.item) for part in fetched for body in part.bodies if body.item
         ]
-        # Whether it has read everything shows at once.
-        once = it.source.definition.mode is SourceMode.ONCE
+        # Whether it has read everything shows at once. A source that has nothing of what it announces is not asked on.
+        goes_on = it.plan.more or it.source.definition.mode is SourceMode.ONCE
+        moved = bool(items) or position != it.source.position
         checkpoint = Checkpoint(
             source_id=it.source.id,
             since=it.source.rounds,
             position=position,
             items=tuple(items),
-            due_seconds=0.0 if it.plan.more or once else it.source.definition.interval_seconds,
+            due_seconds=0.0 if goes_on and moved else it.source.definition.interval_seconds,
         )
         self.rounds.decide(it.job.tenant_id, it.job.claim, _at(it.job.write, position))
         own = tuple(file for part in fetched for file in part.quarantined)

@@ -75,6 +75,28 @@ def test_silent_servers_hold_few_threads_until_their_sources_are_deleted(
     assert [job(number)["state"] for number in range(len(names))] == ["cancelled"] * len(names)
 
 
+def test_a_server_that_counts_rows_and_has_none_is_asked_after_the_interval(incoming: Incoming) -> None:
+    counted: list[str] = []
+
+    def nothing(statement: str) -> Iterable[bytes]:
+        if "count(*)" in statement:
+            counted.append(statement)
+            # Without a pause between rounds, the test ends nevertheless.
+            return [columns("count"), row("1000000" if len(counted) < 20 else "0"), done()]
+        return [columns("id", "seen") if "LIMIT 0" in statement else columns("row", "seen"), done()]
+
+    schema = {"fields": [{"name": "id", "type": "int64"}]}
+    for mode in ("continuous", "once"):
+        counted.clear()
+        name = f"none_{mode}"
+        assert incoming.client.post("/datasets", json={"name": name, "schema": schema}).status_code == 201
+        with fake_postgres(nothing) as server:
+            path = _source(incoming, server, name, mode=mode, interval_seconds=3600)
+            incoming.client.patch(path, json={"state": "active"})
+            incoming.service.work()
+        assert [job["state"] for job in incoming.jobs(name)] == ["succeeded"]
+
+
 def _fetches(server: FakePostgres) -> list[str]:
     return [statement for _, statement in server.statements if "row_to_json" in statement]
 
