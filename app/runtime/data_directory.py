@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -34,6 +36,7 @@ class DataDirectory:
         self.logs = self.path / "logs"
         self.key_file = self.path / "operator.key"
         self.note_file = self.path / "headwater.json"
+        self.settings_file = self.path / "headwater.env"
         self._lock_file = self.path / "headwater.lock"
         self._lock: int | None = None
 
@@ -54,14 +57,14 @@ class DataDirectory:
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         self._lock = lock
-        # The note of a killed supervisor refers to a service that no longer runs.
-        self.note_file.unlink(missing_ok=True)
+        # What a killed supervisor has left refers to a service that no longer runs.
+        self.forget()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.note_file.unlink(missing_ok=True)
+        self.forget()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -70,3 +73,24 @@ class DataDirectory:
         """Writes ``headwater.json`` atomically, readable by its owner only. Called when the service is ready."""
         note = ServiceNote(url=url, api_key=api_key, pid=os.getpid())
         write_private(self.note_file, msgspec.json.encode(note).decode() + "\n")
+
+    def write_settings(self, variables: Mapping[str, str]) -> None:
+        """Writes ``headwater.env``, readable by its owner only: the variables with which commands find the servers."""
+        lines = [f"{name}={shlex.quote(value)}\n" for name, value in sorted(variables.items())]
+        write_private(self.settings_file, "".join(lines))
+
+    def settings(self) -> dict[str, str]:
+        """The variables of the running service. Raises DataDirectoryError if none runs on this folder."""
+        try:
+            lines = self.settings_file.read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise DataDirectoryError(
+                f"cannot read {self.settings_file}: {error.strerror}. `headwater up` writes it while it runs"
+            ) from error
+        pairs = (line.partition("=") for line in lines)
+        return {name: shlex.split(value)[0] for name, _, value in pairs}
+
+    def forget(self) -> None:
+        """Removes the files that exist only while the service runs."""
+        self.note_file.unlink(missing_ok=True)
+        self.settings_file.unlink(missing_ok=True)

@@ -42,7 +42,7 @@ def run(
     environment: Mapping[str, str] = os.environ,
     programs: Programs = Programs(),
 ) -> None:
-    """Starts all processes, writes ``headwater.json``, monitors them until SIGINT or SIGTERM, and stops them.
+    """Starts all processes, writes ``headwater.env`` and ``headwater.json``, monitors them until SIGINT or SIGTERM, and stops them.
 
     Servers whose URL the environment sets are used instead of embedded ones. Port 0 selects any free port.
 
@@ -70,7 +70,7 @@ def run_until_stopped(directory: DataDirectory, start: Callable[[Supervisor], No
         except StopRequestedError:
             pass
         finally:
-            directory.note_file.unlink(missing_ok=True)
+            directory.forget()
             to_standard_error("stopping")
             supervisor.stop()
 
@@ -92,6 +92,8 @@ def _start(
     }
     owner_url, administration = _start_servers(supervisor, directory, environment, variables)
     supervisor.run(_initialisation(programs, directory, variables | administration, owner_url))
+    own = variables | administration | {"HEADWATER_MIGRATION_DATABASE_URL": owner_url}
+    directory.write_settings({name: value for name, value in own.items() if not name.startswith("PYTHON")})
     api_key = _operator_key(directory)
     # The owner's URL is not passed on: the processes that serve requests use the role with row level security.
     serving = {**variables, "HEADWATER_MIGRATION_DATABASE_URL": variables["HEADWATER_DATABASE_URL"]}

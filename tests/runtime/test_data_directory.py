@@ -47,6 +47,19 @@ def test_note_is_private_complete_and_removed_at_the_end(tmp_path):
     assert not directory.note_file.exists()
 
 
+def test_settings_are_private_and_exist_only_while_the_service_runs(tmp_path):
+    variables = {"HEADWATER_DATABASE_URL": "postgresql://u:p'$w@h/d", "JAVA_HOME": "/opt/a b"}
+    with DataDirectory(tmp_path) as directory:
+        directory.write_settings(variables)
+        assert DataDirectory(tmp_path).settings() == variables
+        assert stat.S_IMODE(directory.settings_file.stat().st_mode) == 0o600
+        shell = f"set -a; . {directory.settings_file}; printenv HEADWATER_DATABASE_URL JAVA_HOME"
+        printed = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout
+        assert printed.splitlines() == list(variables.values())
+    with pytest.raises(DataDirectoryError, match=r"headwater\.env: No such file.*`headwater up` writes it"):
+        directory.settings()
+
+
 def test_path_other_than_a_directory_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataDirectoryError, match="cannot use"):
