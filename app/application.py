@@ -14,7 +14,7 @@ from litestar.types import ASGIApp
 
 from app.format.errors import HeadwaterError
 from app.http.audited import AuditedRequests
-from app.http.auth import PUBLIC, Authentication, require_scope
+from app.http.auth import PUBLIC, Authentication, in_sequence, require_scope
 from app.http.credentials import Credentials
 from app.http.dependencies import provided_by_name, resolve_in_sequence
 from app.http.limits.request_limits import Limiter, RequestLimits
@@ -106,7 +106,7 @@ def application(
             ),
             DefineMiddleware(RequestLimits, limiter=limiter),
         ],
-        guards=[*permits, refuse_unknown_parameters, audited.begin],
+        guards=[in_sequence([*permits, refuse_unknown_parameters, audited.begin])],
         exception_handlers={
             HeadwaterError: on_headwater_error,
             CredentialEnded: on_credential_ended,

@@ -6,7 +6,6 @@ python -m app.main
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import resource
 import signal
@@ -48,6 +47,7 @@ from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.service.relay import APART_SECONDS, Relay
+from app.logs import configure_logs
 from app.messaging.announcements import LISTEN_SECONDS, Announcements, listen
 from app.messaging.limits import RENEW_SECONDS, RedisLimits
 from app.messaging.outbox_sender import OutboxSender
@@ -333,19 +333,9 @@ def _allow_open_files(connections: int) -> None:
         )
 
 
-def configure_logging() -> None:
-    """Logs to standard error, one line per event, with its time."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        force=True,
-    )
-
-
 def main() -> None:
     """Serves until SIGINT or SIGTERM."""
-    configure_logging()
+    configure_logs()
     try:
         settings = Settings.from_environment()
         api = compose(settings)

@@ -11,6 +11,7 @@ from pathlib import Path
 from app.db.session import Database
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.service.relay import Relay
+from app.logs import configure_logs
 from app.messaging.announcements import Announcements
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
@@ -30,7 +31,7 @@ def configured(name: str) -> Settings:
 
     Ends the process if a setting is wrong.
     """
-    logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)s {name}%(name)s %(message)s")
+    configure_logs(name)
     for logger in ("celery", "kombu", "py4j"):
         # A line per notification would add nothing.
         logging.getLogger(logger).setLevel(logging.WARNING)

@@ -102,6 +102,16 @@ def api_key_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     return connection.headers.get("authorization", "").partition(" ")[2].strip()
 
 
+def in_sequence(guards: Sequence[Permit]) -> Permit:
+    """The guards as one. The framework copies the handler for each guard of each request."""
+
+    async def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+        for each in guards:
+            await each(connection, handler)
+
+    return guard
+
+
 async def require_scope(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
     """Raises Forbidden if the credential lacks the handler's scope, TenantSuspended for a change by such a tenant."""
     # Asynchronous, though it waits for nothing: the framework would have a thread call it, for every request.

@@ -42,7 +42,9 @@ def run(
     environment: Mapping[str, str] = os.environ,
     programs: Programs = Programs(),
 ) -> None:
-    """Starts all processes, writes ``headwater.env`` and ``headwater.json``, monitors them until SIGINT or SIGTERM, and stops them.
+    """Starts all processes, monitors them until SIGINT or SIGTERM, and stops them.
+
+    ``headwater.env`` and ``headwater.json`` in the data folder describe the running service.
 
     Servers whose URL the environment sets are used instead of embedded ones. Port 0 selects any free port.
 

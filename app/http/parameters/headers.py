@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -17,6 +18,9 @@ WAIT_SECONDS_MAX: Final = 60
 IDEMPOTENCY_KEY_CHARACTERS_MAX: Final = 255
 _KEY: Final = re.compile(rf"[\x20-\x7e]{{1,{IDEMPOTENCY_KEY_CHARACTERS_MAX}}}")
 _WAIT: Final = re.compile(r'\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?', re.IGNORECASE)
+# Clients send the same few headers again and again.
+_ACCEPTS_MAX: Final = 256
+_CACHED_CHARACTERS_MAX: Final = 512
 _ETAG: Final = re.compile(r'"(\d{1,18})"')
 
 
@@ -79,14 +83,20 @@ def require_version(version: int | None) -> int:
     return version
 
 
+@lru_cache(maxsize=_ACCEPTS_MAX)
+def _best_match(accept: str, available: tuple[str, ...]) -> str | None:
+    try:
+        return Accept(accept).best_match(list(available))
+    except OverflowError:
+        # A weight that is infinite.
+        return None
+
+
 def negotiate(headers: Headers, available: Sequence[str]) -> str:
     """The media type to answer in, the first where the client does not mind. Raises NotAcceptable."""
     accept = ",".join(headers.getall("accept", ["*/*"])) or "*/*"
-    try:
-        chosen = Accept(accept).best_match(list(available))
-    except OverflowError:
-        # A weight that is infinite.
-        chosen = None
+    match = _best_match if len(accept) <= _CACHED_CHARACTERS_MAX else _best_match.__wrapped__
+    chosen = match(accept, tuple(available))
     if chosen is None:
         raise NotAcceptable(
             f"Accept: {accept} names none of {', '.join(available)}", available=list(available)
