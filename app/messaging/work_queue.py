@@ -24,6 +24,9 @@ def celery_app(redis_url: str) -> Celery:
         accept_content=["json"],
         broker_connection_retry_on_startup=True,
         broker_transport_options={
+            # A message that is lost with its worker is a hint: workers poll, too. Keeping each in Redis until it is
+            # acknowledged took a fifth of the driver's time under small writes to many datasets.
+            "ack_emulation": False,
             "socket_connect_timeout": _TIMEOUT_SECONDS,
             "socket_timeout": _TIMEOUT_SECONDS,
         },

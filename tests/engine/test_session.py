@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from py4j.clientserver import ClientServerConnection
 
 from tests.support.spark import task_setup
 from workers.engine.large_tasks import LargeTurns
@@ -15,6 +16,23 @@ from workers.engine.session import ClusterShare, cluster_settings, large_turns
 from workers.engine.spark_engine import SparkEngine
 
 SHARE = ClusterShare(cores_max=6, executor_cores=2, executor_memory_bytes=3 * 1024**3)
+
+
+def test_small_job_asks_the_jvm_for_no_class_by_its_name(
+    engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    send = ClientServerConnection.send_command
+
+    def recorded(connection: ClientServerConnection, command: str) -> str:
+        sent.append(command)
+        return str(send(connection, command))
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", recorded)
+    context = engine._spark().sparkContext
+    assert context.parallelize([b"a", b"b"], 2).mapPartitions(list).collect() == [b"a", b"b"]
+    assert sent
+    assert [each for each in sent if each.startswith("r\n")] == []
 
 
 def test_application_takes_no_more_than_its_share() -> None:

@@ -31,7 +31,7 @@ def serve(celery: Celery, *, name: str) -> None:
     celery.conf.worker_hijack_root_logger = False
     # The worker starts itself in start(); Celery's own command line is not used.
     worker: Worker = celery.Worker(
-        pool_cls="threads",
+        pool_cls="solo",
         concurrency=1,
         hostname=name,
         # Celery sets this level on the root logger, and with it on all of the process's loggers.
