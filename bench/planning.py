@@ -23,7 +23,7 @@ from sqlalchemy import insert
 from app.catalog.tables import heads
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
-from app.composition import stores_on
+from app.composition import Stores, stores_on
 from app.db.session import Database
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
@@ -59,6 +59,7 @@ class Table:
     """A table whose files are rows in Postgres only."""
 
     database: Database
+    stores: Stores
     dataset: Dataset
     slots: Sequence[Slot]
 
@@ -68,7 +69,8 @@ class Table:
 
         Each version but the first has replaced a file, so that as many are removed.
         """
-        catalog = stores_on(database).catalog
+        stores = stores_on(database)
+        catalog = stores.catalog
         dataset = catalog.create(tenant_id, new_id(), _definition(live, versions))
         slots = [
             Slot(partition_path=f"day={number // _BUCKETS:04}", bucket=number % _BUCKETS)
@@ -88,7 +90,8 @@ class Table:
                 .where(heads.c.dataset_id == dataset.id)
                 .values(version=versions, next_offset=versions)
             )
-        return cls(database=database, dataset=catalog.get(tenant_id, dataset.id), slots=slots)
+        made = catalog.get(tenant_id, dataset.id)
+        return cls(database=database, stores=stores, dataset=made, slots=slots)
 
     def write(self, slot: Slot, seconds: Mapping[str, list[float]]) -> None:
         """An upsert of one row into the slot's file, in its steps."""
@@ -98,18 +101,18 @@ class Table:
 
     def accept(self) -> None:
         """Accepts a write."""
-        stores_on(self.database).jobs.accept(self.dataset.tenant_id, _new_job(self.dataset))
+        self.stores.jobs.accept(self.dataset.tenant_id, _new_job(self.dataset))
 
     def run(self, slot: Slot, seconds: Mapping[str, list[float]]) -> None:
         """Claims, plans and commits the earliest write, into the slot's file."""
         tenant_id = self.dataset.tenant_id
-        jobs, timeline = stores_on(self.database).jobs, stores_on(self.database).timeline
+        jobs, timeline = self.stores.jobs, self.stores.timeline
         with timed(seconds["claim"]):
             [job] = jobs.claim(tenant_id, self.dataset.id, "bench", _RULES)
         made = StagedInput(job=job, staged=(_staged(slot),))
         decoded = Decoded(dataset_id=self.dataset.id, inputs=(made,))
         with timed(seconds["plan"]):
-            plan = PlanWrites(catalog=stores_on(self.database).catalog, timeline=timeline)
+            plan = PlanWrites(catalog=self.stores.catalog, timeline=timeline)
             planned = plan.run(tenant_id, decoded, new_instant_id())
         if not isinstance(planned, Planned):
             raise SystemExit(f"a plan that conflicted: {planned}")
@@ -242,10 +245,10 @@ def measured(tables: Sequence[Table], writes: int) -> list[Row]:
 
 def _line(table: Table, seconds: Mapping[str, list[float]]) -> Row:
     dataset = table.dataset
-    version = stores_on(table.database).catalog.get(dataset.tenant_id, dataset.id).version
+    version = table.stores.catalog.get(dataset.tenant_id, dataset.id).version
     whole: list[float] = []
     with timed(whole):
-        stores_on(table.database).timeline.live_files(dataset.tenant_id, dataset.id, version, None)
+        table.stores.timeline.live_files(dataset.tenant_id, dataset.id, version, None)
     found: Row = {"files": len(table.slots), "versions": dataset.version}
     for step in _STEPS:
         figures = percentiles(seconds[step])

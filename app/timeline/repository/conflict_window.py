@@ -95,6 +95,14 @@ def _all_conflicts(connection: Connection, commit: NewCommit, head_version: int)
     )
 
 
+def groups_read(commit: NewCommit) -> list[str] | None:
+    """The file groups that the commit has read, if it has read these and nothing else."""
+    plain = commit.scope is None and all(
+        each.reads is Reads.GROUP and halved_slot(each.file_group) is None for each in commit.messages
+    )
+    return sorted({each.file_group for each in commit.messages}) if plain else None
+
+
 def in_read_set(commit: NewCommit) -> ColumnElement[bool]:
     """Whether the commit has read a file: its conflict check compares these, and it may remove only these."""
     if commit.scope is not None and commit.scope.partitions is None:

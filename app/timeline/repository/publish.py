@@ -41,6 +41,7 @@ from app.timeline.repository.conflict_window import (
     InconsistentCommit,
     expired_files,
     expired_window,
+    groups_read,
     in_read_set,
     other_watermark,
     window_of,
@@ -76,6 +77,19 @@ _COMMIT: Final = (
         ),
     )
     .returning(commits.c.committed_at)
+)
+_REMOVE: Final = (
+    update(files)
+    .where(
+        files.c.dataset_id == bindparam("dataset", type_=files.c.dataset_id.type),
+        files.c.path == any_(bindparam("paths", type_=ARRAY(files.c.path.type))),
+        files.c.removed_version.is_(None),
+    )
+    .values(removed_version=bindparam("now", type_=files.c.removed_version.type))
+    .returning(files.c.path, files.c.size_bytes)
+)
+_REMOVE_OF_GROUPS: Final = _REMOVE.where(
+    files.c.file_group == any_(bindparam("groups", type_=ARRAY(files.c.file_group.type)))
 )
 _FILES: Final = insert(files)
 _CHANGELOG_FILES: Final = insert(changelog_files)
@@ -324,17 +338,13 @@ def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
     paths = removed_of(commit.messages)
     if not paths:
         return 0
-    removed = connection.execute(
-        update(files)
-        .where(
-            files.c.dataset_id == commit.dataset_id,
-            any_of(files.c.path, paths),
-            in_read_set(commit),
-            files.c.removed_version.is_(None),
-        )
-        .values(removed_version=version)
-        .returning(files.c.path, files.c.size_bytes)
-    ).all()
+    values: dict[str, Any] = {"dataset": commit.dataset_id, "paths": list(paths), "now": version}
+    groups = groups_read(commit)
+    if groups is None:
+        statement = _REMOVE.where(in_read_set(commit))
+    else:
+        statement, values["groups"] = _REMOVE_OF_GROUPS, groups
+    removed = connection.execute(statement, values).all()
     if len(removed) != len(paths):
         raise InconsistentCommit(
             f"{len(paths)} files were to be removed, but only {len(removed)} of them are live"
