@@ -295,7 +295,7 @@ class Settings:
 
     drain_seconds: float = field(default=0.0, metadata=_env("HEADWATER_DRAIN_SECONDS", _seconds_or_none))
     """The time for which the API serves after SIGTERM while it reports that it is not ready."""
-    worker_threads: int = field(default=16, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
+    worker_threads: int = field(default=32, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
     """The number of groups of writes that one worker process runs at a time."""
     derived_threads: int = field(default=2, metadata=_env("HEADWATER_DERIVED_THREADS", _whole_number(1, 64)))
     """The number of refreshes of views, restores, and rounds of sources with a transform that one worker runs at a

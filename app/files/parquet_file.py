@@ -310,7 +310,7 @@ def _stored_columns(parquet: pq.ParquetFile, schema: pa.Schema) -> _Columns:
 
 
 def _row_group(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -> pa.Table:
-    # Arrow looks for the columns of each name.
+    # Without names, none has to be resolved.
     every = names == tuple(parquet.schema_arrow.names)
     return parquet.read_row_group(number, columns=None if every else list(names), use_threads=False)
 

@@ -58,13 +58,13 @@ class DataDirectory:
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         self._lock = lock
         # What a killed supervisor has left refers to a service that no longer runs.
-        self.forget()
+        self.remove_notes()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.forget()
+        self.remove_notes()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -90,7 +90,7 @@ class DataDirectory:
         pairs = (line.partition("=") for line in lines)
         return {name: shlex.split(value)[0] for name, _, value in pairs}
 
-    def forget(self) -> None:
+    def remove_notes(self) -> None:
         """Removes the files that exist only while the service runs."""
         self.note_file.unlink(missing_ok=True)
         self.settings_file.unlink(missing_ok=True)

@@ -72,7 +72,7 @@ def run_until_stopped(directory: DataDirectory, start: Callable[[Supervisor], No
         except StopRequestedError:
             pass
         finally:
-            directory.forget()
+            directory.remove_notes()
             to_standard_error("stopping")
             supervisor.stop()
 

@@ -33,7 +33,7 @@ def groups(rounds: Rounds) -> int:
 
 def test_groups_that_wait_run_as_one_job_and_each_gets_its_results() -> None:
     jobs = Jobs()
-    rounds = Rounds(jobs, at_a_time=1, tasks_max=10)
+    rounds = Rounds(jobs, at_a_time=1, patience_seconds=10, tasks_max=10)
     with ThreadPoolExecutor(4) as pool:
         first = pool.submit(rounds.run, [b"a"], "t/a")
         until(lambda: len(jobs.started) == 1, "the groups")
@@ -47,7 +47,7 @@ def test_groups_that_wait_run_as_one_job_and_each_gets_its_results() -> None:
 
 def test_groups_of_a_failed_round_run_alone_and_only_the_bad_one_fails() -> None:
     jobs = Jobs()
-    rounds = Rounds(jobs, at_a_time=1, tasks_max=10)
+    rounds = Rounds(jobs, at_a_time=1, patience_seconds=10, tasks_max=10)
     with ThreadPoolExecutor(4) as pool:
         first = pool.submit(rounds.run, [b"a"], "t/a")
         until(lambda: len(jobs.started) == 1, "the groups")
@@ -61,9 +61,25 @@ def test_groups_of_a_failed_round_run_alone_and_only_the_bad_one_fails() -> None
     assert rounds.run([b"b"], "t/b") == [b"B"], "a round that failed does not hold its place"
 
 
+def test_group_that_has_waited_for_long_runs_beside_a_slow_round() -> None:
+    jobs = Jobs()
+    rounds = Rounds(jobs, at_a_time=2, patience_seconds=0.05, tasks_max=10)
+    with ThreadPoolExecutor(4) as pool:
+        slow = pool.submit(rounds.run, [b"slow"], "t/slow")
+        until(lambda: len(jobs.started) == 1, "the groups")
+        held, jobs.released = jobs.released, threading.Event()
+        jobs.released.set()
+        others = [pool.submit(rounds.run, [name], f"t/{name.decode()}") for name in (b"b", b"c")]
+        assert [other.result(10) for other in others] == [[b"B"], [b"C"]]
+        assert not slow.done()
+        held.set()
+        assert slow.result(10) == [b"SLOW"]
+    assert rounds._running == 0
+
+
 def test_group_knows_the_job_of_its_round_until_that_ends() -> None:
     jobs = Jobs()
-    rounds = Rounds(jobs, at_a_time=1, tasks_max=10)
+    rounds = Rounds(jobs, at_a_time=1, patience_seconds=10, tasks_max=10)
     with ThreadPoolExecutor(4) as pool:
         first = pool.submit(rounds.run, [b"a"], "t/a")
         until(lambda: len(jobs.started) == 1, "the groups")
@@ -95,7 +111,7 @@ def test_every_group_gets_its_own_results_whatever_the_bounds(at_a_time: int, ta
             running -= 1
         return [task[::-1] for task in tasks]
 
-    rounds = Rounds(run_job, at_a_time=at_a_time, tasks_max=tasks_max)
+    rounds = Rounds(run_job, at_a_time=at_a_time, patience_seconds=0.002, tasks_max=tasks_max)
     with ThreadPoolExecutor(16) as pool:
         given = [[f"{group}-{number}".encode() for number in range(1 + group % 3)] for group in range(200)]
         results = pool.map(lambda each: rounds.run(each[1], f"t/{each[0]}"), enumerate(given))

@@ -112,7 +112,7 @@ COMMIT_GUARDS: Final = (
         name="a file is removed once",
         module="app.timeline.repository.publish",
         text="""\
-            files.c.removed_version.is_(None),
+        files.c.removed_version.is_(None),
 """,
         tests=("tests.timeline.repository.test_timeline_store::test_file_is_removed_once",),
     ),

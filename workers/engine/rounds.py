@@ -1,8 +1,9 @@
 """Rounds: one Spark job for the small tasks of several groups of writes, since a job costs more than such tasks.
 
-A group that arrives while as many rounds run as may waits for the end of one. The first that waits then leads the next
-round: its thread runs the tasks of all that wait. A round that fails is run again group by group, so a group fails with
-its own error only, and delays others by a round at most.
+A group that arrives while a round runs waits for its end. The first that waits then leads the next round: its thread
+runs the tasks of all that wait. One that has waited for too long leads a round beside the one that runs, so a slow
+round delays others for this time at most. A round that fails is run again group by group, so a group fails with its own
+error only.
 """
 
 from __future__ import annotations
@@ -37,14 +38,21 @@ class Rounds(Generic[_Task]):
     """Runs tasks, those of several groups together. Safe to use from any number of threads.
 
     `run_job`: runs packed tasks as one job under a tag, and returns one result for each. `at_a_time`: the number of
-    rounds that run at a time. `tasks_max`: the number of tasks of a round; a group with more is a round of its own.
+    rounds that run at a time, all but the first only for groups that have waited for `patience_seconds`. `tasks_max`:
+    the number of tasks of a round; a group with more is a round of its own.
     """
 
     def __init__(
-        self, run_job: Callable[[Sequence[_Task], str], list[bytes]], *, at_a_time: int, tasks_max: int
+        self,
+        run_job: Callable[[Sequence[_Task], str], list[bytes]],
+        *,
+        at_a_time: int,
+        patience_seconds: float,
+        tasks_max: int,
     ) -> None:
         self._run_job = run_job
         self._at_a_time = at_a_time
+        self._patience_seconds = patience_seconds
         self._tasks_max = tasks_max
         self._lock = threading.Lock()
         self._waiting: list[_Member[_Task]] = []
@@ -55,12 +63,12 @@ class Rounds(Generic[_Task]):
     def run(self, tasks: Sequence[_Task], tag: str) -> list[bytes]:
         """One result per task, in order. Raises what `run_job` raises for these tasks."""
         with self._lock:
-            member = _Member(tasks=tasks, tag=tag, leads=self._running < self._at_a_time)
+            member = _Member(tasks=tasks, tag=tag, leads=not self._running)
             self._waiting.append(member)
             self._running += member.leads
-        if not member.leads:
+        while not member.leads and not member.turn.wait(self._patience_seconds):
             # The leader of each round wakes its members, and one that leads the next round.
-            member.turn.wait()
+            self._lead_beside(member)
         if member.leads:
             self._lead(member)
         return self._run_job(tasks, tag) if member.results is None else member.results
@@ -69,6 +77,13 @@ class Rounds(Generic[_Task]):
         """The tag of the job that the tasks of a group run in: that of its round, or its own."""
         with self._lock:
             return self._jobs.get(tag, tag)
+
+    def _lead_beside(self, member: _Member[_Task]) -> None:
+        """Has the group lead a round beside those that run, if it still waits, and as few of them run as may."""
+        with self._lock:
+            if member in self._waiting and not member.leads and self._running < self._at_a_time:
+                member.leads = True
+                self._running += 1
 
     def _lead(self, leader: _Member[_Task]) -> None:
         """Runs a round of this group and of others that wait."""
@@ -114,7 +129,7 @@ class Rounds(Generic[_Task]):
                 self._jobs.pop(member.tag, None)
                 member.turn.set()
             following = next((member for member in self._waiting if not member.leads), None)
-            if following is None:
+            if following is None or self._running > 1:
                 self._running -= 1
             else:
                 following.leads = True

@@ -125,7 +125,7 @@ def start_session(
 def _keep_classes(session: SparkSession) -> None:
     """Keeps the JVM's classes and methods that each job uses.
 
-    Py4J would ask the JVM for them at each use, which then looks for a class of the simple name in all jars: a quarter
+    Py4J would ask the JVM for them at each use, which then searches all jars for a class of the simple name: a quarter
     of the processor time that a job of two small tasks takes in the JVM.
     """
     view: Any = session.sparkContext._jvm

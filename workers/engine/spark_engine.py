@@ -51,8 +51,9 @@ _CANCELLED_TAGS_MAX = 10_000
 _SMALL_BYTES_MAX = 8 * 1024 * 1024
 _SMALL_ROWS_MAX = 100_000
 _ROUND_TASKS_MAX = 32
-# While one ends and its results are committed, the next one runs.
+# One at a time has more tasks for each job. Another one runs beside a slow one.
 _ROUNDS = 2
+_ROUND_SECONDS = 0.2
 _EXIT_SECONDS_MAX = 5.0
 
 
@@ -111,7 +112,12 @@ class SparkEngine:
         self._hosts = ExecutorHosts() if prefers_hosts else None
         self._lock = threading.Lock()
         self._pools = FairPools()
-        self._rounds = Rounds[_PackedTask](self._run_round, at_a_time=_ROUNDS, tasks_max=_ROUND_TASKS_MAX)
+        self._rounds = Rounds[_PackedTask](
+            self._run_round,
+            at_a_time=_ROUNDS,
+            patience_seconds=_ROUND_SECONDS,
+            tasks_max=_ROUND_TASKS_MAX,
+        )
         self._large = LargeTasks[list[bytes]](turns=turns, stop=self._stop_jobs)
         self._session: SparkSession | None = None
         self._cancelled: OrderedDict[str, None] = OrderedDict()

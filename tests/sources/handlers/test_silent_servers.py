@@ -75,7 +75,7 @@ def test_silent_servers_hold_few_threads_until_their_sources_are_deleted(
     assert [job(number)["state"] for number in range(len(names))] == ["cancelled"] * len(names)
 
 
-def test_a_server_that_counts_rows_and_has_none_is_asked_after_the_interval(incoming: Incoming) -> None:
+def test_a_server_that_counts_rows_and_has_none_is_polled_after_the_interval(incoming: Incoming) -> None:
     counted: list[str] = []
 
     def nothing(statement: str) -> Iterable[bytes]:
