@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.codecs.json.texts import joined, object_parts
+from app.codecs.json.texts import content, joined, object_parts
 from app.format.rows.changelog import SYMBOLS
 
 _CHANGE_MEMBERS: Final = ("offset", "op", "version", "corrects_offset", "system_time", "event_time", "row")
@@ -90,4 +90,4 @@ def _rows(table: pa.Table, end: bytes) -> Iterator[memoryview]:
     for start in range(0, table.num_rows, _SLICE_ROWS):
         part = table.slice(start, _SLICE_ROWS)
         columns = [column.combine_chunks() for column in part.columns]
-        yield memoryview(joined(object_parts(part.column_names, columns, end=end), len(part)).buffers()[2])
+        yield content(joined(object_parts(part.column_names, columns, end=end), len(part)))

@@ -54,12 +54,18 @@ def joined(parts: Sequence[Part], rows: int) -> pa.LargeBinaryArray:
 
 
 def object_parts(names: Iterable[str], columns: Sequence[pa.Array], *, end: bytes = b"") -> list[Part]:
-    """Objects with a member for each column, at least one, and `end` behind each object."""
-    parts: list[Part] = []
+    """Objects with a member for each column, and `end` behind each object."""
+    parts: list[Part] = [b"{"]
     for number, (name, column) in enumerate(zip(names, columns, strict=True)):
-        parts.append((b"" if number else b"{") + orjson.dumps(name) + b":")
+        parts.append(orjson.dumps(name) + b":")
         parts += value_parts(column, end=b"," if number < len(columns) - 1 else b"")
     return [*parts, b"}" + end]
+
+
+def content(texts: pa.LargeBinaryArray) -> memoryview:
+    """The texts one after another; `texts` is not a slice."""
+    offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)
+    return memoryview(texts.buffers()[2])[: offsets[len(texts)]]
 
 
 def value_parts(array: pa.Array, *, end: bytes = b"") -> list[Part]:
