@@ -184,7 +184,7 @@ def _escaped(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)
     used = np.frombuffer(data, dtype=np.uint8)[offsets[texts.offset] : offsets[texts.offset + len(texts)]]
     special = used[(used < 0x20) | (used == ord('"')) | (used == ord("\\"))]
-    present = set(special.tolist()) if len(special) < 1000 else set(np.unique(special).tolist())
+    present = set(np.unique(special).tolist())
     for code, escape in _ESCAPES.items():
         if code in present:
             texts = pc.replace_substring(texts, pattern=bytes([code]), replacement=escape)
@@ -197,6 +197,6 @@ def _condensed(parts: Sequence[Part]) -> list[Part]:
     for part in parts:
         if isinstance(part, bytes) and found and isinstance(found[-1], bytes):
             found[-1] += part
-        elif part != b"" or not isinstance(part, bytes):
+        elif not isinstance(part, bytes) or part:
             found.append(part)
     return found
