@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -155,19 +156,19 @@ def test_delete_by_filter_decodes_only_possible_matches(
 ) -> None:
     versioned = versioned_tables("unaware with deletion vectors")
     decoded: list[int] = []
-    read = ParquetReader.read_row_group
+    read = pq.ParquetFile.read_row_group
 
-    def counting(self: ParquetReader, file: Any, number: int, schema: pa.Schema) -> pa.Table:
-        decoded.append(number)
-        return read(self, file, number, schema)
+    def counting(self: pq.ParquetFile, i: int, **options: Any) -> pa.Table:
+        decoded.append(i)
+        return read(self, i, **options)
 
     table = versioned.table.fork()
-    monkeypatch.setattr(ParquetReader, "read_row_group", counting)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", counting)
     outcome = table.write(
         Write(operation=Operation.DELETE, options=WriteOptions(where="n BETWEEN 30 AND 31"))
     )
     assert outcome.counts[0].deleted == sum(30 <= row["n"] <= 31 for row in versioned.rows[2])
-    assert len(decoded) <= 2 * len(DAYS)
+    assert 0 < len(decoded) <= 2 * len(DAYS)
     monkeypatch.undo()
     assert comparable(table.rows()) == comparable(
         [row for row in versioned.rows[2] if not 30 <= row["n"] <= 31]
