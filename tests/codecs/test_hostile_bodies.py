@@ -25,7 +25,7 @@ ENDS = {
 }
 
 
-@share(3)
+@share(6)
 def test_hostile_bodies_are_refused_or_decoded_within_limits():
     command = [sys.executable, "-m", "tests.codecs.hostile_bodies", commit_seed()]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)

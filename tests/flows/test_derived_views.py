@@ -167,7 +167,7 @@ def test_grouping_view_corrects_its_groups(scores: Table) -> None:
     ]
 
 
-@share(4)
+@share(8)
 def test_join_view_reads_a_transaction_as_a_whole(scores: Table, new_table: Callable[..., Table]) -> None:
     players = new_table(record_key=["player"], schema={"fields": [
         {"name": "player", "type": "string"}, {"name": "team", "type": "string"}]})  # fmt: skip

@@ -53,7 +53,7 @@ def rounds(paths: set[str]) -> set[int]:
     return {int(match[1]) for path in paths if (match := ROUND.search(path))}
 
 
-@share(3)
+@share(5)
 def test_writers_of_different_buckets_do_not_conflict(deployment: Deployment, table: Table) -> None:
     first, second, *_ = ids_by_bucket().values()
     rows = [{"id": number, "note": "one"} for number in first]

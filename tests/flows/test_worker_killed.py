@@ -199,7 +199,7 @@ def test_worker_that_resumes_after_its_lease_does_not_repeat_the_write(
     assert notes(table) == EXPECTED | {0: "next"}
 
 
-@share(4)
+@share(6)
 def test_late_commit_is_fenced(deployment: Deployment, table: Table) -> None:
     with deployment.gates.at_head(table.id) as gate:
         job_id = table.submit("upsert", WRITTEN)

@@ -22,7 +22,7 @@ def api_key(service: Service) -> str:
     return service.new_key("impressions")
 
 
-@share(3)
+@share(6)
 def test_impressions_are_read_once_and_then_as_they_arrive(
     service: Service, api_key: str, bootstrap: str, registry: Registry
 ) -> None:

@@ -85,6 +85,7 @@ def test_each_change_is_a_message_in_order_by_key(
     assert {(each["state"], each["status"]) for each in deliveries(client, webhook)} == {("delivered", None)}
 
 
+@share(2)
 def test_added_partition_gets_messages_and_no_change_is_lost_or_repeated(
     client: Client, service: Service, register: Register, topic: Topic
 ) -> None:
@@ -103,6 +104,7 @@ def test_added_partition_gets_messages_and_no_change_is_lost_or_repeated(
     assert all(each == sorted(each) for each in offsets.values())
 
 
+@share(2)
 def test_two_workers_write_each_change_once_and_in_order(
     client: Client, service: Service, register: Register, topic: Topic
 ) -> None:
@@ -219,7 +221,7 @@ def test_every_form_has_keys_and_versions(
 
 
 # The restart of a broker takes seconds.
-@share(4)
+@share(6)
 def test_changes_wait_while_the_broker_is_down(
     client: Client, service: Service, register: Register, topic: Topic, broker: Broker
 ) -> None:

@@ -184,6 +184,7 @@ def test_the_typescript_package_passes_its_own_tests(package):
     assert re.search(r"^# pass [1-9]", printed, re.MULTILINE)
 
 
+@share(3)
 @needs_npm
 def test_the_typescript_package_works_with_the_live_service(package, service):
     run(["npm", "run", "build:test"], package)

@@ -79,7 +79,7 @@ def test_redocly_reports_errors_only_in_a_broken_document(folder: Path) -> None:
     assert "no-invalid-schema-examples" in found["broken.json"]
 
 
-@share(2)
+@share(4)
 @needs_npm
 def test_spectral_reports_errors_only_in_a_broken_document(folder: Path) -> None:
     rules = str(RULES / "spectral.yaml")

@@ -81,7 +81,7 @@ def test_stream_of_changes_continues_from_its_checkpoint(
     assert headwater.get_dataset(copies).version == 3
 
 
-@share(3)
+@share(5)
 def test_stream_starts_at_a_position_and_expired_positions_fail(
     headwater, orders, copies, stream, connection, tmp_path
 ):
@@ -94,7 +94,7 @@ def test_stream_starts_at_a_position_and_expired_positions_fail(
         run(stream("orders", since=50).select("id", "note"), connection, "copies", tmp_path / "two")
 
 
-@share(3)
+@share(5)
 def test_complete_mode_replaces_the_table(headwater, orders, stream, connection, tmp_path):
     counts = headwater.create_dataset(
         NewDataset(

@@ -17,6 +17,7 @@ from app.retention.service.reaper import Reap
 from tests.support.http import problem, upsert
 from tests.support.receiver import Receiver
 from tests.support.service import Service, TasksInProcess
+from tests.support.shares import share
 from tests.support.waiting import until
 from tests.support.webhooks import patch, state_of, tenant_of, work_until
 from workers.wiring import WorkerContext, reconcilers
@@ -79,6 +80,7 @@ def markers(service: Service, client: httpx.Client, visits: str) -> Callable[[],
     return run
 
 
+@share(2)
 def test_partition_is_marked_done_reopened_and_done_again(
     client: httpx.Client,
     service: Service,
