@@ -28,7 +28,7 @@ from app.files.statistics import column_statistics
 from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import ChangelogFile, DataFile, FileKind, IndexFile, IndexKind, Slot
-from app.format.index.key_hash import hash_keys
+from app.format.index.key_hash import Hashes, hash_keys
 from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.paths import Folder
 from app.format.rows.meta_columns import CORRECTS_COLUMN, OFFSET_COLUMN
@@ -96,13 +96,16 @@ class DataSink(AbstractContextManager["DataSink"]):
 
     def write(self, slot: Slot, rows: pa.Table) -> None:
         """Adds rows to the slot's file. A new file starts when it has the target size."""
-        self._write(slot, rows, changes=False)
+        self._write(slot, rows, None, changes=False)
 
-    def write_changes(self, slot: Slot, rows: pa.Table) -> None:
-        """Adds rows whose appends are the first changes of the task, in this order; not to be combined with `write`."""
-        self._write(slot, rows, changes=True)
+    def write_changes(self, slot: Slot, rows: pa.Table, key_hashes: Hashes | None = None) -> None:
+        """Adds rows whose appends are the first changes of the task, in this order; not to be combined with `write`.
 
-    def _write(self, slot: Slot, rows: pa.Table, *, changes: bool) -> None:
+        `key_hashes`: of the keys of the rows, if they are known.
+        """
+        self._write(slot, rows, key_hashes, changes=True)
+
+    def _write(self, slot: Slot, rows: pa.Table, key_hashes: Hashes | None, *, changes: bool) -> None:
         start = 0
         while start < rows.num_rows:
             file = self._open.get(slot) or self._begin(slot, rows, changes=changes)
@@ -110,11 +113,15 @@ class DataSink(AbstractContextManager["DataSink"]):
                 raise ValueError(f"{file.sink.path} has either only rows of changes or none")
             # One row group at a time: the size of a group is only known after it is written.
             step = rows.slice(start, file.sink.row_group_rows)
-            start += step.num_rows
             # A hot copy has the schema of its rows, and its columns are matched by their ids, as in the file.
             file.write(pa.Table.from_arrays(step.columns, schema=self._schema))
             if self._index is not None:
-                file.hashes.append(hash_keys(encode_keys(step, self._dataset.record_key)))
+                file.hashes.append(
+                    hash_keys(encode_keys(step, self._dataset.record_key))
+                    if key_hashes is None
+                    else key_hashes[start : start + step.num_rows]
+                )
+            start += step.num_rows
             if file.sink.written_bytes >= self._dataset.target_bytes:
                 self._end(slot)
 

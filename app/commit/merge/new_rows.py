@@ -14,7 +14,7 @@ from app.commit.merge.fold import Fold
 from app.commit.merge.outcome import MergeResult, appends, row_counts
 from app.commit.write_plan import WriteIntent
 from app.format.dataset import DatasetDefinition
-from app.format.index.key_hash import hash_keys
+from app.format.index.key_hash import Hashes, hash_keys
 from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.meta_columns import META_FIELDS, META_NAMES, relative_offsets
 from app.format.rows.record_key import encode_keys
@@ -31,9 +31,10 @@ def add_new_rows(
         return None
     if incoming.num_rows == 0 or not set(META_NAMES).isdisjoint(incoming.column_names):
         return None
-    if (incoming.column(OP_COLUMN).to_numpy() != Op.APPEND).any() or _may_repeat(
-        incoming, dataset.record_key
-    ):
+    if (incoming.column(OP_COLUMN).to_numpy() != Op.APPEND).any():
+        return None
+    hashes = hash_keys(encode_keys(incoming, dataset.record_key))
+    if _may_repeat(hashes):
         return None
     rows = incoming.select(dataset.schema.names()).cast(dataset.schema.to_arrow()).combine_chunks()
     count = rows.num_rows
@@ -47,10 +48,11 @@ def add_new_rows(
         conflicts=(),
         quarantined_rows=incoming.slice(0, 0),
         appends_only=True,
+        key_hashes=hashes,
     )
 
 
-def _may_repeat(rows: pa.Table, key: tuple[str, ...]) -> bool:
+def _may_repeat(hashes: Hashes) -> bool:
     """Whether several rows may have one key: then their hashes are equal. Different keys rarely share one."""
-    hashes = np.sort(hash_keys(encode_keys(rows, key)))
-    return bool((hashes[1:] == hashes[:-1]).any())
+    ascending = np.sort(hashes)
+    return bool((ascending[1:] == ascending[:-1]).any())

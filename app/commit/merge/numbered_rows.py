@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from app.commit.merge.values import row_codes
 from app.format.index.key_hash import hash_keys
+from app.format.index.number_order import ascending_order
 from app.format.rows.record_key import encode_keys
 
 
@@ -61,7 +62,7 @@ def key_numbers(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
     """
     keys = encode_keys(rows, key)
     hashes = hash_keys(keys)
-    order = np.argsort(hashes)
+    order = ascending_order(hashes)
     repeated = np.append(False, np.diff(hashes[order]) == 0) if len(order) else np.zeros(0, dtype=bool)
     repeats = np.flatnonzero(repeated)
     one, other = (keys.take(pa.array(order[at])) for at in (repeats, repeats - 1))

@@ -35,7 +35,8 @@ class MergeResult:
     `changes`: `_hw_op`, `_hw_corrects` and the dataset's columns, in feed order. `counts`: by grouped write.
     `quarantined_rows`: incoming rows to quarantine. `overflowed`: for each of them, the field whose sum would overflow,
     None for a row whose key is live. If there are conflicts, rows and changes are not usable.
-    `appends_only`: whether the changes are the appends of `rows`, in their order, and no others.
+    `appends_only`: whether the changes are the appends of `rows`, in their order, and no others. `key_hashes`: of the
+    keys of `rows` (uint64), if they are known.
     """
 
     kept: np.ndarray
@@ -47,6 +48,7 @@ class MergeResult:
     quarantined_rows: pa.Table
     overflowed: tuple[str | None, ...] = ()
     appends_only: bool = False
+    key_hashes: np.ndarray | None = None
 
     def in_order(self, order: np.ndarray) -> MergeResult:
         """The same appends in another order. `order`: the numbers of the rows (int64). Only for `appends_only`."""
@@ -54,7 +56,13 @@ class MergeResult:
         at = rows.schema.get_field_index(OFFSET_COLUMN)
         rows = rows.set_column(at, META_FIELDS[1], relative_offsets(np.arange(rows.num_rows)))
         columns = rows.select([name for name in rows.column_names if name not in META_NAMES])
-        return replace(self, rows=rows, replaced=self.replaced[order], changes=appends(columns))
+        return replace(
+            self,
+            rows=rows,
+            replaced=self.replaced[order],
+            changes=appends(columns),
+            key_hashes=None if self.key_hashes is None else self.key_hashes[order],
+        )
 
 
 def appends(rows: pa.Table) -> pa.Table:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.format.index.key_hash import Hashes, hash_keys
+from app.format.index.number_order import ascending_order
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -53,7 +54,7 @@ class KeyIndex:
         """The index of a file whose rows have these key hashes, in file order."""
         if len(hashes) > ROWS_MAX:
             raise ValueError(f"a data file has at most {ROWS_MAX} rows, not {len(hashes)}")
-        order = np.argsort(hashes)
+        order = ascending_order(hashes)
         return cls(hashes=hashes[order], positions=order.astype(np.uint32))
 
     def probe(self, hashes: Hashes) -> tuple[Int64Array, Int64Array]:
@@ -62,7 +63,7 @@ class KeyIndex:
         Rows of different keys may share a hash, and a hash may be requested more than once.
         """
         # In ascending order, adjacent hashes touch the same part of the index.
-        order = np.argsort(hashes)
+        order = ascending_order(hashes)
         wanted = hashes[order]
         at = np.searchsorted(self.hashes, wanted)
         incoming, positions = [], []

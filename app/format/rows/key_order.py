@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.format.index.number_order import ascending_order
 from app.format.partition.members import columns_of
 
 _PREFIX_BYTES: Final = 8
@@ -35,7 +36,7 @@ def key_order(rows: pa.Table, key: Sequence[str]) -> npt.NDArray[np.int64]:
     prefixes = _prefixes(first.chunk(0)) if first.num_chunks == 1 else None
     if prefixes is None:
         return _whole_order(columns)
-    order = np.argsort(prefixes)
+    order = ascending_order(prefixes)
     ascending = prefixes[order]
     follows = ascending[1:] == ascending[:-1]
     shared = np.append(follows, False) | np.append(False, follows)

@@ -60,7 +60,7 @@ class TaskReport:
         """Adds the result, and writes its changes and its new rows. Many appends are written once, as both."""
         result = self._add(matched.result)
         if isinstance(sink, DataSink) and self._are_changes(matched, sink):
-            sink.write_changes(self._files.task.slot, result.rows)
+            sink.write_changes(self._files.task.slot, result.rows, result.key_hashes)
             self._written_once = sink
             return
         fresh = self.emit(result)
