@@ -45,8 +45,9 @@ cluster-programs: setup
 init: setup ## migrate HEADWATER_DATABASE_URL to head; make the first tenant and operator key
 	@$(BIN)/headwater init
 
-# Two processes: see tests/conftest.py. PYTEST says how else to run them.
-PYTEST ?= -n 2 --dist loadscope --no-loadscope-reorder
+# Two processes: see tests/conftest.py. The run ends if one of them crashes: another in its place would not be given the
+# tests that are left. PYTEST says how else to run them.
+PYTEST ?= -n 2 --dist loadscope --no-loadscope-reorder --max-worker-restart=0
 # For building the programs of the cluster on a new machine, which takes about 80 s on 2 cores.
 PROGRAMS_SECONDS := 300
 test: check ## everything CI checks
