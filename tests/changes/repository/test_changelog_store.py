@@ -9,10 +9,13 @@ import pytest
 
 from app.catalog.values import Dataset
 from app.changes.positions import FeedBounds, FromTime, FromVersion
+from app.changes.repository.changelog import _OF_OFFSETS
 from app.format.errors import NotFound, OffsetAhead
 from app.format.identifiers import new_id
 from app.jobs.values import Job
 from tests.support.lakehouse import commit_of, message
+from tests.support.postgres import TestServer
+from tests.support.query_plans import plan_of, rows_read
 from tests.support.store_fixtures import Stores
 
 
@@ -68,6 +71,42 @@ def test_segment_names_its_file_version_and_commit_time(
     assert [each.file.row_count for each in (first, second, third)] == [3, 2, 4]
     assert first.file.file_group == message(0).file_group
     assert first.file.checksum == "xxh3:4567"
+
+
+_COMMITS = """
+    INSERT INTO commits
+    SELECT (jsonb_populate_record(each, jsonb_build_object(
+        'version', number + 1, 'first_offset', number, 'next_offset', number + 1,
+        'committed_at', each.committed_at + number * interval '1 second'))).*
+    FROM commits AS each, generate_series(1, 5000) AS number WHERE each.dataset_id = %s::text::uuid"""
+_SEGMENTS = """
+    INSERT INTO changelog_files
+    SELECT (jsonb_populate_record(each, jsonb_build_object('version', number + 1, 'first_offset', number))).*
+    FROM changelog_files AS each, generate_series(1, 5000) AS number WHERE each.dataset_id = %s::text::uuid"""
+
+
+def test_page_of_a_long_feed_reads_its_own_segments_only(
+    postgres: TestServer,
+    database_url: str,
+    stores: Stores,
+    tenant_id: str,
+    dataset: Dataset,
+    running: Callable[[], Job],
+) -> None:
+    """Wherever it begins."""
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [message(0, changes=1)]))
+    with postgres.administration(database_url.rsplit("/", 1)[1]) as administration:
+        administration.execute(_COMMITS, [dataset.id])
+        administration.execute(_SEGMENTS, [dataset.id])
+        administration.execute("ANALYZE commits, changelog_files")
+    for since in (0, 2_500, 4_990):
+        query = _OF_OFFSETS.params(dataset=dataset.id, since=since, until=since + 10, limit=401)
+        with stores.database.tenant(tenant_id) as connection:
+            plan = plan_of(connection, query)
+        assert plan["Actual Rows"] == 10
+        # The first of them is also what shows where they begin.
+        assert rows_read(plan, "changelog_files") <= 12, plan
+        assert rows_read(plan, "commits") <= 10, plan
 
 
 def test_a_version_starts_at_its_first_change(stores: Stores, tenant_id: str, feed: Dataset) -> None:

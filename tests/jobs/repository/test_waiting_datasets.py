@@ -15,6 +15,7 @@ from app.jobs.repository.waiting_datasets import _DATASETS, _TENANTS
 from app.jobs.values import JobQueue
 from tests.support.lakehouse import RULES, definition, new_job
 from tests.support.postgres import TestServer
+from tests.support.query_plans import plan_of_text, rows_read, scans
 from tests.support.store_fixtures import Stores
 
 
@@ -99,23 +100,7 @@ def test_cost_of_a_poll_does_not_grow_with_the_jobs_that_wait(
         (_DATASETS, {"tenants": [tenant_id, quiet], "after": ["00000000-0000-0000-0000-000000000000"] * 2}),
     ):
         with own.database.relay() as connection:
-            explained = connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_custom_plan")
-            explained = connection.execute(
-                type(statement)(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}"), {**values, **parameters}
-            )
-            [plan] = json.loads(explained.scalar_one())
-        scans = list(_scans(plan["Plan"]))
-        assert all(scan["Node Type"].startswith("Index") for scan in scans), json.dumps(scans)
-        assert sum(_rows_read(scan) for scan in scans) < 50
-
-
-def _scans(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The parts of a plan that read the table of jobs."""
-    if node.get("Relation Name") == "jobs":
-        yield node
-    for part in node.get("Plans", []):
-        yield from _scans(part)
-
-
-def _rows_read(scan: dict[str, Any]) -> float:
-    return (scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0)) * scan["Actual Loops"]
+            plan = plan_of_text(connection, statement.text, {**values, **parameters})
+        found = list(scans(plan, "jobs"))
+        assert all(scan["Node Type"].startswith("Index") for scan in found), json.dumps(found)
+        assert rows_read(plan, "jobs") < 50
