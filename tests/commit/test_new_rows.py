@@ -17,6 +17,7 @@ from app.commit.merge.merge import merge
 from app.commit.merge.new_rows import add_new_rows
 from app.commit.merge.outcome import MergeResult
 from app.format.dataset import DatasetDefinition, MergeMode
+from app.format.index.key_hash import hash_keys
 from app.format.operation import Operation
 from app.format.rows.changelog import Op
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN
@@ -85,6 +86,10 @@ def test_new_rows_are_merged_as_all_rows_are(of: DatasetDefinition, group: list[
     assert found.quarantined_rows.equals(expected.quarantined_rows)
     assert found.appends_only
     assert expected.appends_only
+    turned = found.in_order(np.arange(found.rows.num_rows)[::-1])
+    for result in (found, turned):
+        assert result.key_hashes is not None
+        assert result.key_hashes.tolist() == hash_keys(encode_keys(result.rows, of.record_key)).tolist()
 
 
 @pytest.mark.parametrize("mode", [MergeMode.COMMIT_TIME, MergeMode.EVENT_TIME, MergeMode.FIRST])

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pytest
 
 from app.commit.write_options import WriteOptions
 from app.files import data_sink
+from app.files.lookups.key_index_file import read_index
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, IndexType, TableType
@@ -26,8 +28,11 @@ from app.format.definition.new_dataset import (
 )
 from app.format.errors import InvalidDataset
 from app.format.file_group import DataFile, FileKind
+from app.format.index.key_index import KeyIndex
 from app.format.operation import Operation
+from app.format.rows.record_key import encode_keys
 from tests.support.lake_table import LakeTable, Row, Write
+from workers.engine.merge import task_report
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
@@ -95,6 +100,30 @@ def test_file_ends_at_the_target_size(tmp_path: Path, table_type: TableType, key
     assert sizes[-1] < 2 * _TARGET
     assert {file.slot.bucket for file in _base(table)} == {0}
     assert sorted(row["id"] for row in table.rows()) == list(range(10_000))
+
+
+@pytest.mark.parametrize("operation", [Operation.BULK_INSERT, Operation.UPSERT])
+def test_key_indexes_of_a_load_have_the_places_of_its_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: Operation
+) -> None:
+    # Few rows are written once, as rows and as changes, in several row groups and files that have an index.
+    monkeypatch.setattr(data_sink, "KEPT_ROWS_MIN", 1)
+    monkeypatch.setattr(data_sink, "CLUSTERED_ROW_GROUP_ROWS", 300)
+    monkeypatch.setattr(task_report, "SMALL_CHANGES_BYTES", 1)
+    table = _table(tmp_path, table_type=TableType.MERGE_ON_READ, bucket=CreateBucket(count=1))
+    ids = np.random.default_rng(1).permutation(6_000).tolist()
+    table.write(Write(operation=operation, rows=_rows(ids)))
+    files = _base(table)
+    assert len(files) > 2
+    for file in files:
+        parquet = table.reader.open(file)
+        assert parquet.metadata.num_row_groups > 1
+        keys = encode_keys(parquet.read(), ("id",))
+        assert file.index_file is not None
+        index, expected = read_index(table.storage, file.index_file), KeyIndex.build(keys)
+        assert isinstance(index, KeyIndex)
+        assert index.hashes.tolist() == expected.hashes.tolist()
+        assert index.positions.tolist() == expected.positions.tolist()
 
 
 @pytest.mark.parametrize("index", [IndexType.SIMPLE, IndexType.BLOOM, IndexType.RECORD])
