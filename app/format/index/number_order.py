@@ -30,16 +30,22 @@ def ascending_order(
     above <<= np.uint64(_BITS - max(int(above.max()).bit_length(), 1))
     order = np.argsort(_part(above, 2), kind="stable")
     order = order[np.argsort(_part(above, 3)[order], kind="stable")]
-    found = above[order]
-    if (found[1:] >= found[:-1]).all():
-        return order
-    parts = found >> np.uint64(32)
-    follows = parts[1:] == parts[:-1]
-    shared = np.append(follows, False) | np.append(False, follows)
+    shared = repeated(above[order] >> np.uint64(32))
     tied = order[shared]
     # Numbers with smaller parts stay in front of those with larger ones.
     order[shared] = tied[np.argsort(above[tied])]
     return order
+
+
+def repeated(
+    ascending: npt.NDArray[np.uint64] | npt.NDArray[np.int64],
+) -> npt.NDArray[np.bool_]:
+    """Whether each of the numbers, which are in order, equals one beside it: bool, shape (numbers,)."""
+    found: npt.NDArray[np.bool_] = np.zeros(len(ascending), dtype=np.bool_)
+    follows = ascending[1:] == ascending[:-1]
+    found[1:] = follows
+    found[:-1] |= follows
+    return found
 
 
 def _part(numbers: npt.NDArray[np.uint64], part: int) -> npt.NDArray[np.uint16]:

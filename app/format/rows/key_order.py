@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.format.index.number_order import ascending_order
+from app.format.index.number_order import ascending_order, repeated
 from app.format.partition.members import columns_of
 
 _PREFIX_BYTES: Final = 8
@@ -38,8 +38,7 @@ def key_order(rows: pa.Table, key: Sequence[str]) -> npt.NDArray[np.int64]:
         return _whole_order(columns)
     order = ascending_order(prefixes)
     ascending = prefixes[order]
-    follows = ascending[1:] == ascending[:-1]
-    shared = np.append(follows, False) | np.append(False, follows)
+    shared = repeated(ascending)
     if not shared.any():
         return order
     tied = order[shared]
