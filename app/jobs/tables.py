@@ -84,6 +84,8 @@ jobs: Final = Table(
     timestamp_column("not_before", nullable=True),
     # Set while a job waits whose last run ended with a fault or with its worker: the next run is made alone.
     Column("abandoned", Boolean, nullable=False, server_default=text("false")),
+    # Set while a job runs whose group has lost several races: no other group of its datasets is claimed beside it.
+    Column("contended", Boolean, nullable=False, server_default=text("false")),
     Column("owner", Text),
     # The first job of the group that this job was claimed with.
     id_column("group_id", nullable=True),

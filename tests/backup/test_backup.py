@@ -284,6 +284,7 @@ def test_backup_of_an_earlier_schema_is_upgraded(
         ("heads", "watermark"),
         ("commits", "watermark"),
         ("jobs", "transforms"),
+        ("jobs", "contended"),
         ("sources", "planner"),
         ("consumers", "snapshot"),
         ("webhooks", "registry_password"),

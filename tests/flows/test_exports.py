@@ -46,11 +46,8 @@ def test_scheduled_runs_contain_every_change_once(
     finally:
         stop.set()
         writer.join()
-    ends = [table.ended(job) for job in jobs]
-    lost = [job for job in ends if job["state"] != "succeeded"]
-    # Where several groups of a dataset run at a time, one may lose every race and change nothing.
-    assert all(job["error"]["type"] == "/problems/commit-conflict" for job in lost), lost
-    assert len(lost) < len(ends) / 2
+    for job in jobs:
+        table.succeeded(job)
     client.post(f"{export}/runs")
     head = len(table.changes())
     until(lambda: state(client, export)["offset"] == head, "the last run", seconds_max=40)

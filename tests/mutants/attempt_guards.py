@@ -203,6 +203,16 @@ ATTEMPT_GUARDS: Final = (
         ),
     ),
     Guard(
+        name="no group is claimed beside one that has lost several races",
+        module="app.writes.service.run",
+        text="if group.replans + 1 == _RACES_LOST_MAX:",
+        without="if False:",
+        tests=(
+            "tests.writes.service.test_run_writes"
+            "::test_write_that_lost_three_races_is_committed_before_any_other_is_claimed",
+        ),
+    ),
+    Guard(
         name="a group that loses too often fails",
         module="app.writes.service.run",
         text="if group.replans == self.replans_max:",

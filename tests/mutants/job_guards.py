@@ -106,6 +106,13 @@ JOB_GUARDS: Final = (
         tests=("tests.jobs.repository.test_claims::test_groups_with_live_leases_are_bounded",),
     ),
     Guard(
+        name="no group is claimed beside a contended one",
+        module="app.jobs.repository.claim",
+        text="if found.groups and _is_contended(connection, wanted):",
+        without="if False:",
+        tests=("tests.jobs.repository.test_claims::test_beside_a_contended_group_no_other_is_claimed",),
+    ),
+    Guard(
         name="a refresh is left to its own threads",
         module="app.jobs.repository.claim",
         text=" or (rules.process is not None and _process(found) is not rules.process):",

@@ -201,6 +201,11 @@ class Writing:
     def job(self, job_id: str) -> Job:
         return self.jobs.get(self.tenant_id, job_id)
 
+    def ended(self, job_id: str) -> tuple[str, str | None]:
+        """The state of a job, and the code of its error."""
+        job = self.job(job_id)
+        return job.state.value, None if job.error is None else job.error.code
+
     @property
     def version(self) -> int:
         return self.catalog.get(self.tenant_id, self.dataset.id).version

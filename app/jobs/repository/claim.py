@@ -129,6 +129,8 @@ def claim_group(
         return None
     if found.groups >= rules.dataset_writers_max:
         return []
+    if found.groups and _is_contended(connection, wanted):
+        return []
     if found.slot_requested:
         # The end of the slot is announced; if its holder died, the poll finds the waiting writes.
         return []
@@ -193,6 +195,14 @@ def _is_running(connection: Connection, dataset_ids: Sequence[str]) -> bool:
     """Whether a group of writes runs in one of the datasets."""
     running = select(jobs.c.id).where(any_of(jobs.c.dataset_id, dataset_ids), RUNNING, _WRITES)
     return connection.execute(running.limit(1)).first() is not None
+
+
+def _is_contended(connection: Connection, dataset_ids: Sequence[str]) -> bool:
+    """Whether a group of writes that has lost several races runs in one of the datasets."""
+    contended = select(jobs.c.id).where(
+        any_of(jobs.c.dataset_id, dataset_ids), RUNNING, _WRITES, ~LEASE_LAPSED, jobs.c.contended
+    )
+    return connection.execute(contended.limit(1)).first() is not None
 
 
 def _give_up(

@@ -36,6 +36,7 @@ _TAKE: Final = (
         epoch=jobs.c.epoch + 1,
         attempts=jobs.c.attempts + 1,
         abandoned=False,
+        contended=False,
         owner=bindparam("by"),
         group_id=bindparam("leader"),
         lease_until=lease_end(bindparam("seconds", type_=Double)),

@@ -183,6 +183,12 @@ class JobStore:
             )
         return set(held)
 
+    def contend(self, tenant_id: str, claims: Sequence[Claim]) -> None:
+        """Has no other group of writes claimed in the datasets of these claims, as long as they hold."""
+        with self._database.tenant(tenant_id) as connection:
+            held = lock_jobs(connection, held_by(claims))
+            connection.execute(update(jobs).where(jobs.c.id.in_(held)).values(contended=True))
+
     def fail(self, tenant_id: str, claim: Claim, fault: Fault) -> bool:
         """Ends a held job, and with it the others of its transaction, and rolls their instants back.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from app.catalog.ports import DatasetLookup
 from app.commit.conflict import FILE_GROUPS_NAMED_MAX, Conflicted
@@ -38,6 +39,8 @@ from app.writes.service.plan import PlanWrites
 from app.writes.service.read_input import ReadInput
 
 _log = logging.getLogger(__name__)
+# With as many lost races, a group is the next to commit: beside it, only groups run that ran before.
+_RACES_LOST_MAX: Final = 3
 
 
 class _Reached:
@@ -222,6 +225,8 @@ class RunWrites:
             case Conflicted() | Overtaken():
                 if group.replans == self.replans_max:
                     raise _lost(outcome, group.replans + 1)
+                if group.replans + 1 == _RACES_LOST_MAX:
+                    self.jobs.contend(group.tenant_id, group.claims)
                 return group.replan(outcome)
             case _:
                 return group.committed(outcome)

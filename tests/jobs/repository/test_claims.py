@@ -129,6 +129,47 @@ def test_groups_with_live_leases_are_bounded(accept: Accept, claim: ClaimJobs) -
     assert claim(two) == []
 
 
+@pytest.mark.parametrize("end", ["committed", "given back", "lapsed"])
+def test_beside_a_contended_group_no_other_is_claimed(
+    stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs, end: str
+) -> None:
+    rules = msgspec.structs.replace(RULES, dataset_writers_max=9, group_jobs_max=1)
+    accept(), accept()
+    [before] = claim(rules)
+    [job] = claim(msgspec.structs.replace(rules, lease_seconds=0.4 if end == "lapsed" else 30))
+    stores.jobs.contend(tenant_id, [job.claim])
+    waiting = accept().id
+    assert claim(rules) == []
+    # A group that ran before is not affected.
+    stores.timeline.publish(tenant_id, [commit_of([before], [message()])])
+    assert claim(rules) == []
+    match end:
+        case "committed":
+            stores.timeline.publish(tenant_id, [commit_of([job], [message(1)], read_version=1)])
+            assert [each.id for each in claim(rules)] == [waiting]
+        case "given back":
+            stores.jobs.release(tenant_id, [job.claim])
+        case _:
+            time.sleep(0.5)
+    if end != "committed":
+        # The mark is that of a claim, and ends with it.
+        assert [each.id for each in claim(rules)] == [job.id]
+        assert [each.id for each in claim(rules)] == [waiting]
+
+
+def test_lost_claim_does_not_keep_others_from_a_dataset(
+    stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
+) -> None:
+    two = msgspec.structs.replace(RULES, dataset_writers_max=2, group_jobs_max=1)
+    accept(), accept()
+    [job] = claim(two)
+    stores.jobs.release(tenant_id, [job.claim])
+    [again] = claim(two)
+    assert again.id == job.id
+    stores.jobs.contend(tenant_id, [job.claim])
+    assert len(claim(two)) == 1
+
+
 def test_claim_without_waiting_jobs_is_empty(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept
 ) -> None:

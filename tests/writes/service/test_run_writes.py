@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import random
 import string
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,8 +15,6 @@ import msgspec
 import pytest
 from sqlalchemy import func, select, update
 
-from app.consumers.followers import ConsumerKind
-from app.consumers.repository.followers import add_follower
 from app.files.storage import LocalStorage
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
@@ -44,24 +41,11 @@ def row(number: int, day: str = MONDAY, n: int = 0) -> Row:
     return {"id": number, "day": day, "n": n, "note": None}
 
 
-@pytest.fixture
-def writing(stores: Stores, tenant_id: str, tmp_path: Path) -> Writing:
-    """Of a table with one file group a day."""
-    made = stores.catalog.create(tenant_id, new_id(), kind_of("copy_on_write, bloom"))
-    return Writing(database=stores.database, storage=LocalStorage(tmp_path), dataset=made)
-
-
 def raising(error: Exception) -> Callable[[], None]:
     def run() -> NoReturn:
         raise error
 
     return run
-
-
-def ended(writing: Writing, job_id: str) -> tuple[str, str | None]:
-    """The state of a job, and the code of its error."""
-    job = writing.job(job_id)
-    return job.state.value, None if job.error is None else job.error.code
 
 
 def test_without_a_write_nothing_is_claimed(writing: Writing) -> None:
@@ -72,7 +56,7 @@ def test_without_a_write_nothing_is_claimed(writing: Writing) -> None:
 def test_writes_that_wait_are_committed_as_one_version(writing: Writing) -> None:
     jobs = [writing.send([row(1)]), writing.send([row(2, TUESDAY)])]
     assert writing.run()
-    assert [ended(writing, job_id) for job_id in jobs] == [("succeeded", None)] * 2
+    assert [writing.ended(job_id) for job_id in jobs] == [("succeeded", None)] * 2
     assert {writing.job(job_id).committed_version for job_id in jobs} == {1}
     assert writing.rows() == [row(1), row(2, TUESDAY)]
     assert writing.announced == [True]
@@ -86,7 +70,7 @@ def test_after_a_conflict_only_the_file_groups_that_changed_are_merged_again(wri
     first, other, again = writing.engine.merged
     assert len(first) == 2
     assert again == other, "the group that the other write changed"
-    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.ended(job_id) == ("succeeded", None)
     assert writing.rows() == [row(1), row(2, TUESDAY), row(3)]
     assert writing.timeline.planned_at == [0, 0, 1]
 
@@ -102,7 +86,7 @@ def test_write_that_conflicts_too_often_fails_and_names_the_other_commit(writing
         lambda: writing.write([row(4)]),
     ]
     assert writing.run()
-    assert ended(writing, job_id) == ("failed", "commit-conflict")
+    assert writing.ended(job_id) == ("failed", "commit-conflict")
     error = writing.job(job_id).error
     assert error is not None
     assert (error.facts["retryable"], len(error.facts["file_groups"])) == (True, 1)
@@ -111,6 +95,26 @@ def test_write_that_conflicts_too_often_fails_and_names_the_other_commit(writing
     ).items
     assert error.facts["winner"] == winners[0].id
     assert writing.rows() == [row(2), row(3), row(4)]
+
+
+def test_write_that_lost_three_races_is_committed_before_any_other_is_claimed(writing: Writing) -> None:
+    job_id = writing.send([row(1)])
+    writing.replans_max = 20
+    rivals: list[str] = []
+
+    def rival() -> None:
+        rivals.append(writing.send([row(2, n=len(rivals))]))
+        writing.run(owner="another")
+
+    # Each rival merges, too, while nothing else happens.
+    writing.engine.before_merge = [rival, lambda: None] * 3 + [rival] * 20
+    assert writing.run()
+    assert writing.ended(job_id) == ("succeeded", None)
+    assert [writing.job(each).state.value for each in rivals] == ["succeeded"] * 3 + ["queued"]
+    writing.engine.before_merge.clear()
+    assert writing.run(owner="another")
+    assert writing.ended(rivals[-1]) == ("succeeded", None)
+    assert writing.rows() == [row(1), row(2, n=3)]
 
 
 def test_write_whose_version_expires_before_it_is_merged_again_starts_over_at_the_head(
@@ -125,7 +129,7 @@ def test_write_whose_version_expires_before_it_is_merged_again_starts_over_at_th
 
     writing.timeline.after_refusal = [clean]
     assert _bounded(writing)
-    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.ended(job_id) == ("succeeded", None)
     assert writing.timeline.planned_at == [0, 0, 1, 2]
     assert len(writing.engine.merged[-1]) == 2, "all groups are merged again"
     assert writing.rows() == [row(1), row(2, TUESDAY), row(3), row(4)]
@@ -142,7 +146,7 @@ def test_write_that_finds_files_gone_with_their_version_starts_over_at_the_head(
 
     writing.engine.before_merge = [clean]
     assert _bounded(writing)
-    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.ended(job_id) == ("succeeded", None)
     assert writing.rows() == [row(1), row(2), row(3)]
 
 
@@ -150,7 +154,7 @@ def test_missing_file_of_a_version_that_is_kept_fails_the_write(writing: Writing
     job_id = writing.send([row(1)])
     writing.engine.before_merge = [raising(CorruptFile("the file is missing", path="data"))]
     assert writing.run()
-    assert ended(writing, job_id) == ("failed", "corrupt-file")
+    assert writing.ended(job_id) == ("failed", "corrupt-file")
 
 
 def _bounded(writing: Writing) -> bool:
@@ -171,7 +175,7 @@ def test_cancelled_write_is_left_out_and_the_others_are_committed(writing: Writi
     jobs = [writing.send([row(1)]), writing.send([row(2)])]
     writing.engine.before_merge = [lambda: writing.jobs.cancel(writing.tenant_id, jobs[0])]
     assert writing.run()
-    assert [ended(writing, job_id)[0] for job_id in jobs] == ["cancelled", "succeeded"]
+    assert [writing.ended(job_id)[0] for job_id in jobs] == ["cancelled", "succeeded"]
     assert writing.rows() == [row(2)]
 
 
@@ -179,14 +183,14 @@ def test_group_whose_writes_are_all_cancelled_commits_nothing(writing: Writing) 
     job_id = writing.send([row(1)])
     writing.engine.before_merge = [lambda: writing.jobs.cancel(writing.tenant_id, job_id)]
     assert writing.run()
-    assert (writing.version, ended(writing, job_id)[0]) == (0, "cancelled")
+    assert (writing.version, writing.ended(job_id)[0]) == (0, "cancelled")
 
 
 def test_stopped_write_stays_with_its_claim(writing: Writing) -> None:
     job_id = writing.send([row(1)])
     writing.engine.before_merge = [raising(EngineStopped("cancelled"))]
     assert writing.run()
-    assert ended(writing, job_id)[0] == "running"
+    assert writing.ended(job_id)[0] == "running"
     assert writing.announced == [True]
 
 
@@ -196,7 +200,7 @@ def test_write_of_a_dataset_that_is_deleted_meanwhile_is_cancelled_with_it(writi
         lambda: writing.catalog.delete(writing.tenant_id, writing.dataset.id, version=None)
     ]
     assert writing.run()
-    assert ended(writing, job_id)[0] == "cancelled"
+    assert writing.ended(job_id)[0] == "cancelled"
 
 
 OUTAGES: Final = {
@@ -220,7 +224,7 @@ def test_writes_outlive_any_number_of_outages(writing: Writing, missing: str) ->
         end_pauses(writing)
     assert len(writing.jobs.runnable(9)) == 1
     assert writing.run()
-    assert [ended(writing, job_id) for job_id in job_ids] == [("succeeded", None)] * 2
+    assert [writing.ended(job_id) for job_id in job_ids] == [("succeeded", None)] * 2
     assert (writing.version, writing.rows()) == (1, [row(1), row(2)])
     assert writing.job(job_ids[0]).progress.waiting_for is None
 
@@ -252,7 +256,7 @@ def test_writes_and_their_raw_input_outlive_a_storage_that_is_away(
     (tmp_path / "away").rename(root)
     end_pauses(writing)
     assert writing.run()
-    assert [ended(writing, job_id) for job_id in job_ids] == [("succeeded", None)] * 2
+    assert [writing.ended(job_id) for job_id in job_ids] == [("succeeded", None)] * 2
     assert writing.rows() == [row(1, n=1), row(2)]
 
 
@@ -262,14 +266,14 @@ def test_statement_that_takes_too_long_counts_as_an_attempt(writing: Writing) ->
         writing.engine.before_merge = [raising(TooSlow("the database does not answer in time"))]
         assert writing.run()
     assert not writing.run()
-    assert ended(writing, job_id) == ("failed", "attempts-exhausted")
+    assert writing.ended(job_id) == ("failed", "attempts-exhausted")
 
 
 def test_error_of_no_particular_write_fails_every_write_of_the_group(writing: Writing) -> None:
     job_ids = [writing.send([row(1)]), writing.send([row(2)])]
     writing.engine.before_merge = [raising(CorruptFile("damaged", path="data"))]
     assert writing.run()
-    assert [ended(writing, job_id) for job_id in job_ids] == [("failed", "corrupt-file")] * 2
+    assert [writing.ended(job_id) for job_id in job_ids] == [("failed", "corrupt-file")] * 2
     assert writing.version == 0
 
 
@@ -305,7 +309,7 @@ def test_write_that_postgres_cannot_store_fails_with_its_reason_and_the_others_a
     ]
     for _ in range(4):
         writing.run()
-    assert [ended(writing, job_id) for job_id in jobs] == [
+    assert [writing.ended(job_id) for job_id in jobs] == [
         ("succeeded", None),
         ("failed", "not-storable"),
         ("succeeded", None),
@@ -318,9 +322,9 @@ def test_write_whose_input_is_damaged_fails_and_the_others_run_again(writing: Wr
     [staged] = writing.job(jobs[0]).write.staged
     writing.engine.before_merge = [raising(CorruptFile("damaged", path=staged.path))]
     assert writing.run()
-    assert [ended(writing, job_id) for job_id in jobs] == [("failed", "corrupt-file"), ("queued", None)]
+    assert [writing.ended(job_id) for job_id in jobs] == [("failed", "corrupt-file"), ("queued", None)]
     assert writing.run()
-    assert ended(writing, jobs[1]) == ("succeeded", None)
+    assert writing.ended(jobs[1]) == ("succeeded", None)
     assert writing.rows() == [row(2)]
 
 
@@ -340,8 +344,8 @@ def test_input_that_cannot_be_decoded_fails_its_write_alone(writing: Writing) ->
     bad = writing.send_raw(b'{"id": 1, "day": "2026-11-23"')
     good = writing.send_raw(b'{"id": 2, "day": "2026-11-23", "n": 0, "note": null}')
     assert writing.run()
-    assert ended(writing, bad)[0] == "failed"
-    assert ended(writing, good) == ("succeeded", None)
+    assert writing.ended(bad)[0] == "failed"
+    assert writing.ended(good) == ("succeeded", None)
     assert writing.rows() == [row(2)]
 
 
@@ -349,7 +353,7 @@ def test_insert_of_a_live_key_fails_alone_and_names_the_key(writing: Writing) ->
     writing.write([row(1)])
     jobs = [writing.send([row(1), row(2)], Operation.INSERT), writing.send([row(3)], Operation.INSERT)]
     assert writing.run()
-    assert [ended(writing, job_id) for job_id in jobs] == [
+    assert [writing.ended(job_id) for job_id in jobs] == [
         ("failed", "duplicate-key"),
         ("succeeded", None),
     ]
@@ -374,7 +378,7 @@ def test_write_is_merged_again_after_a_schema_change(writing: Writing) -> None:
 
     writing.engine.before_merge = [add_column]
     assert writing.run()
-    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.ended(job_id) == ("succeeded", None)
     assert writing.rows() == [row(1) | {"more": None}]
     assert len(writing.engine.merged) == 2
 
@@ -386,11 +390,11 @@ def test_write_that_adds_an_already_added_column_is_read_again(writing: Writing)
     def bring() -> None:
         other = writing.send_raw(body % (2, 2), merge_schema=True)
         assert writing.run(owner="another")
-        assert ended(writing, other) == ("succeeded", None)
+        assert writing.ended(other) == ("succeeded", None)
 
     writing.engine.before_merge = [bring]
     assert writing.run()
-    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.ended(job_id) == ("succeeded", None)
     assert writing.rows() == [row(1) | {"more": "1"}, row(2) | {"more": "2"}]
     definition = writing.catalog.get(writing.tenant_id, writing.dataset.id).definition
     assert definition.schema.id == 2
@@ -402,7 +406,7 @@ def test_restore_that_loses_to_another_write_compares_the_table_again(writing: W
     job_id = writing.send_restore(1)
     writing.engine.before_merge = [lambda: writing.write([row(3)])]
     assert writing.run()
-    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.ended(job_id) == ("succeeded", None)
     assert writing.rows() == [row(1)]
     assert writing.timeline.planned_at[-2:] == [2, 3]
 
@@ -447,7 +451,7 @@ def test_restore_whose_head_expires_before_it_is_merged_starts_over(writing: Wri
     writing.engine.before_merge = [clean]
     assert _bounded(writing)
     # The version to go back to has expired, too, and that is what the job says.
-    assert ended(writing, job_id) == ("failed", "version-expired")
+    assert writing.ended(job_id) == ("failed", "version-expired")
 
 
 def test_transaction_fails_as_a_whole_when_one_write_does(
@@ -460,7 +464,7 @@ def test_transaction_fails_as_a_whole_when_one_write_does(
     stores.transactions.accept(tenant_id, new)
     writing.engine.before_merge = [raising(CorruptFile("damaged", path="data"))]
     assert writing.run()
-    codes = sorted(str(ended(writing, job.id)[1]) for job in new.jobs)
+    codes = sorted(str(writing.ended(job.id)[1]) for job in new.jobs)
     assert codes == ["corrupt-file", "transaction-failed"]
 
 
@@ -532,7 +536,7 @@ def test_conflicts_in_both_datasets_of_a_transaction_are_found(writing: Writing,
 def test_write_that_expects_another_version_fails_at_once(writing: Writing) -> None:
     job_id = writing.send([row(1)], expected_version=7)
     assert writing.run()
-    assert ended(writing, job_id) == ("failed", "commit-conflict")
+    assert writing.ended(job_id) == ("failed", "commit-conflict")
     assert writing.timeline.planned_at == [0]
 
 
@@ -551,18 +555,10 @@ class Deriving:
         return StagedInput(job=job, staged=staged, advances=(advance,))
 
 
-@pytest.fixture
-def followed(writing: Writing) -> Writing:
-    """The dataset has a follower that is at its beginning."""
-    with writing.database.tenant(writing.tenant_id) as connection:
-        add_follower(connection, writing.dataset.id, "view", ConsumerKind.VIEW, 0)
-    return writing
-
-
 def test_refresh_overtaken_by_another_derives_its_rows_again(followed: Writing) -> None:
     job_id = followed.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
     assert followed.run(stagers={JobKind.REFRESH: Deriving(followed, [5, 0])})
-    assert ended(followed, job_id) == ("succeeded", None)
+    assert followed.ended(job_id) == ("succeeded", None)
     assert followed.rows() == [row(1)], "those of the second attempt"
 
 
@@ -570,31 +566,5 @@ def test_refresh_that_always_conflicts_fails(followed: Writing) -> None:
     job_id = followed.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
     followed.replans_max = 2
     assert followed.run(stagers={JobKind.REFRESH: Deriving(followed, [5, 5, 5, 0])})
-    assert ended(followed, job_id) == ("failed", "commit-conflict")
+    assert followed.ended(job_id) == ("failed", "commit-conflict")
     assert followed.version == 0
-
-
-@dataclass
-class Endless:
-    """Derives until the engine is stopped."""
-
-    stopped: threading.Event
-
-    def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
-        assert self.stopped.wait(10)
-        raise EngineStopped(tag)
-
-
-def test_refresh_that_exceeds_its_time_limit_fails_once_and_leaves_nothing(
-    followed: Writing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stopped = threading.Event()
-    monkeypatch.setattr(followed.engine, "cancel", lambda tag: stopped.set())
-    followed.seconds_max = 0.05
-    job_id = followed.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
-    assert followed.run(stagers={JobKind.REFRESH: Endless(stopped)})
-    error = followed.job(job_id).error
-    assert error is not None
-    assert (error.code, error.facts) == ("time-limit-exceeded", {"limit_seconds": 0.05})
-    assert followed.version == 0
-    assert not followed.run()

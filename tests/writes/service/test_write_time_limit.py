@@ -5,34 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.files.storage import LocalStorage
 from app.format.errors import EngineStopped
-from app.format.identifiers import new_id
+from app.format.operation import Operation
 from app.format.rows.staged import RawInput
-from tests.support.store_fixtures import Stores
-from tests.support.versioned_tables import kind_of
+from app.jobs.values import Job, JobKind, WriteRequest
+from app.writes.ports import StagedInput
 from tests.support.writing import Row, Writing
 
 
 def row(number: int) -> Row:
     return {"id": number, "day": "2026-11-23", "n": 0, "note": None}
-
-
-@pytest.fixture
-def writing(stores: Stores, tenant_id: str, tmp_path: Path) -> Writing:
-    made = stores.catalog.create(tenant_id, new_id(), kind_of("copy_on_write, bloom"))
-    return Writing(database=stores.database, storage=LocalStorage(tmp_path), dataset=made)
-
-
-def ended(writing: Writing, job_id: str) -> tuple[str, str | None]:
-    """The state of a job, and the code of its error."""
-    job = writing.job(job_id)
-    return job.state.value, None if job.error is None else job.error.code
 
 
 @dataclass
@@ -65,7 +51,7 @@ def test_of_writes_that_share_a_commit_only_the_one_that_takes_too_long_fails(
     monkeypatch.setattr(writing.engine, "cancel", lambda tag: stopped.set())
     writing.write_seconds_max = 0.05
     assert writing.run()
-    assert [ended(writing, each) for each in (before, slow, after)] == [("queued", None)] * 3
+    assert [writing.ended(each) for each in (before, slow, after)] == [("queued", None)] * 3
     assert writing.version == 0
     writing.write_seconds_max = 60
     assert writing.run()
@@ -73,7 +59,7 @@ def test_of_writes_that_share_a_commit_only_the_one_that_takes_too_long_fails(
     assert writing.run()
     writing.write_seconds_max = 60
     assert writing.run()
-    assert [ended(writing, each) for each in (before, slow, after)] == [
+    assert [writing.ended(each) for each in (before, slow, after)] == [
         ("succeeded", None),
         ("failed", "time-limit-exceeded"),
         ("succeeded", None),
@@ -100,5 +86,31 @@ def test_time_limit_that_passes_after_the_merge_does_not_stop_the_commit(
     job_id = writing.send([row(1)])
     writing.write_seconds_max = 0.05
     assert writing.run()
-    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.ended(job_id) == ("succeeded", None)
     assert writing.rows() == [row(1)]
+
+
+@dataclass
+class Endless:
+    """Derives until the engine is stopped."""
+
+    stopped: threading.Event
+
+    def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
+        assert self.stopped.wait(10)
+        raise EngineStopped(tag)
+
+
+def test_refresh_that_exceeds_its_time_limit_fails_once_and_leaves_nothing(
+    followed: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = threading.Event()
+    monkeypatch.setattr(followed.engine, "cancel", lambda tag: stopped.set())
+    followed.seconds_max = 0.05
+    job_id = followed.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
+    assert followed.run(stagers={JobKind.REFRESH: Endless(stopped)})
+    error = followed.job(job_id).error
+    assert error is not None
+    assert (error.code, error.facts) == ("time-limit-exceeded", {"limit_seconds": 0.05})
+    assert followed.version == 0
+    assert not followed.run()
