@@ -108,8 +108,8 @@ JOB_GUARDS: Final = (
     Guard(
         name="no group is claimed beside a contended one",
         module="app.jobs.repository.claim",
-        text="if found.groups and _is_contended(connection, wanted):",
-        without="if False:",
+        text="found.slot_requested or (found.groups and _is_contended(connection, wanted))",
+        without="found.slot_requested",
         tests=("tests.jobs.repository.test_claims::test_beside_a_contended_group_no_other_is_claimed",),
     ),
     Guard(
@@ -211,8 +211,8 @@ JOB_GUARDS: Final = (
     Guard(
         name="writes wait while a table service publishes",
         module="app.jobs.repository.claim",
-        text="if found.slot_requested:",
-        without="if False:",
+        text="found.slot_requested or (",
+        without="(",
         tests=(
             "tests.jobs.repository.test_commit_slots::test_commit_slot_waits_for_running_writes_and_blocks_new_claims",
         ),

@@ -129,9 +129,7 @@ def claim_group(
         return None
     if found.groups >= rules.dataset_writers_max:
         return []
-    if found.groups and _is_contended(connection, wanted):
-        return []
-    if found.slot_requested:
+    if found.slot_requested or (found.groups and _is_contended(connection, wanted)):
         # The end of the slot is announced; if its holder died, the poll finds the waiting writes.
         return []
     if found.exhausted:
