@@ -1,4 +1,6 @@
-"""Headwater at the work of `bench.workload`: a whole service, written to over HTTP. Its systems are the table types."""
+"""Headwater at the work of `bench.workload`: a whole service, written to over HTTP. Its systems are tables of several
+settings.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,19 @@ _PAGE_ROWS: Final = 10_000
 
 
 class Headwater:
-    """Tables of one type in a running service."""
+    """Tables of some settings in a running service."""
 
     version = ""
 
-    def __init__(self, service: Service, client: httpx.Client, table_type: str, *, buckets: int) -> None:
-        self.name = table_type
+    def __init__(
+        self, service: Service, client: httpx.Client, name: str, settings: Mapping[str, str], *, buckets: int
+    ) -> None:
+        self.name = name
         self.works = service.supervisor
         self.holds = service.process("workers.main")
         self._service = service
         self._client = client
-        self._table_type = table_type
+        self._settings = settings
         self._buckets = buckets
         self._tables: list[Table] = []
         self._in_process = InProcess.of(service)
@@ -45,12 +49,10 @@ class Headwater:
 
     def create(self) -> None:
         """Another dataset."""
-        name = f"trips_{self._table_type}_{len(self._tables)}"
+        name = f"trips_{self.name}_{len(self._tables)}"
         with _accepted():
             self._tables.append(
-                Table.create(
-                    self._service, self._client, name, buckets=self._buckets, table_type=self._table_type
-                )
+                Table.create(self._service, self._client, name, buckets=self._buckets, **self._settings)
             )
 
     @property

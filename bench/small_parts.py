@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
+from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, create_parquet
 from app.files.storage import LocalStorage
 from app.runtime.postgres import EmbeddedPostgres
@@ -95,7 +96,7 @@ def files(folder: Path, rows: pa.Table, measure: Measure) -> Iterator[Line]:
             f"{number}.parquet",
             rows.schema,
             row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
-            unique_columns=["uuid"],
+            encoding=Encoding(unique_columns=("uuid",)),
         ) as sink:
             sink.write(rows)
             sink.finish()

@@ -24,16 +24,21 @@ from bench.report import ROOT, publish
 from bench.service import running_service
 from bench.workload import FILTER, Workload, row_bytes
 
-_TABLE_TYPES: Final = ("copy_on_write", "merge_on_read")
+# Tables of the service, and their settings.
+_TABLES: Final = {
+    "copy_on_write": {"table_type": "copy_on_write"},
+    "merge_on_read": {"table_type": "merge_on_read"},
+    "merge_on_read_lz4": {"table_type": "merge_on_read", "compression": "lz4"},
+}
 
 
 def by_headwater(
-    table_types: Sequence[str], workload: Workload, inputs: Path, scratch: Path
+    tables: Sequence[str], workload: Workload, inputs: Path, scratch: Path
 ) -> Iterator[Measured]:
-    """The table types in one service, one after the other."""
+    """The tables in one service, one after the other."""
     with running_service(scratch) as service, service.client() as client:
-        for table_type in table_types:
-            lake = Headwater(service, client, table_type, buckets=workload.buckets)
+        for name in tables:
+            lake = Headwater(service, client, name, _TABLES[name], buckets=workload.buckets)
             yield measure(lake, workload, inputs)
 
 
@@ -69,8 +74,12 @@ def main() -> None:
     options.add_argument(
         "--systems",
         nargs="+",
-        choices=(*_TABLE_TYPES, *PEERS),
-        default=(*_TABLE_TYPES, *(name for name, peer in PEERS.items() if peer.spark is None)),
+        choices=(*_TABLES, *PEERS),
+        default=(
+            "copy_on_write",
+            "merge_on_read",
+            *(name for name, peer in PEERS.items() if peer.spark is None),
+        ),
         help="whom to measure",
     )
     chosen = options.parse_args()
@@ -82,13 +91,13 @@ def main() -> None:
         loads=chosen.loads,
         half_new=chosen.half_new,
     )
-    table_types = [name for name in _TABLE_TYPES if name in chosen.systems]
+    tables = [name for name in _TABLES if name in chosen.systems]
     chosen.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="headwater-bench-inputs-", dir=chosen.scratch) as folder:
         inputs = Path(folder)
         measured: list[Measured] = []
-        if table_types:
-            measured += by_headwater(table_types, workload, inputs, chosen.scratch)
+        if tables:
+            measured += by_headwater(tables, workload, inputs, chosen.scratch)
         measured += [
             by_peer(name, workload, inputs, chosen.scratch) for name in PEERS if name in chosen.systems
         ]

@@ -12,6 +12,7 @@ from app.format.dataset import (
     Aggregate,
     Bucket,
     Changelog,
+    FileCompression,
     IndexType,
     MergeMode,
     SequenceGroup,
@@ -116,6 +117,8 @@ class DatasetResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the change feed."""
     target_bytes: int
     """The size at which a data file is closed and the next one begun."""
+    compression: FileCompression
+    """How the columns of new files are compressed."""
     services: TableServices
     """The maintenance policies of the dataset."""
     watermark: Watermark | None
@@ -210,6 +213,7 @@ def dataset_response(dataset: Dataset) -> DatasetResponse:
         delete_marker=definition.delete_marker,
         changelog=definition.changelog,
         target_bytes=definition.target_bytes,
+        compression=definition.compression,
         services=definition.services,
         watermark=definition.watermark,
         watermark_at=dataset.watermark,

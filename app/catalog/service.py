@@ -68,7 +68,7 @@ class Datasets:
         version: int,
         actor: str | None = None,
     ) -> Dataset:
-        """Changes the name, schema, feed or services of a dataset, which must still be at `version`.
+        """Changes the name, schema, feed, services or compression of a dataset, which must still be at `version`.
 
         The change makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
         DatasetExists, DerivedDataset (the SQL of a view determines its schema).
@@ -87,6 +87,8 @@ class Datasets:
             services = wanted.services.instead_of(evolved.services)
             _check_metastore(services, available=self.metastore)
             evolved = with_services(evolved, services)
+        if wanted.compression is not msgspec.UNSET:
+            evolved = msgspec.structs.replace(evolved, compression=wanted.compression)
         if wanted.changes or evolved is dataset.definition:
             refuse_derived(dataset)
             evolved = evolve(evolved, wanted.changes)

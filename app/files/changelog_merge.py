@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 
+from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, ParquetReader, ParquetSink, create_parquet
 from app.files.storage import Storage
 from app.format.file_group import StoredFile
@@ -30,9 +31,7 @@ class ChangelogMerger:
     seconds_max: float = 20.0
     clock: Callable[[], float] = time.monotonic
 
-    def merge(
-        self, files: Sequence[StoredFile], path: str, unique_columns: Sequence[str]
-    ) -> MergedChangelog | None:
+    def merge(self, files: Sequence[StoredFile], path: str, encoding: Encoding) -> MergedChangelog | None:
         """The new file; None, and no file is left, if fewer than two can be merged.
 
         A file that another release wrote with other columns ends the merged one. Raises CorruptFile, StorageFull,
@@ -46,7 +45,7 @@ class ChangelogMerger:
             path,
             schema,
             row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
-            unique_columns=unique_columns,
+            encoding=encoding,
         ) as sink:
             for file in files:
                 parquet = self.reader.open(file)

@@ -16,13 +16,13 @@ from app.changelog.corrections import CorrectedBounds
 from app.commit.merge.outcome import appends
 from app.files.lookups.hot_copy import CopyWriter, HotCopies
 from app.files.lookups.key_index_file import KEPT_ROWS_MIN, write_index
+from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import (
     BASE_ROW_GROUP_ROWS,
     CHANGELOG_ROW_GROUP_ROWS,
     CLUSTERED_ROW_GROUP_ROWS,
     ParquetSink,
     create_parquet,
-    unique_columns,
 )
 from app.files.statistics import column_statistics
 from app.files.storage import Storage
@@ -136,7 +136,7 @@ class DataSink(AbstractContextManager["DataSink"]):
             path,
             appends(self._schema.empty_table()).schema if changes else self._schema,
             row_group_rows=min(max(fitting, _ROW_GROUP_ROWS_MIN), most),
-            unique_columns=unique_columns(self._dataset),
+            encoding=Encoding.of(self._dataset),
         )
         copy = nullcontext() if self._copies is None else self._copies.creating(path)
         file = self._open[slot] = _OpenDataFile(creation, copy, changes=changes)
@@ -255,7 +255,7 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
                     self._path_of(),
                     changes.schema,
                     row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
-                    unique_columns=unique_columns(self._dataset),
+                    encoding=Encoding.of(self._dataset),
                 )
             )
         shifted_changes = shifted(changes, CORRECTS_COLUMN, self.rows)

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.format.dataset import DatasetDefinition, FileCompression
+
 # What the offsets of texts alone take in memory, and in a column chunk without a dictionary.
 _OFFSET_BYTES: Final = 4
 _SCHEMAS_MAX: Final = 256
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Encoding:
+    """How the files of a dataset, or other files, are stored. `unique_columns` never repeat a value."""
+
+    unique_columns: tuple[str, ...] = ()
+    compression: FileCompression = FileCompression.ZSTD
+
+    @classmethod
+    def of(cls, dataset: DatasetDefinition) -> Encoding:
+        """The encoding of data files and changelog files."""
+        return cls(unique_columns=unique_columns(dataset), compression=dataset.compression)
+
+
+def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:
+    """Columns that never repeat a value: a key of one field."""
+    key = dataset.record_key
+    return key if len(key) == 1 and key[0] in dataset.schema.names() else ()
 
 
 def dictionary_columns(schema: pa.Schema, unique: Sequence[str]) -> list[str]:
@@ -24,10 +46,11 @@ def dictionary_columns(schema: pa.Schema, unique: Sequence[str]) -> list[str]:
 
 
 @lru_cache(maxsize=_SCHEMAS_MAX)
-def column_codecs(schema: pa.Schema) -> dict[str, str]:
-    """The compression of each column that has values, by its path in the file: lz4 for floats, zstd for all others."""
+def column_codecs(schema: pa.Schema, compression: FileCompression) -> dict[str, str]:
+    """The codec of each column that has values, by its path in the file."""
+    fast = compression is FileCompression.LZ4
     return {
-        path: "lz4" if pa.types.is_floating(kind) else "zstd"
+        path: "lz4" if fast or pa.types.is_floating(kind) else "zstd"
         for field in schema
         for path, kind in _leaves(field.name, field.type)
     }

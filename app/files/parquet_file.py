@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 
 from app.files.byte_cache import ByteCache, footer_bytes, table_bytes
 from app.files.checksums import HashingSink, buffered, verify
-from app.files.parquet_encoding import column_codecs, dictionary_columns, stored_as_dictionary
+from app.files.parquet_encoding import Encoding, column_codecs, dictionary_columns, stored_as_dictionary
 from app.files.statistics import row_groups, row_ranges
 from app.files.storage import Storage
-from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile
 from app.format.file_group import StoredFile
 from app.format.outages import fault_of_disk
@@ -127,12 +126,9 @@ class ParquetSink:
 
 @contextmanager
 def create_parquet(
-    storage: Storage, path: str, schema: pa.Schema, *, row_group_rows: int, unique_columns: Sequence[str]
+    storage: Storage, path: str, schema: pa.Schema, *, row_group_rows: int, encoding: Encoding
 ) -> Iterator[ParquetSink]:
-    """A new Parquet file; on an exception, or without `finish`, no file is left.
-
-    `unique_columns` never repeat a value. Raises StorageFull.
-    """
+    """A new Parquet file; on an exception, or without `finish`, no file is left. Raises StorageFull."""
     with suppress(_Unfinished), storage.create(path) as file:
         hashing = HashingSink(file)
         metadata: list[pq.FileMetaData] = []
@@ -141,7 +137,7 @@ def create_parquet(
 
             def open_writer(rows: int) -> pq.ParquetWriter:
                 few = rows <= _FEW_ROWS
-                codecs = {} if few else column_codecs(schema)
+                codecs = {} if few else column_codecs(schema, encoding.compression)
                 levels = {path: 1 for path, codec in codecs.items() if codec == "zstd"}
                 return stack.enter_context(
                     pq.ParquetWriter(
@@ -149,7 +145,7 @@ def create_parquet(
                         schema,
                         compression="snappy" if few else codecs,
                         compression_level=None if few else levels,
-                        use_dictionary=dictionary_columns(schema, unique_columns) or False,
+                        use_dictionary=dictionary_columns(schema, encoding.unique_columns) or False,
                         write_statistics=True,
                         metadata_collector=metadata,
                     )
@@ -359,9 +355,3 @@ def _part_of_group(
         if found_bytes >= bytes_max or found_rows >= rows:
             break
     return pa.Table.from_batches(found)
-
-
-def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:
-    """Columns that never repeat a value: a key of one field."""
-    key = dataset.record_key
-    return key if len(key) == 1 and key[0] in dataset.schema.names() else ()

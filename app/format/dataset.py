@@ -35,6 +35,15 @@ class TableType(str, Enum):
     MERGE_ON_READ = "merge_on_read"
 
 
+class FileCompression(str, Enum):
+    """How the columns of data files and changelog files are compressed."""
+
+    ZSTD = "zstd"
+    """The smallest files: zstd, and lz4 for floats, which hardly shrink by either."""
+    LZ4 = "lz4"
+    """Files that are read and written fastest: lz4 for all columns."""
+
+
 class BucketMode(str, Enum):
     """How a row finds its file group."""
 
@@ -225,7 +234,7 @@ class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
     `ordering_field`: a field, or a member of a struct (`app.format.partition.members`). `partition_by`: fields, nested
     paths and transforms in their text form. `index` is None without a key. `delete_marker`: a boolean field; an
     upserted row where it is true deletes its key. `target_bytes`: the size at which a data file ends and the next one
-    starts.
+    starts. `compression`: of new files.
     """
 
     name: str
@@ -243,6 +252,7 @@ class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
     aggregates: dict[str, Aggregate] = {}
     delete_marker: str | None = None
     target_bytes: int = DEFAULT_TARGET_BYTES
+    compression: FileCompression = FileCompression.ZSTD
     # A definition that was stored before there were table services has none, and keeps all versions as it did.
     services: TableServices = TableServices(history=None)
     watermark: Watermark | None = None

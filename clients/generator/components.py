@@ -35,6 +35,7 @@ _REQUESTS: Final = frozenset(
         "CreateWithRows",
         "DeliveryState",
         "EndPartitions",
+        "FileCompression",
         "FileFormat",
         "Format",
         "IndexType",

@@ -57,8 +57,10 @@ def test_registration_accepts_every_part_of_a_definition(headwater):
         headwater, "everything", fields=fields, partition_by=("country",), table_type="merge_on_read",
         bucket=bucket, index="simple", merge_mode="partial", delete_marker="gone", producer="deferred",
         sequence_groups=(SequenceGroup(ordering_field="seen", fields=("place",)),), target_bytes=2**20,
+        compression="lz4",
     )  # fmt: skip
-    assert (found.table_type, found.merge_mode) == ("merge_on_read", "partial")
+    assert (found.table_type, found.merge_mode, found.compression) == ("merge_on_read", "partial", "lz4")
+    assert headwater.change_compression(found, "zstd").compression == "zstd"
     sums = register(headwater, "sums", merge_mode="aggregate", aggregates={"note": "max"})
     headwater.write_rows(sums, [*rows(1, note="a"), *rows(1, note="b"), *rows(1, note="a")], wait=30)
     assert notes(headwater, sums) == [(1, "b")]

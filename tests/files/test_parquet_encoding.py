@@ -8,8 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import ParquetReader, create_parquet
 from app.files.storage import LocalStorage
+from app.format.dataset import FileCompression
 from app.format.file_group import StoredFile
 
 _COUNT = 300
@@ -54,24 +56,36 @@ def _rows(count: int) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
-def _write(folder: Path, rows: pa.Table) -> tuple[LocalStorage, StoredFile]:
+def _write(
+    folder: Path, rows: pa.Table, compression: FileCompression = FileCompression.ZSTD
+) -> tuple[LocalStorage, StoredFile]:
+    encoding = Encoding(unique_columns=("id",), compression=compression)
     storage = LocalStorage(folder)
-    with create_parquet(storage, "f", _SCHEMA, row_group_rows=_COUNT // 2, unique_columns=("id",)) as sink:
+    with create_parquet(storage, "f", _SCHEMA, row_group_rows=_COUNT // 2, encoding=encoding) as sink:
         sink.write(rows)
         sink.finish()
     return storage, sink.stored(1)
 
 
+def _codecs(file: Path) -> dict[str, str]:
+    """The codec of each column of the second row group, by its path."""
+    group = pq.read_metadata(file).row_group(1)
+    return {group.column(at).path_in_schema: group.column(at).compression for at in range(group.num_columns)}
+
+
 def test_floats_are_compressed_for_speed_and_all_else_for_size(tmp_path: Path) -> None:
     _write(tmp_path, _rows(_COUNT))
-    metadata = pq.read_metadata(tmp_path / "f")
-    group = metadata.row_group(1)
-    codecs = {
-        group.column(at).path_in_schema: group.column(at).compression for at in range(group.num_columns)
-    }
+    codecs = _codecs(tmp_path / "f")
     floats = {"fare", "pairs.list.element.x", "scores.key_value.value.list.element", "pair.x"}
     assert {path for path, codec in codecs.items() if codec == "LZ4"} == floats
     assert set(codecs.values()) == {"LZ4", "ZSTD"}
+
+
+def test_all_columns_are_compressed_for_speed_if_the_dataset_says_so(tmp_path: Path) -> None:
+    rows = _rows(_COUNT)
+    storage, stored = _write(tmp_path, rows, FileCompression.LZ4)
+    assert set(_codecs(tmp_path / "f").values()) == {"LZ4"}
+    assert ParquetReader(storage).read_slice(stored, _SCHEMA, 0, _COUNT).equals(rows)
 
 
 def test_texts_that_repeat_are_read_as_dictionaries_with_the_same_values(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def define_dataset(new: CreateDataset) -> DatasetDefinition:
         aggregates=dict(new.aggregates),
         delete_marker=new.delete_marker,
         target_bytes=new.target_bytes,
+        compression=new.compression,
         watermark=new.watermark,
     )
     return with_services(dataset, new.services)

@@ -12,6 +12,7 @@ from app.format.dataset import (
     BucketFunction,
     BucketMode,
     ChangelogProducer,
+    FileCompression,
     IndexType,
     MergeMode,
     TableType,
@@ -155,6 +156,8 @@ class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Settings of the change feed."""
     target_bytes: int = DEFAULT_TARGET_BYTES
     """The size at which a data file ends and the next one starts."""
+    compression: FileCompression = FileCompression.ZSTD
+    """How the columns of files are compressed: `zstd` for small files, `lz4` for fast reads and writes."""
     services: TableServices = TableServices()
     """The table services that run automatically."""
     watermark: Watermark | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from app.format.dataset import FileCompression
 from app.format.definition.new_dataset import CreateField, CreateRetention, CreateVocabulary
 from app.format.policies import UpdateTableServices
 
@@ -88,3 +89,5 @@ class UpdateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Settings of the change feed."""
     services: UpdateTableServices | msgspec.UnsetType = msgspec.UNSET
     """The table services, in place of those that the dataset has."""
+    compression: FileCompression | msgspec.UnsetType = msgspec.UNSET
+    """How the columns of new files are compressed."""

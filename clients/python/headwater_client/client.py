@@ -189,6 +189,7 @@ class Headwater:
     change_retention = blocking(DatasetCalls.change_retention)
     change_vocabulary = blocking(DatasetCalls.change_vocabulary)
     change_services = blocking(DatasetCalls.change_services)
+    change_compression = blocking(DatasetCalls.change_compression)
     get_schema = blocking(DatasetCalls.get_schema)
     schemas = iterating(DatasetCalls.schemas)
 

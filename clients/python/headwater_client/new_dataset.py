@@ -13,6 +13,7 @@ from headwater_client.models import (
     CreateField,
     CreateRetention,
     CreateSequenceGroup,
+    FileCompression,
     IndexType,
     MergeMode,
     TableType,
@@ -42,6 +43,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     producer: ChangelogProducer | None = None
     retention: CreateRetention | None = None
     target_bytes: int | None = None
+    compression: FileCompression | None = None
     services: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
@@ -57,6 +59,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
             "delete_marker": self.delete_marker,
             "changelog": self._changelog() or None,
             "target_bytes": self.target_bytes,
+            "compression": self.compression,
             "services": self.services,
         }
         bucket = CreateBucket(count=self.buckets) if self.bucket is None else self.bucket

@@ -21,6 +21,7 @@ def test_registration_returns_the_dataset_its_location_and_its_version(client):
         "fixed_now": False, "shuffle_by_partition": False,
     }  # fmt: skip
     assert (dataset["index"], dataset["target_bytes"]) == ({"type": "bucket"}, 256 * 2**20)
+    assert dataset["compression"] == "zstd"
     assert (dataset["sequence_groups"], dataset["aggregates"], dataset["delete_marker"]) == ([], {}, None)
     assert (dataset["version"], dataset["next_offset"], dataset["committed_at"]) == (0, 0, None)
     for reference in ("orders", dataset["id"]):
@@ -144,6 +145,7 @@ def test_dataset_document_contains_the_whole_definition(client):
             },
         },
         "target_bytes": 1_000_000,
+        "compression": "lz4",
     }
     dataset = client.post("/datasets", json=definition).json()
     for member in (
@@ -154,6 +156,7 @@ def test_dataset_document_contains_the_whole_definition(client):
         "delete_marker",
         "changelog",
         "target_bytes",
+        "compression",
     ):
         assert dataset[member] == definition[member]
     assert dataset["bucket"] == {**dataset["bucket"], **definition["bucket"]}

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from app.commit.table_rows import BaseRows, MergedRows
 from app.files.export_file import ExportSink
-from app.files.parquet_file import unique_columns
+from app.files.parquet_encoding import unique_columns
 from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.files.slices.sorted_runs import RunWriter, range_rows
 from app.reads.tasks import ChangedRows, RangeRows, ReadPart, ReadPartResult, ReadSource, ReadSpec

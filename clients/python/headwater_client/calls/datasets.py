@@ -10,6 +10,7 @@ from headwater_client.models import (
     CreateVocabulary,
     Dataset,
     DatasetPage,
+    FileCompression,
     Schema,
     SchemaChange,
     SchemaPage,
@@ -73,6 +74,12 @@ class DatasetCalls(Connection):
     ) -> Dataset:
         """Changes the table services of the dataset, in their JSON form. `version`: see `change_schema`."""
         return await self._change_dataset(dataset, {"services": services}, version)
+
+    async def change_compression(
+        self, dataset: Dataset | str, compression: FileCompression, *, version: int | None = None
+    ) -> Dataset:
+        """Changes how new files of the dataset are compressed. `version`: see `change_schema`."""
+        return await self._change_dataset(dataset, {"compression": compression}, version)
 
     async def _change_dataset(
         self, dataset: Dataset | str, change: dict[str, Any], version: int | None

@@ -31,6 +31,10 @@ ClusterOrder = Literal["linear", "z_order"]
 """The order of rows by several columns: lexicographic, or along a Z-order curve of all columns."""
 
 
+FileCompression = Literal["zstd", "lz4"]
+"""How the columns of data files and changelog files are compressed."""
+
+
 IndexType = Literal["bucket", "simple", "bloom", "record"]
 """How a key is found among the files of its file group."""
 
@@ -290,6 +294,8 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the change feed."""
     target_bytes: int
     """The size at which a data file is closed and the next one begun."""
+    compression: str
+    """How the columns of new files are compressed."""
     services: TableServices
     """The maintenance policies of the dataset."""
     watermark: Watermark | None
