@@ -19,7 +19,7 @@ _numbers = count(1)
 FIELDS = [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def deployment() -> Iterator[Deployment]:
     """Real processes; whichever test kills one starts it again."""
     # Not pytest's own folder, which is closed to the account that Postgres runs as.
