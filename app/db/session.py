@@ -33,6 +33,11 @@ _TOO_SLOW: Final = ("57014", "55P03", "40P01")
 
 # What a transaction begins with. One message to the server, so that no transaction waits for an answer to BEGIN alone.
 _AS_TENANT: Final = "BEGIN; SELECT set_config('headwater.tenant_id', {value}, true)"
+# What is done in a shared transaction may wait for a server of a user.
+_SHARED_IDLE_SECONDS: Final = 60
+_AS_TENANT_SHARED: Final = (
+    f"{_AS_TENANT}, set_config('idle_in_transaction_session_timeout', '{_SHARED_IDLE_SECONDS}s', true)"
+)
 _AS_CREDENTIAL: Final = "BEGIN; SELECT set_config('headwater.key_digest', {value}, true)"
 _AS_NAMED: Final = "BEGIN; SELECT set_config('headwater.tenant_name', {value}, true)"
 _AS_RELAY: Final = f"BEGIN; SET LOCAL ROLE {RELAY_ROLE}"
@@ -86,11 +91,12 @@ class Database:
         connections_max: int = 20,
         statement_timeout_seconds: float = 60.0,
         lock_timeout_seconds: float = 15.0,
-        idle_timeout_seconds: float = 60.0,
+        idle_timeout_seconds: float = 10.0,
     ) -> None:
         """`url`: postgresql://… of a login that may take the role, and those of the sessions that it opens.
 
-        Connects lazily.
+        `idle_timeout_seconds`: less than the time that others wait for locks. So no statement fails because a process
+        stands still within a transaction. Connects lazily.
         """
         self._engine = create_engine(
             make_url(url).set(drivername="postgresql+psycopg"),
@@ -140,7 +146,7 @@ class Database:
             with outer.connection.begin_nested():
                 yield outer.connection
             return
-        with self._transaction(_AS_TENANT, tenant_id) as connection:
+        with self._transaction(_AS_TENANT_SHARED if shared else _AS_TENANT, tenant_id) as connection:
             token = _SHARED.set(_Shared(self, tenant_id, connection)) if shared else None
             try:
                 yield connection
@@ -241,7 +247,7 @@ def _unavailable(kind: type[Unavailable] = Unavailable) -> Unavailable:
 
 def _commit_with_act(connection: Connection, opening: str) -> None:
     act = current_act()
-    if act is None or (opening is not _AS_TENANT and opening is not _AS_ADMINISTRATOR):
+    if act is None or opening not in (_AS_TENANT, _AS_TENANT_SHARED, _AS_ADMINISTRATOR):
         _commit(connection)
         return
     act.committing(connection, administration=opening is _AS_ADMINISTRATOR)

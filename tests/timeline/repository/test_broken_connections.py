@@ -171,6 +171,33 @@ def test_lock_timeout_raises_unavailable(
     assert stores.jobs.get(tenant_id, job.id).state is JobState.RUNNING
 
 
+def test_process_that_stands_still_in_a_transaction_does_not_fail_the_commits_of_others(
+    stores: Stores, database_url: str, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    job = running()
+    frozen = Database(database_url, idle_timeout_seconds=1.0)
+    outcomes = []
+
+    def stand_still() -> None:
+        with frozen.tenant(tenant_id) as connection:
+            connection.exec_driver_sql("SELECT 1 FROM heads FOR UPDATE")
+            outcomes.append(stores.timeline.publish_one(tenant_id, commit_of([job], [message()])))
+
+    with pytest.raises(Unavailable):
+        stand_still()
+    frozen.close()
+    assert [type(outcome) for outcome in outcomes] == [Published]
+
+
+def test_shared_transaction_may_wait_for_longer(stores: Stores, tenant_id: str) -> None:
+    with stores.database.tenant(tenant_id, shared=True) as connection:
+        shown = connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar_one()
+    assert shown == "1min"
+    with stores.database.tenant(tenant_id) as connection:
+        shown = connection.exec_driver_sql("SHOW idle_in_transaction_session_timeout").scalar_one()
+    assert shown == "10s"
+
+
 def test_sessions_have_their_limits_and_names(stores: Stores, tenant_id: str) -> None:
     with stores.database.tenant(tenant_id) as connection:
         shown = {
@@ -190,7 +217,7 @@ def test_sessions_have_their_limits_and_names(stores: Stores, tenant_id: str) ->
         "transaction_isolation": "read committed",
         "statement_timeout": "1min",
         "lock_timeout": "10s",
-        "idle_in_transaction_session_timeout": "1min",
+        "idle_in_transaction_session_timeout": "10s",
     }
 
 
