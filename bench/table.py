@@ -59,9 +59,11 @@ class Table:
         buckets: int | None,
         table_type: str = "copy_on_write",
         index: IndexType | None = None,
+        compression: str = "zstd",
     ) -> Table:
         """A new, empty one. Without `buckets` they grow. Without `index` it has that of its bucket mode."""
-        registration = {**definition(name, buckets=buckets), "table_type": table_type}
+        settings = {"table_type": table_type, "compression": compression}
+        registration = definition(name, buckets=buckets) | settings
         if index is not None:
             registration["index"] = {"type": index.value}
         made = client.post("/datasets", json=registration).raise_for_status().json()
