@@ -214,6 +214,8 @@ class ParquetReader:
 
         Such a column is read in a third of the time, and only the rows that are needed are made texts of.
         """
+        if not any(pa.types.is_string(field.type) for field in schema):
+            return schema
         parquet = self.open(file)
         return pa.schema(
             field.with_type(_DICTIONARY)
@@ -237,33 +239,18 @@ class ParquetReader:
         this size. Raises CorruptFile, and pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot
         hold.
         """
+        return self.columns(file, schema).read(first_row, rows, bytes_max=bytes_max)
+
+    def columns(self, file: StoredFile, schema: pa.Schema) -> FileColumns:
+        """The opened file, for several slices under `schema`. Raises CorruptFile."""
         parquet = self.open(file)
-        names, dictionaries = columns = _stored_columns(parquet, schema)
+        columns = _stored_columns(parquet, schema)
+        _, dictionaries = columns
         if dictionaries:
             parquet = self.open(file, dictionaries)
-        tables = [schema.empty_table()]
-        start = 0
-        room = sys.maxsize if bytes_max is None else bytes_max
-        for number in range(parquet.metadata.num_row_groups):
-            end = start + parquet.metadata.row_group(number).num_rows
-            if first_row < end and start < first_row + rows:
-                # The end is explicit: a group without requested columns has no rows that a slice could end with.
-                begin, stop = max(first_row, start), min(first_row + rows, end)
-                key = (file.path, number, columns)
-                group = self._row_groups.take(key)
-                if group is None and room < _group_bytes(parquet, number, names):
-                    part = _part_of_group(parquet, number, names, begin - start, stop - begin, room)
-                    tables.append(project_rows(part, schema))
-                else:
-                    group = _row_group(parquet, number, names) if group is None else group
-                    tables.append(project_rows(group.slice(begin - start, stop - begin), schema))
-                    if (first_row + rows < end or bytes_max is not None) and _is_cached(parquet, number):
-                        self._row_groups.put(key, group, table_bytes(group))
-                room -= tables[-1].nbytes
-                if room <= 0 or (bytes_max is not None and tables[-1].num_rows < stop - begin):
-                    break
-            start = end
-        return pa.concat_tables(tables)
+        return FileColumns(
+            path=file.path, parquet=parquet, schema=schema, stored=columns, row_groups=self._row_groups
+        )
 
     def row_ranges(
         self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
@@ -280,6 +267,45 @@ class ParquetReader:
         metadata = self.open(file).metadata
         ends = list(accumulate(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)))
         return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileColumns:
+    """Some columns of an opened file. `row_groups`: those that are cached for the next slices of any reader."""
+
+    path: str
+    parquet: pq.ParquetFile
+    schema: pa.Schema
+    stored: _Columns
+    row_groups: ByteCache[tuple[str, int, _Columns], pa.Table]
+
+    def read(self, first_row: int, rows: int, *, bytes_max: int | None = None) -> pa.Table:
+        """`ParquetReader.read_slice`."""
+        parquet, schema = self.parquet, self.schema
+        names, _ = self.stored
+        tables = [schema.empty_table()]
+        start = 0
+        room = sys.maxsize if bytes_max is None else bytes_max
+        for number in range(parquet.metadata.num_row_groups):
+            end = start + parquet.metadata.row_group(number).num_rows
+            if first_row < end and start < first_row + rows:
+                # The end is explicit: a group without requested columns has no rows that a slice could end with.
+                begin, stop = max(first_row, start), min(first_row + rows, end)
+                key = (self.path, number, self.stored)
+                group = self.row_groups.take(key)
+                if group is None and room < _group_bytes(parquet, number, names):
+                    part = _part_of_group(parquet, number, names, begin - start, stop - begin, room)
+                    tables.append(project_rows(part, schema))
+                else:
+                    group = _row_group(parquet, number, names) if group is None else group
+                    tables.append(project_rows(group.slice(begin - start, stop - begin), schema))
+                    if (first_row + rows < end or bytes_max is not None) and _is_cached(parquet, number):
+                        self.row_groups.put(key, group, table_bytes(group))
+                room -= tables[-1].nbytes
+                if room <= 0 or (bytes_max is not None and tables[-1].num_rows < stop - begin):
+                    break
+            start = end
+        return pa.concat_tables(tables)
 
 
 def row_groups_with(parquet: pq.ParquetFile, sought: Sought | None = None) -> list[int]:

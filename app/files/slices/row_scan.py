@@ -77,6 +77,8 @@ def base_rows(
         pa.schema([field for field in schema if field.name not in (*decides.names, *DERIVED_NAMES)]),
     )
     gone = None if file.deletion_vector is None else slices.vectors.read(file.deletion_vector)
+    deciding = slices.reader.columns(file, decides) if len(decides) else None
+    other = slices.reader.columns(file, others)
     for begin, stop in _row_ranges(slices, dataset, file, choice.where, first, end):
         chosen = (
             np.ones(stop - begin, dtype=np.bool_) if gone is None else live_mask(gone, begin, stop - begin)
@@ -84,20 +86,15 @@ def base_rows(
         known = None
         if choice.selects:
             known = (
-                resolved(
-                    slices.reader.read_slice(file, decides, begin, stop - begin),
-                    file.written_version,
-                    file.first_offset,
-                )
-                if len(decides)
+                resolved(deciding.read(begin, stop - begin), file.written_version, file.first_offset)
+                if deciding is not None
                 # A filter without columns has the same result for all rows, which must still be counted.
                 else pa.table({"": pa.nulls(stop - begin)})
             )
             chosen = chosen & choice.chosen(known)
         if not chosen.any():
             continue
-        rows = slices.reader.read_slice(file, others, begin, stop - begin)
-        rows = resolved(rows, file.written_version, file.first_offset)
+        rows = resolved(other.read(begin, stop - begin), file.written_version, file.first_offset)
         derived = of_file(file, stop - begin, schema)
         columns = [
             _column(name, derived, known if known is not None and name in decides.names else rows)

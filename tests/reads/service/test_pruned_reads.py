@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.commit.write_options import WriteOptions
+from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.files.slices import table_walk
+from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
+from app.files.slices.row_scan import RowChoice, base_rows
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.operation import Operation
@@ -173,3 +176,26 @@ def test_delete_by_filter_decodes_only_possible_matches(
     assert comparable(table.rows()) == comparable(
         [row for row in versioned.rows[2] if not 30 <= row["n"] <= 31]
     )
+
+
+@pytest.mark.parametrize("where", [None, "n >= 0"])
+def test_scan_opens_a_file_a_few_times_however_many_row_groups_it_has(
+    versioned_tables: Callable[[str], VersionedTable], monkeypatch: pytest.MonkeyPatch, where: str | None
+) -> None:
+    """On S3, each time is a request."""
+    versioned = versioned_tables("unaware with deletion vectors")
+    dataset, storage = versioned.table.dataset, versioned.table.storage
+    file = max(versioned.files[1], key=lambda each: each.row_count)
+    slices = SliceReader(ParquetReader(storage), VectorReader(storage))
+    assert len(slices.reader.row_group_bounds(file)) >= ROWS / len(DAYS) / 4
+    opened: list[str] = []
+    original = LocalStorage.open
+    monkeypatch.setattr(
+        LocalStorage, "open", lambda self, path: (opened.append(path), original(self, path))[1]
+    )
+    choice = RowChoice(where=None if where is None else parse_filter(where, dataset.schema))
+    schema = pa.schema([field.with_nullable(True) for field in dataset.schema.to_arrow()])
+    rows = base_rows(slices, dataset, file, schema, choice, 0, file.row_count)
+    assert sum(table.num_rows for table in rows) == file.row_count
+    # For the dictionaries, for the row groups, and for both kinds of columns.
+    assert len(opened) <= 5
