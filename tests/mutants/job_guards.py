@@ -108,7 +108,7 @@ JOB_GUARDS: Final = (
     Guard(
         name="no group is claimed beside a contended one",
         module="app.jobs.repository.claim",
-        text="found.slot_requested or (found.groups and _is_contended(connection, wanted))",
+        text="found.slot_requested or (found.groups and _is_running(connection, wanted, jobs.c.contended))",
         without="found.slot_requested",
         tests=("tests.jobs.repository.test_claims::test_beside_a_contended_group_no_other_is_claimed",),
     ),

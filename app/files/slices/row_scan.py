@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.commit.read_plan import in_globs
+from app.files.parquet_file import FileColumns
 from app.files.slices.derived_columns import block_rows, of_file
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
@@ -70,16 +71,16 @@ def base_rows(
     that decide are read first, the others only where a row is chosen. Texts that the file stores in dictionaries are
     returned as such.
     """
+    ranges = list(_row_ranges(slices, dataset, file, choice.where, first, end))
+    if not ranges:
+        return
     # Columns that decide need not be returned.
     decides = slices.reader.with_dictionaries(file, choice.columns(dataset))
-    others = slices.reader.with_dictionaries(
-        file,
-        pa.schema([field for field in schema if field.name not in (*decides.names, *DERIVED_NAMES)]),
-    )
+    others = pa.schema([field for field in schema if field.name not in (*decides.names, *DERIVED_NAMES)])
     gone = None if file.deletion_vector is None else slices.vectors.read(file.deletion_vector)
     deciding = slices.reader.columns(file, decides) if len(decides) else None
-    other = slices.reader.columns(file, others)
-    for begin, stop in _row_ranges(slices, dataset, file, choice.where, first, end):
+    other: FileColumns | None = None
+    for begin, stop in ranges:
         chosen = (
             np.ones(stop - begin, dtype=np.bool_) if gone is None else live_mask(gone, begin, stop - begin)
         )
@@ -94,6 +95,8 @@ def base_rows(
             chosen = chosen & choice.chosen(known)
         if not chosen.any():
             continue
+        if other is None:
+            other = slices.reader.columns(file, slices.reader.with_dictionaries(file, others))
         rows = resolved(other.read(begin, stop - begin), file.written_version, file.first_offset)
         derived = of_file(file, stop - begin, schema)
         columns = [

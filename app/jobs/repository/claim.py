@@ -129,7 +129,7 @@ def claim_group(
         return None
     if found.groups >= rules.dataset_writers_max:
         return []
-    if found.slot_requested or (found.groups and _is_contended(connection, wanted)):
+    if found.slot_requested or (found.groups and _is_running(connection, wanted, jobs.c.contended)):
         # The end of the slot is announced; if its holder died, the poll finds the waiting writes.
         return []
     if found.exhausted:
@@ -189,18 +189,10 @@ def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
     void(connection, lapsed)
 
 
-def _is_running(connection: Connection, dataset_ids: Sequence[str]) -> bool:
-    """Whether a group of writes runs in one of the datasets."""
-    running = select(jobs.c.id).where(any_of(jobs.c.dataset_id, dataset_ids), RUNNING, _WRITES)
+def _is_running(connection: Connection, dataset_ids: Sequence[str], *conditions: ColumnElement[bool]) -> bool:
+    """Whether a group of writes that matches the conditions runs in one of the datasets."""
+    running = select(jobs.c.id).where(any_of(jobs.c.dataset_id, dataset_ids), RUNNING, _WRITES, *conditions)
     return connection.execute(running.limit(1)).first() is not None
-
-
-def _is_contended(connection: Connection, dataset_ids: Sequence[str]) -> bool:
-    """Whether a group of writes that has lost several races runs in one of the datasets."""
-    contended = select(jobs.c.id).where(
-        any_of(jobs.c.dataset_id, dataset_ids), RUNNING, _WRITES, ~LEASE_LAPSED, jobs.c.contended
-    )
-    return connection.execute(contended.limit(1)).first() is not None
 
 
 def _give_up(

@@ -73,6 +73,20 @@ def versioned_tables(
     return written
 
 
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of the files that are opened, each as often as it is."""
+    paths: list[str] = []
+    original = LocalStorage.open
+
+    def counted(storage: LocalStorage, path: str) -> pa.NativeFile:
+        paths.append(path)
+        return original(storage, path)
+
+    monkeypatch.setattr(LocalStorage, "open", counted)
+    return paths
+
+
 def _row(number: int, n: int) -> Row:
     return {"id": number, "day": DAYS[number % 3], "n": n, "note": str(number % 7) if number % 5 else None}
 
@@ -180,7 +194,7 @@ def test_delete_by_filter_decodes_only_possible_matches(
 
 @pytest.mark.parametrize("where", [None, "n >= 0"])
 def test_scan_opens_a_file_a_few_times_however_many_row_groups_it_has(
-    versioned_tables: Callable[[str], VersionedTable], monkeypatch: pytest.MonkeyPatch, where: str | None
+    versioned_tables: Callable[[str], VersionedTable], opened: list[str], where: str | None
 ) -> None:
     """On S3, each time is a request."""
     versioned = versioned_tables("unaware with deletion vectors")
@@ -188,14 +202,23 @@ def test_scan_opens_a_file_a_few_times_however_many_row_groups_it_has(
     file = max(versioned.files[1], key=lambda each: each.row_count)
     slices = SliceReader(ParquetReader(storage), VectorReader(storage))
     assert len(slices.reader.row_group_bounds(file)) >= ROWS / len(DAYS) / 4
-    opened: list[str] = []
-    original = LocalStorage.open
-    monkeypatch.setattr(
-        LocalStorage, "open", lambda self, path: (opened.append(path), original(self, path))[1]
-    )
+    opened.clear()
     choice = RowChoice(where=None if where is None else parse_filter(where, dataset.schema))
     schema = pa.schema([field.with_nullable(True) for field in dataset.schema.to_arrow()])
     rows = base_rows(slices, dataset, file, schema, choice, 0, file.row_count)
     assert sum(table.num_rows for table in rows) == file.row_count
     # For the dictionaries, for the row groups, and for both kinds of columns.
     assert len(opened) <= 5
+
+
+def test_scan_of_a_file_without_matches_opens_it_once(
+    versioned_tables: Callable[[str], VersionedTable], opened: list[str]
+) -> None:
+    versioned = versioned_tables("unaware with deletion vectors")
+    dataset, storage = versioned.table.dataset, versioned.table.storage
+    slices = SliceReader(ParquetReader(storage), VectorReader(storage))
+    file = versioned.files[2][0]
+    opened.clear()
+    choice = RowChoice(where=parse_filter("n < -5", dataset.schema))
+    assert list(base_rows(slices, dataset, file, dataset.schema.to_arrow(), choice, 0, file.row_count)) == []
+    assert opened == [file.path]

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NoReturn
-
-import pytest
 
 from app.files.storage import LocalStorage
 from app.format.errors import EngineStopped, StorageUnavailable
-from app.format.identifiers import new_id
 from app.jobs.values import JobState
-from tests.support.store_fixtures import Stores
-from tests.support.versioned_tables import kind_of
 from tests.support.writing import Writing
 
 ROW = {"id": 2, "day": "2026-11-23", "n": 0, "note": None}
 BODY = b'{"id": 2, "day": "2026-11-23", "n": 0, "note": null}'
-
-
-@pytest.fixture
-def writing(stores: Stores, tenant_id: str, tmp_path: Path) -> Writing:
-    """Of a table with one file group a day."""
-    made = stores.catalog.create(tenant_id, new_id(), kind_of("copy_on_write, bloom"))
-    return Writing(database=stores.database, storage=LocalStorage(tmp_path), dataset=made)
 
 
 def staged_files(writing: Writing) -> list[str]:
