@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +15,13 @@ from tests.support.spark import task_setup
 from workers.engine.large_tasks import LargeTurns
 from workers.engine.session import ClusterShare, cluster_settings, large_turns
 from workers.engine.spark_engine import SparkEngine
+from workers.engine.spark_job import results_of
 
 SHARE = ClusterShare(cores_max=6, executor_cores=2, executor_memory_bytes=3 * 1024**3)
+
+
+def as_they_are(_number: int, items: Iterable[bytes]) -> Iterator[bytes]:
+    return iter(items)
 
 
 def test_small_job_asks_the_jvm_for_no_class_by_its_name(
@@ -30,7 +36,7 @@ def test_small_job_asks_the_jvm_for_no_class_by_its_name(
 
     monkeypatch.setattr(ClientServerConnection, "send_command", recorded)
     context = engine._spark().sparkContext
-    assert context.parallelize([b"a", b"b"], 2).mapPartitions(list).collect() == [b"a", b"b"]
+    assert results_of(context.parallelize([b"a", b"b"], 2), as_they_are) == [b"a", b"b"]
     assert sent
     assert [each for each in sent if each.startswith("r\n")] == []
 

@@ -19,7 +19,7 @@ _TURNS_TO_RESERVE = 4
 # A JVM that was out of memory once is not to be relied on.
 _SMALL_COMMIT_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m -XX:+ExitOnOutOfMemoryError"
 _CLASSES_OF_JOBS = {
-    "PythonRDD": ("collectAndServe", "readRDDFromFile"),
+    "PythonRDD": ("readRDDFromFile",),
     "PythonUtils": ("getBroadcastThreshold",),
     "SimplePythonFunction": (),
 }
@@ -92,6 +92,8 @@ def start_session(
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.worker.reuse": "true",
         "spark.python.daemon.module": "workers.engine.python_daemon",
+        # Each job has a block of this size filled with zeros for its function, which has a few kilobytes.
+        "spark.broadcast.blockSize": "256k",
         "spark.sql.runSQLOnFiles": "false",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),

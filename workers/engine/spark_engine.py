@@ -40,6 +40,7 @@ from workers.engine.large_tasks import LargeTasks, LargeTurns
 from workers.engine.placement import Partition, host_of, key_of, partitions_of
 from workers.engine.pools import FairPools, Work
 from workers.engine.rounds import Rounds
+from workers.engine.spark_job import results_of
 from workers.engine.task_files import with_own_rows
 from workers.engine.task_setup import TaskSetup
 from workers.engine.tasks import Task, TaskResult, pack, run_partition, unpack_result
@@ -126,7 +127,7 @@ class SparkEngine:
         """Starts the session and its first Python processes, so that no write waits for them."""
         context = self._spark().sparkContext
         slices = context.defaultParallelism
-        context.parallelize([], slices).mapPartitions(partial(run_partition, self._setup)).collect()
+        results_of(context.parallelize([], slices), partial(run_partition, self._setup))
 
     def _spark(self) -> SparkSession:
         with self._lock:
@@ -339,7 +340,7 @@ class SparkEngine:
         else:
             in_turn = [data[number] for each in partitions for number in each.tasks]
             tasks = context.parallelize(in_turn, len(partitions))
-        return list(tasks.mapPartitions(partial(run_partition, self._setup)).collect())
+        return results_of(tasks, partial(run_partition, self._setup))
 
     def _preferred_hosts(self, context: SparkContext, packed: Sequence[_PackedTask]) -> list[str | None]:
         """The host of each task, None for any."""

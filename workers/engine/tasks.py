@@ -88,7 +88,7 @@ def unpack_result(packed: bytes) -> TaskResult:
     return accepted(_RESULT.decode(packed))
 
 
-def run_partition(setup: TaskSetup, packed: Iterable[bytes]) -> Iterator[bytes]:
+def run_partition(setup: TaskSetup, _number: int, packed: Iterable[bytes]) -> Iterator[bytes]:
     """Runs the tasks of one Spark partition, one after another."""
     # One thread per task: Spark's tasks are the parallelism.
     pa.set_cpu_count(1)
