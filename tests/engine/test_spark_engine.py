@@ -320,6 +320,29 @@ def test_several_inputs_are_decoded_in_their_order(engine: SparkEngine, storage:
     assert refusal.value.facts["path"] == damaged.path
 
 
+def test_input_of_one_split_takes_one_task(engine: SparkEngine, storage: LocalStorage) -> None:
+    source = raw(storage, "staged/one.body", [line(number, "") for number in range(10)])
+    (staged,) = engine.decode([source], DATASET, Operation.UPSERT, prefix="staged/one", tag="one").staged
+    assert staged.rows == 10
+    assert engine.progress("one") == (1, 1)
+
+
+def test_inputs_of_one_and_several_splits_are_decoded_in_their_order(
+    engine: SparkEngine, storage: LocalStorage
+) -> None:
+    padding = "x" * 4000
+    many = SPLIT_BYTES // len(padding) + 100
+    sources = [
+        raw(storage, "staged/sizes-0.body", [line(0, "first")]),
+        raw(storage, "staged/sizes-1.body", (line(number, padding) for number in range(many))),
+        raw(storage, "staged/sizes-2.body", [line(0, "last")]),
+    ]
+    staged = engine.decode(sources, DATASET, Operation.UPSERT, prefix="staged/sizes", tag="sizes").staged
+    assert len({file.path for file in staged}) == 4
+    assert [file.rows for file in (staged[0], staged[-1])] == [1, 1]
+    assert [file.first_row for file in staged] == [0, 1, 1 + staged[1].rows, 1 + many]
+
+
 def test_cancel_stops_only_tasks_of_its_tag(engine: SparkEngine, storage: LocalStorage) -> None:
     source = raw(storage, "staged/small.body", [line(1, "")])
     ended: list[str] = []

@@ -79,5 +79,5 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parts(self) -> tuple[RawInput, ...]:
-        """All files, in the order of their rows."""
-        return (self, *self.others)
+        """All files, in the order of their rows, each without others."""
+        return (msgspec.structs.replace(self, others=()), *self.others)

@@ -12,11 +12,11 @@ from app.files.storage import LocalStorage
 from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
-from app.format.rows.staged import RowRun
+from app.format.rows.staged import RawInput, RowRun
 from app.kafka.messages import Message
 from app.sources.kinds import kafka
 from tests.support.lakehouse import definition
-from workers.engine.decode.decode_handle import DecodeTask, decode
+from workers.engine.decode.decode_handle import DecodeTask, Decoding, decode
 
 
 def message(partition: int, offset: int) -> Message:
@@ -61,15 +61,13 @@ def test_bad_rows_name_their_messages_in_every_split(tmp_path: Path, split_bytes
     found: list[str] = []
     for number, split in enumerate(splits(storage, len(body), split_bytes)):
         task = DecodeTask(
-            dataset=definition(),
-            operation=Operation.INSERT,
+            raw=RawInput(path="body", size_bytes=len(body), checksum="", format=Format.NDJSON, runs=runs),
             path="body",
-            format=Format.NDJSON,
             split=split,
             number=number,
-            prefix=f"out-{number}",
-            quarantine=f"bad-{number}",
-            runs=runs,
+            decoding=Decoding(
+                dataset=definition(), operation=Operation.INSERT, prefix="out", quarantine="bad"
+            ),
         )
         quarantined = decode(task, storage).quarantined
         if quarantined is not None:

@@ -1,7 +1,8 @@
 """The decode tasks: convert bytes on storage to staged input. They run in Spark's Python processes.
 
 A first task decompresses the input and cuts it into splits. Then one task per split validates its rows and stages them.
-For a write with `merge_schema`, one task per split first infers the shapes of its columns.
+If there is one split, the first task does that, which saves a Spark job. For a write with `merge_schema`, one task per
+split first infers the shapes of its columns.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from app.format.operation import Operation, input_schema
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
 from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
-from app.format.rows.staged import RawInput, RowRun, StagedFile
+from app.format.rows.staged import RawInput, StagedFile
 from app.format.schema.shapes import Shape
 from app.writes.engine import DecodedInput
 
@@ -52,20 +53,34 @@ DECODE_MEMORY_BYTES: Final = 2 * 1024 * 1024 * 1024
 _STEP_BYTES: Final = 4 * 1024 * 1024
 
 
+class Decoding(msgspec.Struct, frozen=True, kw_only=True):
+    """How all rows of a write are decoded, and the path prefixes of the files that hold them.
+
+    `quarantine`: the prefix of files of bad records; without it, bad records fail the task. `explicit_cast`: see
+    `WriteOptions`. `expanded_bytes_max`: of the rows of one split in memory.
+    """
+
+    dataset: DatasetDefinition
+    operation: Operation
+    prefix: str
+    quarantine: str | None = None
+    limits: RowLimits = DEFAULT_LIMITS
+    explicit_cast: bool = False
+    expanded_bytes_max: int = sys.maxsize
+
+
 class PrepareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Verifies the bytes of an input, decompresses them if necessary, and cuts them into splits."""
+    """Verifies the bytes of an input, decompresses them if necessary, and cuts them into splits.
+
+    `number`: that of the input. `decoding`: if it is given and there is one split, its rows are decoded at once.
+    """
 
     raw: RawInput
+    number: int
     prefix: str
     decompressed_bytes_max: int
     limits: RowLimits = DEFAULT_LIMITS
-
-
-class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The path of the uncompressed bytes, and their splits."""
-
-    path: str
-    splits: tuple[Split, ...]
+    decoding: Decoding | None = None
 
 
 class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -87,27 +102,16 @@ class Inferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Validates the rows of one split and stages them below `prefix`.
+    """Validates the rows of one split of an input and stages them.
 
-    `quarantine`: the path prefix of the file of bad records; without it, bad records fail the task. `origin`: what the
-    rows were read from, for errors. `runs`: the same of the rows of the input, as far as it is known.
-    `explicit_cast`: see `WriteOptions`. `expanded_bytes_max`: of the rows of the split in memory.
+    `path`: that of the uncompressed bytes. `number`: in the names of its files, once in a write.
     """
 
-    dataset: DatasetDefinition
-    operation: Operation
+    raw: RawInput
     path: str
-    format: Format
-    records: bool = False
     split: Split
     number: int
-    prefix: str
-    quarantine: str | None = None
-    limits: RowLimits = DEFAULT_LIMITS
-    origin: str = ""
-    runs: tuple[RowRun, ...] = ()
-    explicit_cast: bool = False
-    expanded_bytes_max: int = sys.maxsize
+    decoding: Decoding
 
 
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -121,15 +125,33 @@ class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     records: int = 0
 
 
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The path of the uncompressed bytes, and their splits. `decoded`: the rows of the only one, if it was decoded."""
+
+    path: str
+    splits: tuple[Split, ...]
+    decoded: DecodedRows | None = None
+
+
 def prepare(task: PrepareTask, storage: Storage) -> Prepared:
-    """Runs a `PrepareTask`. Raises CorruptFile, MalformedBody, BodyTooLarge, TooManyRows, StorageFull."""
+    """Runs a `PrepareTask`.
+
+    Raises CorruptFile, MalformedBody, BodyTooLarge, TooManyRows, StorageFull, and what `decode` raises.
+    """
     verify(task.raw, storage.open(task.raw.path))
     with _errors_of(task.raw.origin), _memory_limit():
         path = _unpacked(task, storage) if task.raw.gzip else task.raw.path
         splits = plan_splits(
             task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES, limits=task.limits
         )
-    return Prepared(path=path, splits=tuple(splits))
+    decoded = None
+    if task.decoding is not None and len(splits) == 1:
+        (split,) = splits
+        decoded = decode(
+            DecodeTask(raw=task.raw, path=path, split=split, number=task.number, decoding=task.decoding),
+            storage,
+        )
+    return Prepared(path=path, splits=tuple(splits), decoded=decoded)
 
 
 def _unpacked(task: PrepareTask, storage: Storage) -> str:
@@ -159,10 +181,11 @@ def infer(task: InferTask, storage: Storage) -> Inferred:
 
 def decode(task: DecodeTask, storage: Storage) -> DecodedRows:
     """Raises SchemaMismatch, MalformedBody, BodyTooLarge, RowTooLarge, TooManyRows, StorageFull."""
-    if task.quarantine is None:
+    quarantine = task.decoding.quarantine
+    if quarantine is None:
         return DecodedRows(staged=_stage(task, storage, None))
-    with QuarantineFileStore(storage).sink(f"{task.quarantine}-{task.number:05d}.parquet") as sink:
-        write = sink.write if not task.runs else _Placing(task, storage, sink.write).write
+    with QuarantineFileStore(storage).sink(f"{quarantine}-{task.number:05d}.parquet") as sink:
+        write = sink.write if not task.raw.runs else _Placing(task, storage, sink.write).write
         bad_records = BadRecords(write=write)
         staged = _stage(task, storage, bad_records)
         bad_records.close()
@@ -170,28 +193,29 @@ def decode(task: DecodeTask, storage: Storage) -> DecodedRows:
 
 
 def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -> StagedFile | None:
-    schema = input_schema(task.operation, task.dataset)
-    with _errors_of(task.origin), _memory_limit():
+    raw, decoding = task.raw, task.decoding
+    schema = input_schema(decoding.operation, decoding.dataset)
+    with _errors_of(raw.origin), _memory_limit():
         source = storage.open(task.path)
-        if task.records:
+        if raw.records:
             tables = iter_record_tables(
-                source, schema, split=task.split, bad_records=bad_records, limits=task.limits
+                source, schema, split=task.split, bad_records=bad_records, limits=decoding.limits
             )
         else:
             tables = iter_tables(
-                task.format,
+                raw.format,
                 source,
                 schema,
                 split=task.split,
                 bad_records=bad_records,
-                limits=task.limits,
-                explicit_cast=task.explicit_cast,
+                limits=decoding.limits,
+                explicit_cast=decoding.explicit_cast,
             )
         return StagedFileStore(storage).write(
-            task.dataset,
-            task.operation,
-            _within(tables, task.expanded_bytes_max),
-            f"{task.prefix}-{task.number:05d}.arrow",
+            decoding.dataset,
+            decoding.operation,
+            _within(tables, decoding.expanded_bytes_max),
+            f"{decoding.prefix}-{task.number:05d}.arrow",
             synced=False,
         )
 
@@ -239,11 +263,11 @@ class _Placing:
 
     def _placed(self, record: BadRecord) -> BadRecord:
         row = self._rows_before + record.position
-        number = bisect_right(self._task.runs, row, key=lambda run: run.first_row) - 1
-        if number < 0 or not record.errors or not self._task.runs[number].place:
+        number = bisect_right(self._task.raw.runs, row, key=lambda run: run.first_row) - 1
+        if number < 0 or not record.errors or not self._task.raw.runs[number].place:
             return record
         first, *others = record.errors
-        detail = f"{self._task.runs[number].names(row)}: {first.detail}"
+        detail = f"{self._task.raw.runs[number].names(row)}: {first.detail}"
         return msgspec.structs.replace(
             record, errors=(msgspec.structs.replace(first, detail=detail), *others)
         )

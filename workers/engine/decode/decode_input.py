@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count, islice
 
 import msgspec
 
 from app.codecs.arrow.flat_form import op_names
-from app.codecs.splits import Split
 from app.commit.write_options import WriteOptions
 from app.format.dataset import DatasetDefinition
 from app.format.definition.schema_merge import merge_schemas
@@ -19,6 +19,7 @@ from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_handle import (
     DecodedRows,
     DecodeTask,
+    Decoding,
     Inferred,
     InferTask,
     Prepared,
@@ -48,55 +49,84 @@ def decode_input(
     With `merge_schema`, under the merged schema, which is part of the result. Raises SchemaMismatch, MalformedBody,
     BodyTooLarge, RowTooLarge, TooManyRows, CorruptFile, StorageFull.
     """
-    prepared = run(
-        [
-            PrepareTask(
-                raw=raw,
-                prefix=f"{prefix}-{number:05d}",
-                decompressed_bytes_max=decompressed_bytes_max,
-                limits=limits,
-            )
-            for number, raw in enumerate(raws)
-        ]
+    decoding = Decoding(
+        dataset=dataset,
+        operation=operation,
+        prefix=prefix,
+        quarantine=quarantine,
+        limits=limits,
+        explicit_cast=options.explicit_cast,
+        expanded_bytes_max=decompressed_bytes_max,
     )
-    splits = [
-        (raw, each.path, split)
-        for raw, each in zip(raws, prepared, strict=True)
-        if isinstance(each, Prepared)
-        for split in each.splits
-    ]
-    brought = _brought(run, splits, dataset, operation, options, limits) if options.merge_schema else None
-    answers = run(
-        [
-            DecodeTask(
-                dataset=brought or dataset,
-                operation=operation,
-                path=path,
-                format=raw.format,
-                records=raw.records,
-                split=split,
-                number=number,
-                prefix=prefix,
-                quarantine=quarantine,
-                limits=limits,
-                origin=raw.origin,
-                runs=raw.runs,
-                explicit_cast=options.explicit_cast,
-                expanded_bytes_max=decompressed_bytes_max,
-            )
-            for number, (raw, path, split) in enumerate(splits)
-        ]
+    prepared = _prepared(
+        run,
+        raws,
+        decoding=None if options.merge_schema else decoding,
+        prefix=prefix,
+        limits=limits,
+        decompressed_bytes_max=decompressed_bytes_max,
     )
-    decoded = decoded_input([answer for answer in answers if isinstance(answer, DecodedRows)])
+    brought = _brought(run, prepared, dataset, operation, options, limits) if options.merge_schema else None
+    if brought is not None:
+        decoding = msgspec.structs.replace(decoding, dataset=brought)
+    rows = _decoded(run, prepared, decoding)
+    decoded = decoded_input(rows)
     limits.check_rows(
         sum(file.rows for file in decoded.staged) + sum(file.row_count for file in decoded.quarantined)
     )
     return msgspec.structs.replace(decoded, definition=brought)
 
 
+def _prepared(
+    run: TaskRunner,
+    raws: Sequence[RawInput],
+    *,
+    decoding: Decoding | None,
+    prefix: str,
+    limits: RowLimits,
+    decompressed_bytes_max: int,
+) -> list[tuple[RawInput, Prepared]]:
+    """The inputs, in order, with their splits, and with the rows of those that have one if `decoding` is given."""
+    answers = run(
+        [
+            PrepareTask(
+                raw=raw,
+                number=number,
+                prefix=f"{prefix}-{number:05d}",
+                decompressed_bytes_max=decompressed_bytes_max,
+                limits=limits,
+                decoding=decoding,
+            )
+            for number, raw in enumerate(raws)
+        ]
+    )
+    return [(raw, answer) for raw, answer in zip(raws, answers, strict=True) if isinstance(answer, Prepared)]
+
+
+def _decoded(
+    run: TaskRunner, prepared: Sequence[tuple[RawInput, Prepared]], decoding: Decoding
+) -> list[DecodedRows]:
+    """The rows of all splits, in order."""
+    # The rows that are decoded already have the numbers of their inputs.
+    numbers = count(len(prepared))
+    tasks = [
+        DecodeTask(raw=raw, path=each.path, split=split, number=next(numbers), decoding=decoding)
+        for raw, each in prepared
+        if each.decoded is None
+        for split in each.splits
+    ]
+    answers = iter(run(tasks))
+    return [
+        rows
+        for _, each in prepared
+        for rows in ([each.decoded] if each.decoded else islice(answers, len(each.splits)))
+        if isinstance(rows, DecodedRows)
+    ]
+
+
 def _brought(
     run: TaskRunner,
-    splits: Sequence[tuple[RawInput, str, Split]],
+    prepared: Sequence[tuple[RawInput, Prepared]],
     dataset: DatasetDefinition,
     operation: Operation,
     options: WriteOptions,
@@ -107,7 +137,7 @@ def _brought(
     answers = run(
         [
             InferTask(
-                path=path,
+                path=each.path,
                 format=raw.format,
                 records=raw.records,
                 split=split,
@@ -115,12 +145,13 @@ def _brought(
                 limits=limits,
                 origin=raw.origin,
             )
-            for raw, path, split in splits
+            for raw, each in prepared
             if raw.shapes is None
+            for split in each.splits
         ]
     )
     shapes: dict[str, Shape] = {}
-    for raw, _, _ in splits:
+    for raw, _ in prepared:
         shapes = common_members(shapes, raw.shapes or {})
     for answer in answers:
         if isinstance(answer, Inferred):
