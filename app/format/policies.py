@@ -43,7 +43,7 @@ class CompactionPolicy(_Policy, frozen=True, kw_only=True):
 class ChangelogPolicy(_Policy, frozen=True, kw_only=True):
     """Small changelog files of consecutive commits are merged: `small_files` or more, each `seconds` old or older."""
 
-    small_files: int = 32
+    small_files: int = 24
     """The number of small changelog files in a row from which on they are merged."""
     seconds: int = 10
     """The age from which on a changelog file is merged."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.changelog.merge_plan import SmallFile, run_to_merge, settled_before
 from app.format.file_group import StoredFile
+from app.format.policies import ChangelogPolicy
 
 KIBIBYTE = 1024
 SMALL = 8 * KIBIBYTE * KIBIBYTE
@@ -92,18 +93,22 @@ def test_run_has_the_least_number_of_files_and_an_upper_limit(count: int, runs: 
     assert len(run_to_merge(feed([(KIBIBYTE, 1)] * count), 32)) == runs
 
 
-def test_small_writes_are_rewritten_a_few_times() -> None:
-    """Of 20,000 files of 5 KiB, which arrive one by one, each byte is written three times on average at most."""
+@pytest.mark.parametrize("kibibytes", [5, 12])
+def test_small_writes_are_rewritten_a_few_times_and_leave_few_files(kibibytes: int) -> None:
+    """Of 20,000 files that arrive one by one, each byte is written three times on average at most."""
+    least = ChangelogPolicy().small_files
     files: list[SmallFile] = []
     written = 0
     for number in range(20_000):
-        files.append(file(10 * number, 10, 5 * KIBIBYTE))
-        files = files[-200:]
-        while run := run_to_merge(files, 32):
+        files.append(file(10 * number, 10, kibibytes * KIBIBYTE))
+        while run := run_to_merge(files[-200:], least):
             written += sum(each.file.size_bytes for each in run)
             files = merged(files, run)
-    assert written <= 3 * 20_000 * 5 * KIBIBYTE
-    assert len(files) < 100
+        if number >= 999:
+            assert len(files) <= 0.05 * (number + 1)
+    assert written <= 3 * 20_000 * kibibytes * KIBIBYTE
+    # Beside files that are not small any more, two classes of small ones.
+    assert sum(is_small(each) for each in files) < 2 * least
 
 
 def test_files_of_many_segments_count_as_large() -> None:

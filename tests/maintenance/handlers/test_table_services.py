@@ -11,7 +11,7 @@ from tests.support.http import ORDERS, problem
 
 DEFAULTS = {
     "compaction": {"logs": 16, "log_ratio": 1.0, "deleted_ratio": 0.5, "small_files": 32, "seconds": None},
-    "changelog": {"small_files": 32, "seconds": 10},
+    "changelog": {"small_files": 24, "seconds": 10},
     "clustering": None,
     "history": {"versions": None, "seconds": 604_800},
     "timeline": {"instants": 10_000},

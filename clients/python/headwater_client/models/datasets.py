@@ -105,7 +105,7 @@ class Changelog(msgspec.Struct, frozen=True, kw_only=True):
 class ChangelogPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Small changelog files of consecutive commits are merged: `small_files` or more, each `seconds` old or older."""
 
-    small_files: int = 32
+    small_files: int = 24
     """The number of small changelog files in a row from which on they are merged."""
     seconds: int = 10
     """The age from which on a changelog file is merged."""
