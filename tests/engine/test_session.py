@@ -41,6 +41,14 @@ def test_small_job_asks_the_jvm_for_no_class_by_its_name(
     assert [each for each in sent if each.startswith("r\n")] == []
 
 
+def test_results_of_a_job_are_the_bytes_of_its_tasks_in_their_order(engine: SparkEngine) -> None:
+    items = [b"", b"a" * 3_000_000, bytes(range(256)), b"b"]
+    context = engine._spark().sparkContext
+    for partitions in (1, 2, 4):
+        assert results_of(context.parallelize(items, partitions), as_they_are) == items
+    assert results_of(context.parallelize([], 2), as_they_are) == []
+
+
 def test_application_takes_no_more_than_its_share() -> None:
     settings = cluster_settings(SHARE)
     assert settings["spark.cores.max"] == 6

@@ -19,8 +19,8 @@ _TURNS_TO_RESERVE = 4
 # A JVM that was out of memory once is not to be relied on.
 _SMALL_COMMIT_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m -XX:+ExitOnOutOfMemoryError"
 _CLASSES_OF_JOBS = {
-    "PythonRDD": ("readRDDFromFile",),
-    "PythonUtils": ("getBroadcastThreshold",),
+    "PythonRDD": ("readRDDFromFile", "serveIterator"),
+    "PythonUtils": ("getBroadcastThreshold", "toSeq"),
     "SimplePythonFunction": (),
 }
 
