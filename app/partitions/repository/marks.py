@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -26,7 +27,6 @@ from app.changes.positions import StartingPosition
 from app.consumers.repository.followers import wake_partition_webhooks
 from app.db.any_of import any_of
 from app.db.session import Database
-from app.db.times import seconds_ago
 from app.format.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
 from app.format.file_group import FileKind
 from app.format.instant import Action
@@ -66,10 +66,11 @@ class PartitionStore:
             version = _catch_up(connection, dataset_id)
             if idle_seconds is None:
                 return None
-            _end(
-                connection, dataset_id, _idle(connection, dataset_id, idle_seconds), version, DoneReason.IDLE
-            )
-            return _next_idle(connection, dataset_id, idle_seconds)
+            # One time for both, or a partition that becomes idle between them would be found by neither.
+            now = connection.execute(select(_NOW)).scalar_one()
+            before = now - timedelta(seconds=idle_seconds)
+            _end(connection, dataset_id, _idle(connection, dataset_id, before), version, DoneReason.IDLE)
+            return _next_idle(connection, dataset_id, before)
 
     def end(self, tenant_id: str, dataset_id: str, partitions: Sequence[str]) -> list[PartitionMark]:
         """Marks partitions as done, in the given order; partitions that are done already do not change.
@@ -329,9 +330,8 @@ def _emit_events(
         wake_partition_webhooks(connection, dataset_id)
 
 
-def _idle(connection: Connection, dataset_id: str, seconds: float) -> list[str]:
-    """Open partitions without a write for `seconds`; those with writes that are still invisible are not idle."""
-    before = seconds_ago(seconds)
+def _idle(connection: Connection, dataset_id: str, before: datetime) -> list[str]:
+    """Open partitions without a write after `before`; those with writes that are still invisible are not idle."""
     query = (
         select(partition_marks.c.path)
         .where(*_open(dataset_id), partition_marks.c.changed_at <= before)
@@ -342,13 +342,15 @@ def _idle(connection: Connection, dataset_id: str, seconds: float) -> list[str]:
     return [path for path in paths if path not in unseen]
 
 
-def _next_idle(connection: Connection, dataset_id: str, seconds: float) -> float | None:
-    """Seconds until the next open partition is idle. Partitions that wait for a compaction are due with its commit."""
-    since = func.extract("epoch", _NOW - func.min(partition_marks.c.changed_at))
-    before = seconds_ago(seconds)
-    query = select(since).where(*_open(dataset_id), partition_marks.c.changed_at > before)
-    idle = connection.execute(query).scalar_one()
-    return None if idle is None else max(0.0, seconds - float(idle))
+def _next_idle(connection: Connection, dataset_id: str, before: datetime) -> float | None:
+    """Seconds until the next open partition is idle, if those without a write after `before` are idle now.
+
+    None if there is none. Partitions that wait for a compaction are due with its commit.
+    """
+    changed_at = partition_marks.c.changed_at
+    query = select(func.min(changed_at)).where(*_open(dataset_id), changed_at > before)
+    first = connection.execute(query).scalar_one()
+    return None if first is None else float((first - before).total_seconds())
 
 
 def _open(dataset_id: str) -> tuple[Any, Any]:

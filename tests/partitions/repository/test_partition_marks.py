@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from app.format.file_group import DataFile, FileKind, Slot, bucket_file_group
 from app.format.identifiers import new_id
 from app.format.instant import Action
 from app.jobs.values import Job
+from app.partitions.repository import marks as partition_marks
 from app.partitions.repository.marks import PartitionStore
 from app.partitions.values import MarkerWork
 from tests.support.lakehouse import commit_of, data_file
@@ -232,3 +234,30 @@ def test_cleared_partition_is_marked_again_and_its_events_continue(
     assert marks.of(dataset.tenant_id, dataset.id, [MONDAY]) == {}
     catch_up(marks, dataset, 0)
     assert events_since(marks, dataset) == [("done", MONDAY, 1, "ended"), ("done", MONDAY, 1, "idle")]
+
+
+def test_partition_that_becomes_idle_meanwhile_is_due_again(
+    marks: PartitionStore,
+    stores: Stores,
+    dataset: Dataset,
+    commit: Commit,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was not idle yet when idle partitions were selected, and is when the next one is looked for."""
+    commit(MONDAY)
+    catch_up(marks, dataset)
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        connection.execute(text("UPDATE partition_marks SET changed_at = clock_timestamp()"))
+    end = partition_marks._end
+
+    def slow(*arguments: Any) -> None:
+        time.sleep(1.1)
+        end(*arguments)
+
+    monkeypatch.setattr(partition_marks, "_end", slow)
+    wait = catch_up(marks, dataset, 1)
+    assert wait is not None
+    assert 0 <= wait <= 1
+    assert events_since(marks, dataset) == []
+    assert catch_up(marks, dataset, 1) is None
+    assert events_since(marks, dataset) == [("done", MONDAY, 1, "idle")]
