@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -27,6 +27,7 @@ from app.changes.positions import StartingPosition
 from app.consumers.repository.followers import wake_partition_webhooks
 from app.db.any_of import any_of
 from app.db.session import Database
+from app.db.times import seconds_ago
 from app.format.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
 from app.format.file_group import FileKind
 from app.format.instant import Action
@@ -67,8 +68,7 @@ class PartitionStore:
             if idle_seconds is None:
                 return None
             # One time for both, or a partition that becomes idle between them would be found by neither.
-            now = connection.execute(select(_NOW)).scalar_one()
-            before = now - timedelta(seconds=idle_seconds)
+            before = connection.execute(select(seconds_ago(idle_seconds))).scalar_one()
             _end(connection, dataset_id, _idle(connection, dataset_id, before), version, DoneReason.IDLE)
             return _next_idle(connection, dataset_id, before)
 
@@ -345,7 +345,7 @@ def _idle(connection: Connection, dataset_id: str, before: datetime) -> list[str
 def _next_idle(connection: Connection, dataset_id: str, before: datetime) -> float | None:
     """Seconds until the next open partition is idle, if those without a write after `before` are idle now.
 
-    None if there is none. Partitions that wait for a compaction are due with its commit.
+    None without one. Partitions that wait for a compaction are due with its commit.
     """
     changed_at = partition_marks.c.changed_at
     query = select(func.min(changed_at)).where(*_open(dataset_id), changed_at > before)

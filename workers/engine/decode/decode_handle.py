@@ -57,7 +57,7 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
     """How all rows of a write are decoded, and the path prefixes of the files that hold them.
 
     `quarantine`: the prefix of files of bad records; without it, bad records fail the task. `explicit_cast`: see
-    `WriteOptions`. `expanded_bytes_max`: of the rows of one split in memory.
+    `WriteOptions`. `expanded_bytes_max`: of a decompressed input, and of the rows of one split in memory.
     """
 
     dataset: DatasetDefinition
@@ -72,15 +72,13 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
 class PrepareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Verifies the bytes of an input, decompresses them if necessary, and cuts them into splits.
 
-    `number`: that of the input. `decoding`: if it is given and there is one split, its rows are decoded at once.
+    `number`: that of the input. `decodes`: if there is one split, its rows are decoded at once.
     """
 
     raw: RawInput
     number: int
-    prefix: str
-    decompressed_bytes_max: int
-    limits: RowLimits = DEFAULT_LIMITS
-    decoding: Decoding | None = None
+    decoding: Decoding
+    decodes: bool
 
 
 class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -142,10 +140,10 @@ def prepare(task: PrepareTask, storage: Storage) -> Prepared:
     with _errors_of(task.raw.origin), _memory_limit():
         path = _unpacked(task, storage) if task.raw.gzip else task.raw.path
         splits = plan_splits(
-            task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES, limits=task.limits
+            task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES, limits=task.decoding.limits
         )
     decoded = None
-    if task.decoding is not None and len(splits) == 1:
+    if task.decodes and len(splits) == 1:
         (split,) = splits
         decoded = decode(
             DecodeTask(raw=task.raw, path=path, split=split, number=task.number, decoding=task.decoding),
@@ -155,11 +153,11 @@ def prepare(task: PrepareTask, storage: Storage) -> Prepared:
 
 
 def _unpacked(task: PrepareTask, storage: Storage) -> str:
-    path = f"{task.prefix}.plain"
+    path = f"{task.decoding.prefix}-{task.number:05d}.plain"
     with storage.create(path, synced=False) as file, storage.open(task.raw.path) as packed:
         sink = HashingSink(file)
         chunks = iter(partial(packed.read, _STEP_BYTES), b"")
-        for chunk in gunzip_stream(chunks, expanded_bytes_max=task.decompressed_bytes_max):
+        for chunk in gunzip_stream(chunks, expanded_bytes_max=task.decoding.expanded_bytes_max):
             sink.write(chunk)
     if sink.size_bytes == 0:
         raise MalformedBody("the body is empty once decompressed")

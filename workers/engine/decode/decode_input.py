@@ -58,19 +58,11 @@ def decode_input(
         explicit_cast=options.explicit_cast,
         expanded_bytes_max=decompressed_bytes_max,
     )
-    prepared = _prepared(
-        run,
-        raws,
-        decoding=None if options.merge_schema else decoding,
-        prefix=prefix,
-        limits=limits,
-        decompressed_bytes_max=decompressed_bytes_max,
-    )
+    prepared = _prepared(run, raws, decoding, decodes=not options.merge_schema)
     brought = _brought(run, prepared, dataset, operation, options, limits) if options.merge_schema else None
     if brought is not None:
         decoding = msgspec.structs.replace(decoding, dataset=brought)
-    rows = _decoded(run, prepared, decoding)
-    decoded = decoded_input(rows)
+    decoded = decoded_input(_decoded(run, prepared, decoding))
     limits.check_rows(
         sum(file.rows for file in decoded.staged) + sum(file.row_count for file in decoded.quarantined)
     )
@@ -78,25 +70,12 @@ def decode_input(
 
 
 def _prepared(
-    run: TaskRunner,
-    raws: Sequence[RawInput],
-    *,
-    decoding: Decoding | None,
-    prefix: str,
-    limits: RowLimits,
-    decompressed_bytes_max: int,
+    run: TaskRunner, raws: Sequence[RawInput], decoding: Decoding, *, decodes: bool
 ) -> list[tuple[RawInput, Prepared]]:
-    """The inputs, in order, with their splits, and with the rows of those that have one if `decoding` is given."""
+    """The inputs, in order, with their splits. `decodes`: with the rows of those that have one."""
     answers = run(
         [
-            PrepareTask(
-                raw=raw,
-                number=number,
-                prefix=f"{prefix}-{number:05d}",
-                decompressed_bytes_max=decompressed_bytes_max,
-                limits=limits,
-                decoding=decoding,
-            )
+            PrepareTask(raw=raw, number=number, decoding=decoding, decodes=decodes)
             for number, raw in enumerate(raws)
         ]
     )
@@ -115,13 +94,11 @@ def _decoded(
         if each.decoded is None
         for split in each.splits
     ]
-    answers = iter(run(tasks))
-    return [
-        rows
-        for _, each in prepared
-        for rows in ([each.decoded] if each.decoded else islice(answers, len(each.splits)))
-        if isinstance(rows, DecodedRows)
-    ]
+    answers = (answer for answer in run(tasks) if isinstance(answer, DecodedRows))
+    rows: list[DecodedRows] = []
+    for _, each in prepared:
+        rows += [each.decoded] if each.decoded else islice(answers, len(each.splits))
+    return rows
 
 
 def _brought(
