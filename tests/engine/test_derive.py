@@ -354,5 +354,9 @@ def test_cancelled_view_stops(engine: SparkEngine, shops: LakeTable) -> None:
     thread.join(20)
     assert stopped
     assert stopped[0] - begun < 15
-    executors = engine.jvm().org.apache.spark.SparkContext.getOrCreate().statusTracker().getExecutorInfos()
-    until(lambda: all(each.numRunningTasks() == 0 for each in executors), "the cores to be free")
+    tracker = engine.jvm().org.apache.spark.SparkContext.getOrCreate().statusTracker()
+    # Each answer is of one time.
+    until(
+        lambda: all(each.numRunningTasks() == 0 for each in tracker.getExecutorInfos()),
+        "the cores to be free",
+    )

@@ -224,6 +224,23 @@ def test_token_that_expires_ends_what_waits_with_it() -> None:
     run(main())
 
 
+def test_token_that_expires_while_it_is_verified_ends_what_waits_with_its_reason() -> None:
+    world, shared = World(valid_seconds=0.0001), polls()
+
+    async def main() -> None:
+        # It was valid when it was verified.
+        token = await world.held("a-token")
+        pending = asyncio.create_task(wait(shared, token))
+        await when(lambda: world.reads == 3)
+        assert not pending.done()
+        world.fault = TokenRefused("expired", "the token has expired")
+        with pytest.raises(CredentialEnded) as ended:
+            await pending
+        assert ended.value.error.facts == {"reason": "expired"}
+
+    run(main())
+
+
 def test_nothing_of_the_data_is_sent_while_the_credential_cannot_be_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
