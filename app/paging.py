@@ -12,6 +12,10 @@ import msgspec
 from app.format.errors import FieldError, InvalidRequest
 from app.format.identifiers import is_uuid
 
+PAGE_ROWS_MAX: Final = 50_000
+"""Rows or changes on a page, at most. What a page costs beside its rows is shared by more of them; its size in memory
+has a bound of its own.
+"""
 _DIGITS_MAX: Final = 19
 _TOKEN_CHARACTERS_MAX: Final = 1_024
 _DIGEST_BYTES: Final = 8

@@ -33,7 +33,7 @@ from app.format.partition.members import key_fields
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
 from app.format.rows.projection import check_partitions, projection
 from app.format.schema.schema import Schema
-from app.paging import PageTokens, unknown_token
+from app.paging import PAGE_ROWS_MAX, PageTokens, unknown_token
 from app.reads.values import RowPage
 from app.sql.conditions.bound_access import BoundAccess, bind_access
 from app.sql.conditions.evaluate import matches
@@ -45,7 +45,6 @@ from app.timeline.service.live_groups import LiveGroups
 from app.timeline.service.version_pins import expired_if_missing
 from app.versions.service.versions import VersionOf
 
-LIMIT_MAX: Final = 10_000
 PINNED_SECONDS: Final = 600.0
 """For how long a page with a following one keeps its version, in seconds."""
 ROW_PAGES: Final = "row pages"
@@ -88,7 +87,7 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Adds to each row of an earlier version what has retracted it since: the columns `_hw_corrected_by` (an offset)
     and `_hw_corrected_version`, null where nothing has.
     """
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)] = 1_000
+    limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE_ROWS_MAX)] = 1_000
     """Rows on a page, at most."""
     page_token: str | None = None
     """`next_page_token` of the page before; absent for the first page."""

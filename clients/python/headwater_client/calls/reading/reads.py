@@ -114,7 +114,7 @@ class ReadCalls(Connection):
         columns: Sequence[str] | None = None,
         where: str | None = None,
         partitions: Sequence[str] | None = None,
-        limit: int = 10_000,
+        limit: int = 50_000,
         follow: bool = False,
         poll_seconds: int = 25,
     ) -> AsyncGenerator[ChangeTable, None]:
@@ -191,7 +191,7 @@ class ReadCalls(Connection):
         meta: bool = False,
         corrected_since: bool = False,
         query_type: QueryType = "snapshot",
-        limit: int = 10_000,
+        limit: int = 50_000,
     ) -> AsyncGenerator[RowTable, None]:
         """As `rows`, in pages of Arrow tables."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/rows", accept=ARROW_STREAM)
