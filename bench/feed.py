@@ -52,6 +52,7 @@ def read_all(api: psutil.Process, table: Table, *, form: str, limit: int) -> dic
     seconds, cpu_seconds = time.perf_counter() - began, processor_seconds([api]) - cpu_before
     return {
         "form": form,
+        "limit": limit,
         "rows": since,
         "pages": len(seconds_of_pages),
         "MB": round(size / 1e6),
@@ -116,6 +117,9 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=2_000_000, help="change rows in the feed")
     options.add_argument("--limit", type=int, default=10_000, help="rows of a page")
     options.add_argument(
+        "--large-limit", type=int, default=50_000, help="rows of a page of the whole feed, besides"
+    )
+    options.add_argument(
         "--buckets", type=int, default=4, help="buckets of the dataset, one changelog file each"
     )
     chosen = options.parse_args()
@@ -129,7 +133,11 @@ def main() -> None:
         table.write("upsert", np.arange(chosen.rows // 2, chosen.rows // 2 + chosen.rows // 1_000), ts=2)
         # The first reading of a file also checks it.
         read_all(api, table, form="Arrow", limit=chosen.limit)
-        figures = [read_all(api, table, form=form, limit=chosen.limit) for form in FORMS]
+        figures = [
+            read_all(api, table, form=form, limit=limit)
+            for limit in (chosen.limit, chosen.large_limit)
+            for form in FORMS
+        ]
         filtered = [read_filtered(api, table, selects=each, limit=chosen.limit) for each in FILTERS]
         ways = list(read_ways(api, table, limit=chosen.limit))
     publish("feed", {"limit": chosen.limit, "buckets": chosen.buckets}, figures)
