@@ -27,6 +27,7 @@ from app.http.limits.threads import (
     ROW_STREAMS_TENANT_MAX,
     Threads,
 )
+from app.http.waiting.shared_lookups import SharedLookups
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_polls import job_polls
 from app.jobs.handlers.waiting import JobWaits
@@ -185,6 +186,7 @@ def _waiting(
             page_threads,
             kept_bytes=platform.settings.page_cache_bytes,
         ),
+        "dataset_lookups": SharedLookups(stores.catalog.get, threads),
         "head_polls": head_polls(subscriptions, threads, stores.catalog.get),
         "job_waits": JobWaits(
             polls=polls, get_job=stores.jobs.get, threads=threads, subscriptions=subscriptions

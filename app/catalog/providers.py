@@ -11,9 +11,9 @@ from app.format.errors import NotFound
 from app.format.identifiers import is_uuid
 from app.http.auth import scope_of
 from app.http.dependencies import Provided, Provider
-from app.http.limits.threads import Threads
 from app.http.parameters.query_parameters import DatasetReference
 from app.http.request import DATASET_NAME, ApiRequest
+from app.http.waiting.shared_lookups import SharedLookups
 from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import Principal
 
@@ -21,12 +21,11 @@ from app.tenants.values import Principal
 async def found(
     request: ApiRequest,
     dataset: DatasetReference,
-    datasets: Provided[Datasets],
+    dataset_lookups: Provided[SharedLookups[Dataset]],
     principal: Provided[Principal],
-    threads: Provided[Threads],
 ) -> Dataset:
     """The dataset of the path, which `require_grant` has checked. Raises NotFound."""
-    dataset_found = await threads.run(datasets.get, principal.tenant_id, dataset)
+    dataset_found = await dataset_lookups.get(principal.tenant_id, dataset)
     request.scope["state"][DATASET_NAME] = dataset_found.definition.name
     return dataset_found
 
@@ -34,16 +33,15 @@ async def found(
 async def existing(
     request: ApiRequest,
     dataset: DatasetReference,
-    datasets: Provided[Datasets],
+    dataset_lookups: Provided[SharedLookups[Dataset]],
     principal: Provided[Principal],
-    threads: Provided[Threads],
 ) -> Dataset | None:
     """The dataset of the path; None if there is none of this name, where the handler may register it.
 
     Raises NotFound for an id.
     """
     try:
-        return await found(request, dataset, datasets, principal, threads)
+        return await found(request, dataset, dataset_lookups, principal)
     except NotFound:
         # A name never has the form of an id.
         if is_uuid(dataset):

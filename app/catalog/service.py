@@ -46,10 +46,6 @@ class Datasets:
         _check_metastore(new.services, available=self.metastore)
         return self.catalog.create(tenant_id, new_id(), define_dataset(new))
 
-    def get(self, tenant_id: str, reference: str) -> Dataset:
-        """`reference` is an id or a name. Raises NotFound."""
-        return self.catalog.get(tenant_id, reference)
-
     def list(self, principal: Principal, *, page_size: int, page_token: str | None) -> Page:
         """The datasets that the principal may read, by name."""
         return self.catalog.list(

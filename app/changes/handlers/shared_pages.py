@@ -18,6 +18,7 @@ from app.changes.positions import FeedPosition, SnapshotPosition
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
 from app.http.limits.threads import Threads
+from app.http.waiting.shared_lookups import retrieve_exception
 
 _KEPT_BYTES: Final = 32 * 1024 * 1024
 _KEPT_SECONDS: Final = 2.0
@@ -119,7 +120,7 @@ class SharedPages:
         if reading is None:
             reading = asyncio.create_task(self._page(key, settled, dataset), name="page")
             self._under_way[key] = reading
-            reading.add_done_callback(_retrieve_exception)
+            reading.add_done_callback(retrieve_exception)
         return await asyncio.shield(reading)
 
     async def _page(self, key: _Key, settled: _Key | None, dataset: Dataset) -> EncodedPage:
@@ -195,9 +196,3 @@ def _encoded(
         complete=page.complete,
         watermark=page.watermark,
     )
-
-
-def _retrieve_exception(reading: asyncio.Task[EncodedPage]) -> None:
-    # Otherwise asyncio logs a warning if all requests for the page were cancelled.
-    if not reading.cancelled():
-        reading.exception()
