@@ -18,6 +18,7 @@ from app.http.auth import PUBLIC, Authentication, in_sequence, require_scope
 from app.http.credentials import Credentials
 from app.http.dependencies import provided_by_name, resolve_in_sequence
 from app.http.limits.request_limits import Limiter, RequestLimits
+from app.http.limits.unread_bytes import UnreadBytes
 from app.http.middleware import edge
 from app.http.options import options_handlers
 from app.http.parameters.query_parameters import refuse_unknown_parameters
@@ -82,6 +83,7 @@ def application(
     grants: Permit,
     audited: AuditedRequests,
     limiter: Limiter,
+    unread: UnreadBytes,
     ended: Callable[[Principal, int], None],
     lifespan: Sequence[Lifespan] = (),
     *,
@@ -89,7 +91,8 @@ def application(
 ) -> ASGIApp:
     """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
 
-    `grants`: the guard of `require_grant`. `audited`: records requests. `ended`: called after each request of a
+    `grants`: the guard of `require_grant`. `audited`: records requests. `unread`: counts large bodies that are not sent
+    yet. `ended`: called after each request of a
     principal, with the bytes of the body that was sent. `lifespan`: context managers that run from its start to its
     stop. `cors_origins`: the origins whose pages may call it.
     """
@@ -123,7 +126,7 @@ def application(
         request_max_body_size=JSON_BODY_BYTES_MAX,
     )
     resolve_in_sequence(litestar)
-    return edge(litestar, audited, ended)
+    return edge(litestar, audited, unread, ended)
 
 
 def _cors(origins: Sequence[str]) -> CORSConfig:

@@ -38,7 +38,8 @@ from app.http.auth import require_grant
 from app.http.bearer import BearerAuthentication
 from app.http.credentials import Credentials
 from app.http.dependencies import merged
-from app.http.limits.threads import Threads
+from app.http.limits.threads import PageThreads, Threads
+from app.http.limits.unread_bytes import UnreadBytes
 from app.http.limits.usage_counter import UsageCounter
 from app.http.server.connections import Connections
 from app.http.server.limits import Limits
@@ -110,6 +111,7 @@ def compose(settings: Settings) -> Api:
     listening = loops.pulse("announcements", LISTEN_SECONDS)
     platform = Platform.on(settings, stores_on(database), relay.wake)
     threads, subscriptions = Threads(), Subscriptions()
+    unread = UnreadBytes(settings.unread_bytes_max)
     draining = threading.Event()
     checks = readiness(platform, WorkerStore(database), announcements, loops, draining)
     keys, administration = CredentialStore(database), _administration(settings)
@@ -123,7 +125,7 @@ def compose(settings: Settings) -> Api:
 
     credentials = Credentials(bearer.authenticate, name_of)
     provided = merged(
-        dependencies(platform, threads, subscriptions),
+        dependencies(platform, threads, PageThreads(unread), subscriptions),
         administering(keys, administration, audit, platform, quota_use(platform), credentials.drop),
         {"readiness": checks},
     )
@@ -157,7 +159,7 @@ def compose(settings: Settings) -> Api:
     audited = AuditedRequests(Audit(store=audit, counts=counts), threads)
     origins = settings.cors_origins
     served = application(
-        provided, credentials, grants, audited, limits, used.note, [beside], cors_origins=origins
+        provided, credentials, grants, audited, limits, unread, used.note, [beside], cors_origins=origins
     )
     return Api(settings, served, subscriptions, draining, provided, counts)
 

@@ -22,9 +22,9 @@ from app.http.limits.fair_slots import FairSlots
 from app.http.limits.threads import (
     OUTBOUND_TENANT_MAX,
     OUTBOUND_THREADS_MAX,
-    PAGE_THREADS_MAX,
     ROW_STREAMS_MAX,
     ROW_STREAMS_TENANT_MAX,
+    PageThreads,
     Threads,
 )
 from app.http.waiting.shared_lookups import SharedLookups
@@ -50,7 +50,9 @@ from app.writes import compose as writes
 _log = logging.getLogger(__name__)
 
 
-def dependencies(platform: Platform, threads: Threads, subscriptions: Subscriptions) -> Mapping[str, object]:
+def dependencies(
+    platform: Platform, threads: Threads, page_threads: PageThreads, subscriptions: Subscriptions
+) -> Mapping[str, object]:
     """The dependencies of handlers by name. Raises ValueError for a name that two features use.
 
     Use cases are synchronous: handlers call them through `threads`.
@@ -60,7 +62,6 @@ def dependencies(platform: Platform, threads: Threads, subscriptions: Subscripti
     walk = core.table_walk(platform, memory)
     version_of = versions.version_of(platform)
     key_search = KeySearch(platform.storage, platform.reader, memory, _hot_folder(settings))
-    page_threads = Threads(PAGE_THREADS_MAX)
     accept_write = writes.accept_write(platform)
     return merged(
         {

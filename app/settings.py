@@ -350,6 +350,10 @@ class Settings:
         default=32 * MEBIBYTE, metadata=_env("HEADWATER_PAGE_BYTES_MAX", _whole_number(1024))
     )
     """The largest page of rows or changes in memory. A page has one row, or one pair of changes, whatever its size."""
+    unread_bytes_max: int = field(
+        default=128 * MEBIBYTE, metadata=_env("HEADWATER_UNREAD_BYTES_MAX", _whole_number(1))
+    )
+    """The bytes of responses in an API process that a tenant may leave unread before it gets the next page."""
     read_inline_bytes_max: int = field(
         default=64 * MEBIBYTE, metadata=_env("HEADWATER_READ_INLINE_BYTES_MAX", _whole_number(0))
     )

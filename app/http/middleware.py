@@ -18,12 +18,15 @@ from app.format.errors import HeadwaterError
 from app.format.identifiers import new_id
 from app.http.audited import AuditedRequests
 from app.http.limits.request_limits import RATE_FIELDS
+from app.http.limits.unread_bytes import UnreadBytes
 from app.http.problems import PROBLEM_JSON, REQUEST_ID, on_headwater_error
 from app.tenants.values import Principal
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
 _HEADER: Final = b"x-request-id"
 _OF_RANGES: Final = (b"range", b"if-range")
+# Above it, the connection takes no more until its client has read some (the default of asyncio is 64 KiB).
+_PIECE_BYTES: Final = 256 * 1024
 
 SECURITY_HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -38,17 +41,20 @@ _TLS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 _log = logging.getLogger("headwater.access")
 
 
-def edge(app: ASGIApp, audited: AuditedRequests, ended: Callable[[Principal, int], None]) -> ASGIApp:
+def edge(
+    app: ASGIApp, audited: AuditedRequests, unread: UnreadBytes, ended: Callable[[Principal, int], None]
+) -> ASGIApp:
     """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged.
 
-    `ended`: called after each request with a principal, with the bytes of the body that was sent.
+    `unread` counts large bodies while they are sent. `ended`: called after each request with a principal, with the
+    bytes of the body that was sent.
     """
 
     async def serve(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        exchange = _Exchange(scope, receive, send, audited)
+        exchange = _Exchange(scope, receive, send, audited, unread)
         try:
             await app(exchange.scope, exchange.receive, exchange.send)
         finally:
@@ -63,8 +69,11 @@ def edge(app: ASGIApp, audited: AuditedRequests, ended: Callable[[Principal, int
 class _Exchange:
     """One request and its response."""
 
-    def __init__(self, scope: Any, receive: Receive, send: Send, audited: AuditedRequests) -> None:
+    def __init__(
+        self, scope: Any, receive: Receive, send: Send, audited: AuditedRequests, unread: UnreadBytes
+    ) -> None:
         self._audited = audited
+        self._unread_bytes = unread
         self._receive = receive
         self._send = send
         self._began = time.perf_counter()
@@ -110,8 +119,22 @@ class _Exchange:
         if message["type"] == "http.response.body":
             if self._head_only:
                 return
-            self.sent_bytes += len(message.get("body", b""))
+            body = message.get("body", b"")
+            self.sent_bytes += len(body)
+            if len(body) > _PIECE_BYTES:
+                await self._send_in_pieces(message, body)
+                return
         await self._send(message)
+
+    async def _send_in_pieces(self, message: Any, body: bytes) -> None:
+        """Sends a piece once most of the one before is read, so that it is known whether the client reads."""
+        principal: Principal | None = self.scope.get("user")
+        with self._unread_bytes.sending("" if principal is None else principal.tenant_id, body):
+            pieces = memoryview(body)
+            for start in range(0, len(body), _PIECE_BYTES):
+                more = message.get("more_body", False) or start + _PIECE_BYTES < len(body)
+                part: Any = {**message, "body": pieces[start : start + _PIECE_BYTES], "more_body": more}
+                await self._send(part)
 
     async def _start(self, message: Any) -> None:
         self.status = message["status"]

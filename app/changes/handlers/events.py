@@ -41,6 +41,7 @@ from app.http.parameters.query_parameters import natural
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.sql.conditions.row_access import RowAccess
+from app.tenants.quotas import RateLimited
 from app.tenants.values import KeyScope
 
 PAGE_CHANGES: Final = 1_000
@@ -170,8 +171,9 @@ async def _events(
                 # The dataset or the next changes are gone, or the request does not fit its schema any more: a client
                 # that connects again gets the problem.
                 return
-            except Unavailable:
-                # The stream continues once the database is available again, not before the next poll.
+            except (Unavailable, RateLimited):
+                # The stream continues once the database is available again, or the tenant has read what it requested
+                # before, and not before the next poll.
                 page = replace(page, pending=0)
                 continue
             if page.empty:

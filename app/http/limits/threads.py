@@ -11,10 +11,13 @@ from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 from app.http.limits.fair_slots import FairSlots
+from app.http.limits.unread_bytes import UnreadBytes
 
 THREADS_MAX: Final = 40
 # Pages of rows and changes are decoded in memory. More at a time would be no faster, and take more of it.
 PAGE_THREADS_MAX: Final = 8
+# For how long a request waits until its tenant has read earlier responses.
+_ROOM_SECONDS_MAX: Final = 10.0
 # Each stream of merged rows keeps rows of a file group in memory until its reader has them.
 ROW_STREAMS_MAX: Final = 8
 ROW_STREAMS_TENANT_MAX: Final = 4
@@ -41,11 +44,34 @@ class Threads:
     async def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """What the call returns or raises. A cancelled request waits for it: it may hold a transaction."""
         party = PARTY.get()
-        await self._slots.acquire(party)
+        await self._enter(party)
         try:
             call = partial(copy_context().run, partial(function, *args, **kwargs))
             return await _ended(asyncio.get_running_loop().run_in_executor(self._executor, call))
         finally:
+            self._slots.release(party)
+
+    async def _enter(self, party: str) -> None:
+        await self._slots.acquire(party)
+
+
+class PageThreads(Threads):
+    """Threads that read pages. A page is read once the party has read enough of its earlier ones."""
+
+    def __init__(self, unread: UnreadBytes) -> None:
+        super().__init__(PAGE_THREADS_MAX)
+        self._unread = unread
+
+    async def _enter(self, party: str) -> None:
+        """Raises RateLimited."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + _ROOM_SECONDS_MAX
+        while True:
+            await self._unread.room(party, until - clock())
+            await self._slots.acquire(party)
+            if self._unread.has_room(party):
+                return
+            # Others have used the room since. No slot is held while a request waits for it.
             self._slots.release(party)
 
 
