@@ -20,6 +20,7 @@ from app.http.audited import AuditedRequests
 from app.http.limits.request_limits import RATE_FIELDS
 from app.http.limits.unread_bytes import UnreadBytes
 from app.http.problems import PROBLEM_JSON, REQUEST_ID, on_headwater_error
+from app.http.server.limits import WRITABLE
 from app.tenants.values import Principal
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
@@ -56,6 +57,9 @@ def edge(
             return
         exchange = _Exchange(scope, receive, send, audited, unread)
         try:
+            if (writable := scope.get(WRITABLE)) is not None:
+                # A response is not made before the client has read most of the last one.
+                await writable()
             await app(exchange.scope, exchange.receive, exchange.send)
         finally:
             exchange.log()
@@ -132,8 +136,14 @@ class _Exchange:
         with self._unread_bytes.sending("" if principal is None else principal.tenant_id, body):
             pieces = memoryview(body)
             for start in range(0, len(body), _PIECE_BYTES):
-                more = message.get("more_body", False) or start + _PIECE_BYTES < len(body)
-                part: Any = {**message, "body": pieces[start : start + _PIECE_BYTES], "more_body": more}
+                last = start + _PIECE_BYTES >= len(body)
+                piece = pieces[start : start + _PIECE_BYTES]
+                part: Any = {
+                    **message,
+                    # The connection keeps the last one for longer, and a view would keep the whole body.
+                    "body": bytes(piece) if last else piece,
+                    "more_body": message.get("more_body", False) or not last,
+                }
                 await self._send(part)
 
     async def _start(self, message: Any) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
-from typing import Final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
-
-from app.http.limits.threads import Threads
 
 NDJSON: Final = "application/x-ndjson"
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
@@ -24,10 +22,10 @@ def arrow_stream(table: pa.Table) -> bytes:
     return bytes(buffer.to_pybytes())
 
 
-async def streamed(threads: Threads, parts: Iterator[bytes]) -> AsyncGenerator[bytes]:
-    """The parts of a content, made in threads as fast as they are sent."""
+async def streamed(run: Callable[..., Awaitable[Any]], parts: Iterator[bytes]) -> AsyncGenerator[bytes]:
+    """The parts of a content, made as fast as they are sent. `run`: calls a function in a thread."""
     try:
-        while (part := await threads.run(next, parts, None)) is not None:
+        while (part := await run(next, parts, None)) is not None:
             if part:
                 yield part
     finally:

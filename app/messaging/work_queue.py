@@ -50,8 +50,9 @@ class WorkQueue:
 
     def send(self, task: str, datasets: Sequence[tuple[str, str]]) -> None:
         """Sends a task for tenants and datasets. Raises kombu's exception if Redis is out of reach."""
-        # Without a text for logs, which nothing shows, and which takes Celery longer to make than the message.
-        self._celery.send_task(task, args=[list(datasets)], argsrepr="", kwargsrepr="")
+        # The text for logs takes Celery longer to make than the message.
+        summary = f"({len(datasets)} datasets)"
+        self._celery.send_task(task, args=[list(datasets)], argsrepr=summary, kwargsrepr="{}")
 
     def close(self) -> None:
         """Closes the connections."""

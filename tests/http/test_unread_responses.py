@@ -27,27 +27,40 @@ NDJSON = "application/x-ndjson"
 
 def test_bodies_of_a_tenant_are_counted_until_they_are_sent() -> None:
     unread = UnreadBytes(100)
-    body, other = b"a" * 60, b"b" * 60
+    body, other = b"a" * 60, b"b" * 70
     with unread.sending("acme", body):
         # Shared by several responses, it is in memory once.
         with unread.sending("acme", body), unread.sending("acme", body):
-            assert unread.has_room("acme")
-        with unread.sending("acme", other):
-            assert not unread.has_room("acme")
-            assert unread.has_room("globex")
-        assert unread.has_room("acme")
+            assert unread.of("acme") == 60
+        with unread.sending("acme", other), unread.sending("globex", body):
+            assert (unread.of("acme"), unread.of("globex")) == (130, 60)
+        assert unread.of("acme") == 60
+    assert (unread.of("acme"), unread.of("globex")) == (0, 0)
 
 
-def test_tenants_with_nothing_unread_get_a_page_when_all_together_have_too_much() -> None:
-    unread = UnreadBytes(100)
-    bodies = [bytes(90) for _ in range(5)]
-    sending = [unread.sending(f"tenant {number}", body) for number, body in enumerate(bodies)]
-    for each in sending:
-        each.__enter__()
-    assert not unread.has_room("tenant 0")
-    assert unread.has_room("globex")
-    sending.pop().__exit__(None, None, None)
-    assert unread.has_room("tenant 0")
+@pytest.mark.anyio
+async def test_pages_that_are_read_at_a_time_have_room_reserved() -> None:
+    unread = UnreadBytes(160)
+    order = list[int]()
+
+    async def read(number: int, hold: asyncio.Event) -> None:
+        async with unread.reading("acme", 10):
+            order.append(number)
+            await hold.wait()
+
+    hold = asyncio.Event()
+    reads = [asyncio.create_task(read(number, hold)) for number in range(40)]
+    await asyncio.sleep(0.01)
+    assert order == list(range(8))
+    reads[20].cancel()
+    reads[3].cancel()
+    await asyncio.sleep(0.01)
+    # In the order in which they came.
+    assert order == list(range(9))
+    hold.set()
+    await asyncio.gather(*reads, return_exceptions=True)
+    assert order == [number for number in range(40) if number != 20]
+    assert unread.of("acme") == 0
 
 
 @pytest.mark.anyio
@@ -96,16 +109,19 @@ def bounded(
             yield service
 
 
-def _request(service: Service, path: str, key: str) -> socket.socket:
-    """A connection that has requested a page and reads nothing of it."""
+def _request(service: Service, path: str, key: str, following: str | None = None) -> socket.socket:
+    """A connection that has requested a page, or two, and reads nothing of it."""
     address = urlsplit(service.url)
     connection = socket.socket()
     # Before it connects: the window of the connection is never larger.
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.settimeout(30)
     connection.connect((address.hostname, address.port))
-    lines = [f"GET {path} HTTP/1.1", "Host: tests", f"Authorization: Bearer {key}", "Connection: close"]
-    connection.sendall("\r\n".join([*lines, "", ""]).encode())
+    head = f"HTTP/1.1\r\nHost: tests\r\nAuthorization: Bearer {key}"
+    if following is not None:
+        connection.sendall(f"GET {path} {head}\r\n\r\n".encode())
+        path = following
+    connection.sendall(f"GET {path} {head}\r\nConnection: close\r\n\r\n".encode())
     return connection
 
 
@@ -144,6 +160,8 @@ def test_tenant_that_reads_no_page_gets_no_more_of_them_and_delays_no_other_tena
                     1,
                 )
                 assert refused.headers["retry-after"] == "1"
+                # A page in the cache is in memory once, whoever requests it.
+                assert client.get(page).content == expected
                 # What reads no page is not limited, and neither are others.
                 assert client.get(orders).status_code == 200
                 assert other.get(f"{other_orders}/rows?limit=10").status_code == 200
@@ -151,6 +169,12 @@ def test_tenant_that_reads_no_page_gets_no_more_of_them_and_delays_no_other_tena
             if path == page:
                 assert received == expected
             assert client.get(f"{orders}/rows?limit=10").status_code == 200
+        # The connection serves the second of two requests once the first response is read.
+        with _request(bounded, page, key, page) as both:
+            assert both.recv(15) == b"HTTP/1.1 200 OK"
+            rest = b"".join(iter(lambda: both.recv(1024 * 1024), b""))
+            assert rest.count(b"HTTP/1.1 200 OK") == 1
+            assert rest.count(expected) == 2
         # A client that goes away leaves nothing unread.
         _request(bounded, page, key).close()
         until(lambda: client.get(f"{orders}/rows?limit=10").status_code == 200, "the room to be free again")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop
+from collections import deque
+from collections.abc import AsyncGenerator
 from enum import Enum
 from typing import Annotated, Final
 
 import msgspec
 from litestar import get
+from litestar.response import Stream
 
 from app.catalog.values import Dataset
 from app.changelog.forms import flat
@@ -35,8 +38,8 @@ from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope
 
 _TIMEOUT_SECONDS_MAX: Final = 60
-# From this size on, a page is copied in a thread, where `bytes.join` holds up no other request.
-_LARGE_BYTES: Final = 1024 * 1024
+# Above this size, a page is sent as it is cached: each response would have a copy of its own.
+_LARGE_BYTES: Final = 256 * 1024
 
 
 class Feed(str, Enum):
@@ -87,7 +90,7 @@ async def read_changes(
     subscriptions: Provided[Subscriptions],
     credential: Provided[HeldCredential],
     threads: Provided[Threads],
-) -> ApiResponse[bytes]:
+) -> ApiResponse[bytes] | Stream:
     """Returns changes from a position on, in commit order, without gaps but for those that filters leave out.
 
     `since=snapshot` begins with the rows of the latest version as `+A`. `next_since` is a text as long as rows
@@ -113,11 +116,11 @@ async def read_changes(
     }
     if page.watermark is not None:
         headers["Headwater-Watermark"] = time_text(page.watermark)
-    content = page.content
-    if media_type == JSON:
-        large = len(content) > _LARGE_BYTES
-        content = await threads.run(_with_position, page) if large else _with_position(page)
-    return ApiResponse(content, media_type=media_type, headers=headers)
+    parts = _with_position(page) if media_type == JSON else (page.content,)
+    if len(page.content) <= _LARGE_BYTES:
+        return ApiResponse(b"".join(parts), media_type=media_type, headers=headers)
+    headers["Content-Length"] = str(sum(map(len, parts)))
+    return Stream(_in_turn(deque(parts)), media_type=media_type, headers=headers)
 
 
 async def _next_page(
@@ -149,8 +152,8 @@ async def _next_page(
     return page
 
 
-def _with_position(page: EncodedPage) -> bytes:
-    """The JSON object of a page."""
+def _with_position(page: EncodedPage) -> tuple[bytes, ...]:
+    """The JSON object of a page, in parts."""
     next_since = msgspec.json.encode(
         page.position if isinstance(page.position, int) else position_text(page.position)
     ).decode()
@@ -160,8 +163,13 @@ def _with_position(page: EncodedPage) -> bytes:
     )
     if page.watermark is not None:
         position += f',"watermark":"{time_text(page.watermark)}"'
-    # Joined at once: a sum would copy the page, which may have megabytes, with every term.
-    return b"".join((b'{"changes":', page.content, b",", position.encode(), b"}\n"))
+    return b'{"changes":', page.content, b",%b}\n" % position.encode()
+
+
+async def _in_turn(parts: deque[bytes]) -> AsyncGenerator[bytes, None]:
+    """The parts, none of which is kept once it is sent."""
+    while parts:
+        yield parts.popleft()
 
 
 def _as_json(page: ChangePage) -> bytes:

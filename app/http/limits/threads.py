@@ -44,35 +44,29 @@ class Threads:
     async def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """What the call returns or raises. A cancelled request waits for it: it may hold a transaction."""
         party = PARTY.get()
-        await self._enter(party)
+        await self._slots.acquire(party)
         try:
             call = partial(copy_context().run, partial(function, *args, **kwargs))
             return await _ended(asyncio.get_running_loop().run_in_executor(self._executor, call))
         finally:
             self._slots.release(party)
 
-    async def _enter(self, party: str) -> None:
-        await self._slots.acquire(party)
-
 
 class PageThreads(Threads):
-    """Threads that read pages. A page is read once the party has read enough of its earlier ones."""
+    """Threads that read pages. A page is read once its tenant has read enough of its earlier ones."""
 
     def __init__(self, unread: UnreadBytes) -> None:
         super().__init__(PAGE_THREADS_MAX)
         self._unread = unread
 
-    async def _enter(self, party: str) -> None:
-        """Raises RateLimited."""
-        clock = asyncio.get_running_loop().time
-        until = clock() + _ROOM_SECONDS_MAX
-        while True:
-            await self._unread.room(party, until - clock())
-            await self._slots.acquire(party)
-            if self._unread.has_room(party):
-                return
-            # Others have used the room since. No slot is held while a request waits for it.
-            self._slots.release(party)
+    async def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """`Threads.run`. Raises RateLimited if the tenant does not read."""
+        async with self._unread.reading(PARTY.get(), _ROOM_SECONDS_MAX):
+            return await super().run(function, *args, **kwargs)
+
+    async def run_part(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """`Threads.run` for the next part of a response that has begun, whose parts are sent one after another."""
+        return await super().run(function, *args, **kwargs)
 
 
 async def _ended(call: asyncio.Future[_T]) -> _T:

@@ -16,6 +16,8 @@ PIPELINED_MAX: Final = 100
 """The most requests that wait on a connection for the response of an earlier one."""
 PROGRESS_BYTES_MIN: Final = 4 * KIBIBYTE
 """What must pass within the stall time: a slower transfer is treated like one that has stopped."""
+WRITABLE: Final = "headwater_writable"
+"""The member of the scope of a request with which it waits until its connection takes more."""
 LINGER_SECONDS: Final = 2.0
 """How long a refused connection stays open, so that its client can read the refusal."""
 LINGERING_MAX: Final = 128

@@ -31,6 +31,7 @@ from app.http.server.limits import (
     PIPELINED_MAX,
     PROGRESS_BYTES_MIN,
     URL_BYTES_MAX,
+    WRITABLE,
     Limits,
 )
 
@@ -212,6 +213,7 @@ class BoundedHttp(HttpToolsProtocol):
             raise self._refusal
 
     def on_headers_complete(self) -> None:
+        self.scope[WRITABLE] = self.flow.drain  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
         self._phase = _Phase.BODY
         self._requests += 1

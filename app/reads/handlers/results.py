@@ -89,7 +89,7 @@ async def get_result(
         return ApiResponse(read_files(found, result, files), media_type=JSON, headers=headers)
     parts = await threads.run(read_jobs.joined, result, files)
     return Stream(
-        streamed(threads, parts),
+        streamed(threads.run, parts),
         media_type=ARROW_STREAM if result.format is FileFormat.ARROW else result.format.media_type,
         headers=headers,
     )

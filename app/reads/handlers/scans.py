@@ -14,7 +14,7 @@ from app.format.file_format import FileFormat
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.fair_slots import FairSlots, HeldSlot
-from app.http.limits.threads import PARTY, Threads
+from app.http.limits.threads import PARTY, PageThreads, Threads
 from app.http.openapi.openapi_components import INT64_MAX
 from app.http.openapi.operation_docs import BINARY, documented
 from app.http.response import ApiResponse
@@ -124,7 +124,7 @@ async def read_scan_rows(
     options: Provided[PartOptions],
     found: Provided[Dataset],
     scan_tables: Provided[ScanTables],
-    page_threads: Provided[Threads],
+    page_threads: Provided[PageThreads],
     row_streams: Provided[FairSlots],
 ) -> Stream:
     """Sends the rows of a part as an Arrow IPC stream: logs merged, deleted rows left out, under the version's schema.
@@ -142,7 +142,7 @@ async def read_scan_rows(
         slot.release()
         raise
     return Stream(
-        slot.during(streamed(page_threads, rows)),
+        slot.during(streamed(page_threads.run_part, rows)),
         media_type=ARROW_STREAM,
         headers={"Cache-Control": "private, no-transform"},
     )
