@@ -160,7 +160,7 @@ def test_tenant_that_reads_no_page_gets_no_more_of_them_and_delays_no_other_tena
                     1,
                 )
                 assert refused.headers["retry-after"] == "1"
-                # A page in the cache is in memory once, whoever requests it.
+                # A page in the cache is in memory once, for all clients.
                 assert client.get(page).content == expected
                 # What reads no page is not limited, and neither are others.
                 assert client.get(orders).status_code == 200
