@@ -92,9 +92,8 @@ def application(
     """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
 
     `grants`: the guard of `require_grant`. `audited`: records requests. `unread`: counts large bodies that are not sent
-    yet. `ended`: called after each request of a
-    principal, with the bytes of the body that was sent. `lifespan`: context managers that run from its start to its
-    stop. `cors_origins`: the origins whose pages may call it.
+    yet. `ended`: called after each request of a principal, with the bytes of the body that was sent. `lifespan`:
+    context managers that run from its start to its stop. `cors_origins`: the origins whose pages may call it.
     """
     permits: list[Permit] = [require_scope, grants]
     handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]

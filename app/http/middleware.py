@@ -18,7 +18,7 @@ from app.format.errors import HeadwaterError
 from app.format.identifiers import new_id
 from app.http.audited import AuditedRequests
 from app.http.limits.request_limits import RATE_FIELDS
-from app.http.limits.unread_bytes import UnreadBytes
+from app.http.limits.unread_bytes import LARGE_BYTES, UnreadBytes
 from app.http.problems import PROBLEM_JSON, REQUEST_ID, on_headwater_error
 from app.http.server.limits import WRITABLE
 from app.tenants.values import Principal
@@ -26,8 +26,6 @@ from app.tenants.values import Principal
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
 _HEADER: Final = b"x-request-id"
 _OF_RANGES: Final = (b"range", b"if-range")
-# Above it, the connection takes no more until its client has read some (the default of asyncio is 64 KiB).
-_PIECE_BYTES: Final = 256 * 1024
 
 SECURITY_HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -125,7 +123,7 @@ class _Exchange:
                 return
             body = message.get("body", b"")
             self.sent_bytes += len(body)
-            if len(body) > _PIECE_BYTES:
+            if len(body) > LARGE_BYTES:
                 await self._send_in_pieces(message, body)
                 return
         await self._send(message)
@@ -135,9 +133,9 @@ class _Exchange:
         principal: Principal | None = self.scope.get("user")
         with self._unread_bytes.sending("" if principal is None else principal.tenant_id, body):
             pieces = memoryview(body)
-            for start in range(0, len(body), _PIECE_BYTES):
-                last = start + _PIECE_BYTES >= len(body)
-                piece = pieces[start : start + _PIECE_BYTES]
+            for start in range(0, len(body), LARGE_BYTES):
+                last = start + LARGE_BYTES >= len(body)
+                piece = pieces[start : start + LARGE_BYTES]
                 part: Any = {
                     **message,
                     # The connection keeps the last one for longer, and a view would keep the whole body.

@@ -206,6 +206,15 @@ def test_credential_that_ends_while_it_is_read_ends_the_wait_that_begins_then() 
     run(main())
 
 
+async def _ends_as_expired(world: World, pending: asyncio.Task[int | None]) -> None:
+    """The wait goes on until the token is refused, and ends with the reason."""
+    assert not pending.done()
+    world.fault = TokenRefused("expired", "the token has expired")
+    with pytest.raises(CredentialEnded) as ended:
+        await pending
+    assert ended.value.error.facts == {"reason": "expired"}
+
+
 def test_token_that_expires_ends_what_waits_with_it() -> None:
     world, shared = World(valid_seconds=0.3), polls()
 
@@ -215,11 +224,7 @@ def test_token_that_expires_ends_what_waits_with_it() -> None:
         await when(lambda: waiting(shared) == 1)
         # Before it ends, it is verified again, as its issuer may have withdrawn the key.
         await when(lambda: world.reads == 2)
-        assert not pending.done()
-        world.fault = TokenRefused("expired", "the token has expired")
-        with pytest.raises(CredentialEnded) as ended:
-            await pending
-        assert ended.value.error.facts == {"reason": "expired"}
+        await _ends_as_expired(world, pending)
 
     run(main())
 
@@ -232,11 +237,7 @@ def test_token_that_expires_while_it_is_verified_ends_what_waits_with_its_reason
         token = await world.held("a-token")
         pending = asyncio.create_task(wait(shared, token))
         await when(lambda: world.reads == 3)
-        assert not pending.done()
-        world.fault = TokenRefused("expired", "the token has expired")
-        with pytest.raises(CredentialEnded) as ended:
-            await pending
-        assert ended.value.error.facts == {"reason": "expired"}
+        await _ends_as_expired(world, pending)
 
     run(main())
 

@@ -28,6 +28,7 @@ from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
+from app.http.limits.unread_bytes import LARGE_BYTES
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
@@ -38,8 +39,6 @@ from app.sql.conditions.row_access import RowAccess
 from app.tenants.values import KeyScope
 
 _TIMEOUT_SECONDS_MAX: Final = 60
-# Above this size, a page is sent as it is cached: each response would have a copy of its own.
-_LARGE_BYTES: Final = 256 * 1024
 
 
 class Feed(str, Enum):
@@ -117,8 +116,9 @@ async def read_changes(
     if page.watermark is not None:
         headers["Headwater-Watermark"] = time_text(page.watermark)
     parts = _with_position(page) if media_type == JSON else (page.content,)
-    if len(page.content) <= _LARGE_BYTES:
+    if len(page.content) <= LARGE_BYTES:
         return ApiResponse(b"".join(parts), media_type=media_type, headers=headers)
+    # As it is cached: each response would have a copy of its own.
     headers["Content-Length"] = str(sum(map(len, parts)))
     return Stream(_in_turn(deque(parts)), media_type=media_type, headers=headers)
 

@@ -10,6 +10,8 @@ from typing import Final
 
 from app.tenants.quotas import RateLimited
 
+LARGE_BYTES: Final = 256 * 1024
+"""Larger bodies count. They are sent in pieces of this size, each once most of the one before is read."""
 # What a page counts as while it is read, as a share of what may be unread. Its size is not known before.
 _PAGES: Final = 8
 _RETRY_SECONDS: Final = 1
