@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import update
+from sqlalchemy import func, update
 
 from app.catalog.tables import heads
+from app.consumers.tables import consumers
+from app.webhooks.tables import webhook_deliveries
 from tests.support.http import problem, upsert
 from tests.support.receiver import Receiver, receiving
 from tests.support.service import Service
@@ -309,10 +311,15 @@ def test_webhook_of_a_deleted_dataset_is_paused(
     client: Client, service: Service, register: Register, receiver: Receiver, orders: str
 ) -> None:
     webhook = register()
-    # The second attempt is due only once the dataset is deleted.
-    receiver.answer(503, headers={"Retry-After": "2"})
+    receiver.answer(503, headers={"Retry-After": "3600"})
     write(client, service, {"id": 1, "note": "a"})
-    client.delete(orders)
-    work_until(service, lambda: state_of(client, webhook)["state"] == "paused")
+    tenant = tenant_of(client, service)
+    assert client.delete(orders).status_code == 204
+    # The hour is over.
+    with service.database.tenant(tenant) as connection:
+        connection.execute(update(webhook_deliveries).values(next_attempt_at=func.clock_timestamp()))
+        connection.execute(update(consumers).values(wake_at=func.clock_timestamp()))
+    service.work()
+    assert state_of(client, webhook)["state"] == "paused"
     assert state_of(client, webhook)["error"]["type"] == "/problems/not-found"
     assert len(receiver.messages) == 1
