@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -245,6 +247,25 @@ def test_suspension_and_quotas_end_nothing_and_the_deletion_of_the_tenant_everyt
     operator = new_client((KeyScope.OPERATE,))
     assert operator.delete(f"/tenants/{one.name}", params={"confirm": one.name}).status_code == 202
     assert {each.last()["status"] for each in kept} == {401}
+
+
+def test_stream_ends_with_its_connection_while_another_request_waits_there(
+    service: Service, tenant: Callable[[], Tenant], caplog: pytest.LogCaptureFixture
+) -> None:
+    one = tenant()
+    head = f"HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {one.key().api_key}\r\n\r\n"
+    host, port = service.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as connected:
+        connected.sendall(f"GET {one.orders}/changes/events?since=now {head}GET /me {head}".encode())
+        until(lambda: held(service) == 1, "the stream to wait")
+        # Closed so, the connection is reset: what is sent to it from now on fails.
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    service.work()
+    until(lambda: not held(service), "the change to be sent", seconds_max=AT_ONCE)
+    with pytest.raises(AssertionError, match="in vain"):
+        until(lambda: held(service), "the stream to wait again", seconds_max=1)
+    # A client that is gone is no fault of the service.
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
 
 
 def test_write_whose_key_is_revoked_while_it_waits_goes_on(

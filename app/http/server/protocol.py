@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import httptools
 import msgspec
+from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from app.format.errors import HeadwaterError, Unavailable
@@ -109,6 +110,8 @@ class BoundedHttp(HttpToolsProtocol):
         self._limits = limits
         self._admitted = admitted
         self._address: str | None = None
+        # What runs. `cycle` is the request that came last, which may still wait.
+        self._running: RequestResponseCycle | None = None
         self._lingers = False
         self._phase = _Phase.HEAD
         self._requests = 0
@@ -143,7 +146,14 @@ class BoundedHttp(HttpToolsProtocol):
             self._lingers = False
         # The requests behind the one that runs are not answered.
         self.pipeline.clear()
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
         super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def shutdown(self) -> None:
         if self._phase is _Phase.REFUSED:
