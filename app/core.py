@@ -26,7 +26,11 @@ from app.timeline.service.read_timeline import ReadTimeline
 
 def datasets(platform: Platform) -> Datasets:
     """The use cases of datasets for the API."""
-    return Datasets(catalog=platform.stores.catalog, metastore=bool(platform.settings.metastore_uri))
+    return Datasets(
+        catalog=platform.stores.catalog,
+        wake=platform.wake,
+        metastore=bool(platform.settings.metastore_uri),
+    )
 
 
 def read_changes(platform: Platform) -> ReadChanges:
@@ -112,7 +116,7 @@ def dependencies(platform: Platform) -> dict[str, object]:
         "feed_starts": feed_starts(platform),
         "read_corrections": read_corrections(platform),
         "consumers": consumers(platform),
-        "jobs": Jobs(store=platform.stores.jobs),
+        "jobs": Jobs(store=platform.stores.jobs, wake=platform.wake),
         "read_timeline": read_timeline(platform),
         "run_once": run_once(platform),
     }

@@ -141,7 +141,10 @@ def compose(settings: Settings) -> Api:
     async def beside(_: Litestar) -> AsyncIterator[None]:
         async with (
             _running(loops, follow.stop),
-            _task("announcements", listen(settings.redis_url, subscriptions.notify, listening.moved)),
+            _task(
+                "announcements",
+                listen(settings.redis_url, subscriptions.notify, subscriptions.set_hears, listening.moved),
+            ),
             _task("waiting requests", limits.renew(renewing.moved)),
         ):
             yield

@@ -188,7 +188,7 @@ def _waiting(
             kept_bytes=platform.settings.page_cache_bytes,
         ),
         "dataset_lookups": SharedLookups(stores.catalog.get, threads),
-        "head_polls": head_polls(subscriptions, threads, stores.catalog.get),
+        "head_polls": head_polls(subscriptions, threads, stores.catalog.moved_heads),
         "job_waits": JobWaits(
             polls=polls, get_job=stores.jobs.get, threads=threads, subscriptions=subscriptions
         ),

@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import resource
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,7 +24,7 @@ import psutil
 import uvloop
 
 from bench.options import parser
-from bench.processes import MEBIBYTE, memory, processor_seconds
+from bench.processes import MEBIBYTE, memory, processor_seconds, tree
 from bench.report import percentiles, publish
 from bench.service import Service, running_service
 from bench.table import Table
@@ -37,20 +39,19 @@ _SECONDS_MAX = 60.0
 class Readers:
     """All readers of one measurement. `seen`: when each had each event, by the machine's clock."""
 
-    request: bytes
     seen: list[list[float]] = field(default_factory=list)
     opened: int = 0
     received: int = 0
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def open(self, service: Service, count: int) -> list[asyncio.Transport]:
-        """Connects `count` readers; returns once all of them follow."""
+    async def open(self, service: Service, requests: Sequence[bytes]) -> list[asyncio.Transport]:
+        """Connects a reader for each request; returns once all of them follow."""
         address = urlsplit(service.url)
         transports: list[asyncio.Transport] = []
-        for first in range(0, count, _OPENING_AT_ONCE):
-            for _ in range(first, min(first + _OPENING_AT_ONCE, count)):
+        for first in range(0, len(requests), _OPENING_AT_ONCE):
+            for request in requests[first : first + _OPENING_AT_ONCE]:
                 transport, _ = await asyncio.get_running_loop().create_connection(
-                    lambda: _Reader(self), str(address.hostname), address.port or 80
+                    partial(_Reader, self, request), str(address.hostname), address.port or 80
                 )
                 transports.append(transport)
             await self.until(lambda: self.opened == len(transports))
@@ -67,14 +68,15 @@ class Readers:
 class _Reader(asyncio.Protocol):
     """One connection, as light as can be: a client library would take the cores under measurement."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: Readers, request: bytes) -> None:
         self._readers = readers
+        self._request = request
         self._seen: list[float] = []
         self._rest = b""
         readers.seen.append(self._seen)
 
     def connection_made(self, transport: Any) -> None:
-        transport.write(self._readers.request)
+        transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
         at = time.time()
@@ -105,8 +107,8 @@ async def measure(
 ) -> dict[str, Any]:
     """One line of the table."""
     resting = memory([api]).resident
-    group = Readers(request=request(table.service, table.id))
-    transports = await group.open(table.service, readers)
+    group = Readers()
+    transports = await group.open(table.service, [request(table.service, table.id)] * readers)
     cpu = processor_seconds([api])
     await asyncio.sleep(idle)
     idle_cpu = processor_seconds([api]) - cpu
@@ -137,6 +139,25 @@ async def measure(
     }
 
 
+async def measure_idle(service: Service, tables: Sequence[Table], *, idle: float) -> dict[str, Any]:
+    """One line of the second table: a reader for each dataset, of which none is written."""
+    api = service.process("app.main")
+    group = Readers()
+    transports = await group.open(service, [request(service, table.id) for table in tables])
+    cpu = processor_seconds([api])
+    everything = processor_seconds(tree(service.supervisor))
+    await asyncio.sleep(idle)
+    cpu = processor_seconds([api]) - cpu
+    everything = processor_seconds(tree(service.supervisor)) - everything
+    for transport in transports:
+        transport.close()
+    return {
+        "datasets": len(tables),
+        "idle api cpu ms/s": round(cpu / idle * 1000, 1),
+        "idle other cpu ms/s": round((everything - cpu) / idle * 1000, 1),
+    }
+
+
 async def _write(client: httpx.AsyncClient, table: Table, number: int) -> float:
     """Writes one new row; when it was committed."""
     reply = await client.post(
@@ -150,19 +171,30 @@ async def _write(client: httpx.AsyncClient, table: Table, number: int) -> float:
     return datetime.fromisoformat(job["finished_at"]).timestamp()
 
 
-async def measure_all(service: Service, counts: list[int], writes: int, idle: float) -> list[dict[str, Any]]:
-    """The lines of the table, after writes that warm everything up."""
+async def measure_all(
+    service: Service, counts: list[int], datasets: list[int], writes: int, idle: float
+) -> list[dict[str, Any]]:
+    """The lines of the tables, after writes that warm everything up."""
     api = service.process("app.main")
     with service.client() as client:
         table = Table.create(service, client, "trips", buckets=4)
         await measure(table, api, readers=2, writes=20, idle=0.1)
-        return [await measure(table, api, readers=readers, writes=writes, idle=idle) for readers in counts]
+        figures = [await measure(table, api, readers=readers, writes=writes, idle=idle) for readers in counts]
+        tables = [
+            Table.create(service, client, f"trips_{number}", buckets=4)
+            for number in range(max(datasets, default=0))
+        ]
+        figures += [await measure_idle(service, tables[:count], idle=2 * idle) for count in datasets]
+        return figures
 
 
 def main() -> None:
     """Runs the measurement."""
     options = parser(__doc__)
-    options.add_argument("--readers", type=int, nargs="+", default=[1, 100, 1_000], help="readers at a time")
+    options.add_argument("--readers", type=int, nargs="*", default=[1, 100, 1_000], help="readers at a time")
+    options.add_argument(
+        "--datasets", type=int, nargs="*", default=[100, 1_000], help="datasets at a time with a reader each"
+    )
     options.add_argument("--writes", type=int, default=50, help="writes with so many readers")
     options.add_argument("--idle", type=float, default=10.0, help="seconds of silence")
     chosen = options.parse_args()
@@ -174,7 +206,7 @@ def main() -> None:
         running_service(chosen.scratch) as service,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        figures = runner.run(measure_all(service, chosen.readers, **given))
+        figures = runner.run(measure_all(service, chosen.readers, chosen.datasets, **given))
     publish("waiting", given, figures)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -36,9 +36,13 @@ from app.tenants.values import KeyScope, Principal, seen_in_part
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Datasets:
-    """The datasets of a tenant. `metastore`: whether a Hive metastore is configured."""
+    """The datasets of a tenant. `wake` is called after one was deleted; losing it costs latency only.
+
+    `metastore`: whether a Hive metastore is configured.
+    """
 
     catalog: CatalogStore
+    wake: Callable[[], None]
     metastore: bool = False
 
     def register(self, tenant_id: str, new: CreateDataset) -> Dataset:
@@ -107,6 +111,7 @@ class Datasets:
         Raises NotFound, PreconditionFailed, DatasetInUse.
         """
         self.catalog.delete(tenant_id, reference, version=version)
+        self.wake()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,6 +32,13 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     earliest_version: int = 0
     watermark: datetime | None = None
     derived: bool = False
+
+
+class AwaitedHead(NamedTuple):
+    """A dataset of which a change at or after `position` is awaited: its head is after the position then."""
+
+    dataset_id: str
+    position: int
 
 
 class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final
 
 import msgspec
 from redis import Redis, RedisError
 from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.client import PubSub
+from redis.exceptions import ConnectionError as ConnectionLost
 
 CHANNEL: Final = "headwater:announcements"
 _TIMEOUT_SECONDS: Final = 2.0
@@ -47,44 +49,68 @@ class Announcements:
 
 
 async def listen(
-    redis_url: str, notify: Callable[[str, str], None], moved: Callable[[], None] = lambda: None
+    redis_url: str,
+    notify: Callable[[str, str], None],
+    hears: Callable[[bool], None] = lambda _: None,
+    moved: Callable[[], None] = lambda: None,
 ) -> None:
     """Calls `notify(tenant_id, dataset_id)` for every announced dataset until cancelled. Reconnects after a disconnect.
 
-    Calls `moved` every few seconds while it works, also where Redis is out of reach.
+    Calls `hears(True)` after each subscription, from which on announcements arrive, and `hears(False)` once they no
+    longer do. Calls `moved` every few seconds while it works, also where Redis is out of reach.
     """
     pause_seconds = 0.1
     connected = True
     while True:
         try:
             async with (
-                # No read timeout: silence is normal. Keep-alive probes find a connection that died.
+                # No read timeout: silence is normal.
                 AsyncRedis.from_url(
                     redis_url,
                     socket_timeout=None,
                     socket_connect_timeout=_TIMEOUT_SECONDS,
                     socket_keepalive=True,
                 ) as client,
-                client.pubsub(ignore_subscribe_messages=True) as subscription,
+                client.pubsub() as subscription,
             ):
-                await subscription.subscribe(CHANNEL)
-                if not connected:
-                    _log.info("Redis is reachable again; waiting requests are notified through it")
-                connected, pause_seconds = True, 0.1
-                while True:
-                    message = await subscription.get_message(timeout=LISTEN_SECONDS)
-                    moved()
-                    if message is not None:
+                async with asyncio.timeout(LISTEN_SECONDS):
+                    await subscription.subscribe(CHANNEL)
+                async for message in _messages(subscription, moved):
+                    if message["type"] == "message":
                         _notify(message["data"], notify)
+                    elif message["type"] == "subscribe":
+                        # The client subscribes again by itself when it has connected again.
+                        hears(True)
+                        if not connected:
+                            _log.info("Redis is reachable again; waiting requests are notified through it")
+                        connected, pause_seconds = True, 0.1
         except (RedisError, OSError) as error:
             moved()
             if connected:
                 _log.warning("no notifications from Redis (%s); waiting requests poll instead", error)
             connected = False
+            hears(False)
         except Exception:
             _log.exception("an announcement could not be passed on; listening again")
+            hears(False)
         await asyncio.sleep(pause_seconds)
         pause_seconds = min(pause_seconds * 2, _PAUSE_SECONDS_MAX)
+
+
+async def _messages(subscription: PubSub, moved: Callable[[], None]) -> AsyncIterator[dict[str, Any]]:
+    """What arrives. Raises RedisError also if Redis does not answer: silence may be a connection that has died."""
+    pinged = False
+    while True:
+        message = await subscription.get_message(timeout=LISTEN_SECONDS)
+        moved()
+        if message is not None:
+            pinged = False
+            yield message
+        elif pinged:
+            raise ConnectionLost(f"no answer within {LISTEN_SECONDS:g} s")
+        else:
+            pinged = True
+            await subscription.ping()
 
 
 def _notify(data: bytes, notify: Callable[[str, str], None]) -> None:

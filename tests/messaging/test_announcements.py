@@ -4,14 +4,16 @@ import asyncio
 import contextlib
 import time
 
+import psutil
 import pytest
 from redis import RedisError
 
 from app.messaging.announcements import CHANNEL, Announcements, listen
 from app.runtime.valkey import EmbeddedValkey
+from tests.support.waiting import until
 
 
-def announcements_of(redis_url, act, count, *, seconds_max=20):
+def announcements_of(redis_url, act, count, *, hears=lambda _: None, seconds_max=20):
     """What the first `count` announcements contained; `act` runs in a thread meanwhile."""
 
     async def run():
@@ -23,7 +25,7 @@ def announcements_of(redis_url, act, count, *, seconds_max=20):
             if len(heard) >= count:
                 enough.set()
 
-        listening = asyncio.create_task(listen(redis_url, notify))
+        listening = asyncio.create_task(listen(redis_url, notify, hears))
         acting = asyncio.create_task(asyncio.to_thread(act))
         try:
             async with asyncio.timeout(seconds_max):
@@ -85,8 +87,35 @@ def test_listener_reconnects_to_redis(tmp_path):
         server.start()
         publish_when_subscribed(announcements, ("t", "after"))
 
+    hears = []
     try:
-        assert announcements_of(server.url, act, 2) == [("t", "before"), ("t", "after")]
+        heard = announcements_of(server.url, act, 2, hears=hears.append)
+        assert heard == [("t", "before"), ("t", "after")]
+        assert (hears[0], hears[-1], False in hears) == (True, True, True)
     finally:
         announcements.close()
         server.stop()
+
+
+def test_redis_that_no_longer_answers_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.messaging.announcements.LISTEN_SECONDS", 0.2)
+    with EmbeddedValkey(tmp_path) as server:
+        announcements, hears = Announcements(server.url), []
+
+        def act():
+            publish_when_subscribed(announcements, ("t", "before"))
+            # Silence alone is normal.
+            time.sleep(1)
+            assert hears == [True]
+            process = psutil.Process(server._process.pid)
+            process.suspend()
+            try:
+                until(lambda: hears[-1] is False, "the loss of the connection")
+            finally:
+                process.resume()
+            until(lambda: hears[-1], "another connection")
+            publish_when_subscribed(announcements, ("t", "after"))
+
+        heard = announcements_of(server.url, act, 2, hears=hears.append)
+        assert heard == [("t", "before"), ("t", "after")]
+        announcements.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pyarrow as pa
 
-from app.catalog.values import Dataset
+from app.catalog.values import AwaitedHead, Dataset
 from app.changes.positions import FeedBounds
 from app.format.file_group import ChangelogFile, ChangelogSegment, StoredFile
 from app.format.rows.changelog import OP_COLUMN
@@ -42,6 +43,10 @@ class Stored:
         return msgspec.structs.replace(
             DATASET, version=len(self.history.commits), next_offset=len(self.history.changes)
         )
+
+    def moved_heads(self, tenant_id: str, awaited: Sequence[AwaitedHead]) -> dict[str, Dataset | None]:
+        dataset = self.get(tenant_id, DATASET.id)
+        return {each.dataset_id: dataset if dataset.next_offset > each.position else None for each in awaited}
 
     def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
         return FeedBounds(earliest=self.earliest, next_offset=len(self.history.changes))

@@ -43,7 +43,7 @@ def serving(stored: Stored, read: Callable[..., ChangePage] | None = None) -> An
         threads=threads,
         subscriptions=subscriptions,
         pages=SharedPages(read or changes.page, threads),
-        head_polls=head_polls(subscriptions, threads, stored.get),
+        head_polls=head_polls(subscriptions, threads, stored.moved_heads),
         credential=held_credential(),
     )
 

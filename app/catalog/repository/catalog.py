@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, any_, bindparam, column, func, insert, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.catalog.repository.live_datasets import (
     COUNT,
@@ -17,7 +18,7 @@ from app.catalog.repository.live_datasets import (
 from app.catalog.repository.participants import CatalogParticipants, DefinitionCommit
 from app.catalog.repository.schemas import change_definition, schemas_of
 from app.catalog.tables import datasets, heads, schema_versions, uploads
-from app.catalog.values import Dataset, SchemaVersion, Upload
+from app.catalog.values import AwaitedHead, Dataset, SchemaVersion, Upload
 from app.db.any_of import any_of, matches_any
 from app.db.session import Database
 from app.format.dataset import DatasetDefinition
@@ -26,6 +27,13 @@ from app.format.identifiers import is_uuid
 from app.paging import Page, PageTokens
 
 _SCHEMA_ID_MAX: Final = 2**31 - 1
+_IDS: Final = bindparam("ids", type_=ARRAY(datasets.c.id.type))
+_AWAITED: Final = (
+    func.unnest(_IDS, bindparam("positions", type_=ARRAY(BigInteger)))
+    .table_valued(column("id", datasets.c.id.type), column("position", BigInteger))
+    .render_derived(name="awaited")
+)
+_LIVE: Final = select(datasets.c.id).where(datasets.c.id == any_(_IDS), datasets.c.deleted_at.is_(None))
 
 
 class CatalogStore:
@@ -35,6 +43,12 @@ class CatalogStore:
         self._database = database
         self._participants = participants
         self.live: Final = LiveDatasets(participants.derivations)
+        # Made once: requests that wait begin with it.
+        self._moved: Final = (
+            self.live.query()
+            .join(_AWAITED, _AWAITED.c.id == datasets.c.id)
+            .where(heads.c.next_offset > _AWAITED.c.position)
+        )
 
     def create(self, tenant_id: str, dataset_id: str, definition: DatasetDefinition) -> Dataset:
         """Raises DatasetExists if a live dataset has the name, QuotaExceeded."""
@@ -50,6 +64,19 @@ class CatalogStore:
         """The dataset with this id or name. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             return self.live.find(connection, reference)
+
+    def moved_heads(self, tenant_id: str, awaited: Collection[AwaitedHead]) -> dict[str, Dataset | None]:
+        """The live ones of the datasets by id; None for one whose head is after none of the positions."""
+        positions: dict[str, int] = {}
+        for each in awaited:
+            positions[each.dataset_id] = min(each.position, positions.get(each.dataset_id, each.position))
+        values = {"ids": list(positions), "positions": list(positions.values())}
+        with self._database.tenant(tenant_id) as connection:
+            moved = [dataset_of(row) for row in connection.execute(self._moved, values)]
+            found: dict[str, Dataset | None] = {each.id: each for each in moved}
+            if rest := positions.keys() - found.keys():
+                found |= dict.fromkeys(connection.execute(_LIVE, {"ids": list(rest)}).scalars())
+        return found
 
     def names(self, tenant_id: str, dataset_ids: Collection[str]) -> list[str]:
         """The names of those of the datasets that there are, deleted ones included."""

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from app.catalog.values import Dataset
+from app.catalog.values import AwaitedHead, Dataset
+from app.format.errors import NotFound
 from app.http.limits.threads import Threads
 from app.http.waiting.shared_polls import SharedPolls
+from app.http.waiting.shared_queries import SharedQueries
 from app.http.waiting.subscriptions import Subscriptions
 
 HeadPolls: TypeAlias = SharedPolls[int, Dataset]
 """Polls for changes at or after a position. The result is the dataset, with its head after the position."""
 
 
-def head_polls(
-    subscriptions: Subscriptions, threads: Threads, get: Callable[[str, str], Dataset]
-) -> HeadPolls:
-    """`get` returns a live dataset by tenant and id, and raises NotFound."""
+FindHeads: TypeAlias = Callable[[str, Sequence[AwaitedHead]], Mapping[str, Dataset | None]]
+"""Called in a thread. Returns the live ones of a tenant's datasets by id; None for one whose head has not moved."""
+
+
+def head_polls(subscriptions: Subscriptions, threads: Threads, find: FindHeads) -> HeadPolls:
+    """The polls of all datasets."""
+    # Those that are polled by the clock are polled together. No notification waits for another.
+    finds = SharedQueries(threads, find, together_seconds=0.0)
 
     async def fetch(tenant_id: str, dataset_id: str, positions: Sequence[int]) -> list[Dataset | None]:
-        dataset = await threads.run(get, tenant_id, dataset_id)
-        return [dataset if dataset.next_offset > position else None for position in positions]
+        found = await finds.find(tenant_id, [AwaitedHead(dataset_id, min(positions))])
+        if dataset_id not in found:
+            raise NotFound(f"there is no dataset {dataset_id!r}")
+        dataset = found[dataset_id]
+        return [
+            None if dataset is None or dataset.next_offset <= position else dataset for position in positions
+        ]
 
     return SharedPolls(subscriptions, fetch)

@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Generic, TypeAlias, TypeVar
+from zlib import crc32
 
 from app.format.errors import Unavailable
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 
-# A notification may be lost, so the dataset is polled at least this often.
+# How often a dataset is polled for what is not announced, and for everything while no announcements arrive.
 POLL_SECONDS: Final = 1.0
+# How often it is polled otherwise: an announcement may still be lost.
+ANNOUNCED_POLL_SECONDS: Final = 10.0
 
 _Wanted = TypeVar("_Wanted")
 _Found = TypeVar("_Found")
@@ -24,7 +27,7 @@ Fetch: TypeAlias = Callable[[str, str, Sequence[_Wanted]], Awaitable[Sequence[_F
 class SharedPolls(Generic[_Wanted, _Found]):
     """The waiting requests by dataset. Belongs to the event loop: every method is called on its thread.
 
-    A dataset is polled once after each notification, and once per `POLL_SECONDS` without one, for all who wait for it.
+    A dataset is polled once after each notification, and without one every few seconds, for all who wait for it.
     """
 
     def __init__(
@@ -32,11 +35,16 @@ class SharedPolls(Generic[_Wanted, _Found]):
         subscriptions: Subscriptions,
         fetch: Fetch[_Wanted, _Found],
         *,
+        unannounced: Callable[[_Wanted], bool] = lambda _: False,
         gather_seconds: float = 0.0,
     ) -> None:
-        """`gather_seconds`: how long the poll for a new request is delayed, so that later requests share it."""
+        """`unannounced`: whether what is awaited may come without a notification.
+
+        `gather_seconds`: how long the poll for a new request is delayed, so that later requests share it.
+        """
         self._wakeups = subscriptions
         self._fetch = fetch
+        self._unannounced = unannounced
         self._gather_seconds = gather_seconds
         self._open: dict[tuple[str, str], _SharedPoll[_Wanted, _Found]] = {}
 
@@ -49,7 +57,7 @@ class SharedPolls(Generic[_Wanted, _Found]):
         key = (tenant_id, dataset_id)
         poll = self._open.get(key)
         if poll is None:
-            poll = _SharedPoll(self._wakeups, self._fetch, key, self._gather_seconds)
+            poll = _SharedPoll(self._wakeups, self._fetch, self._unannounced, key, self._gather_seconds)
             self._open[key] = poll
         poll.waiters += 1
         try:
@@ -113,6 +121,7 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         self,
         subscriptions: Subscriptions,
         fetch: Fetch[_Wanted, _Found],
+        unannounced: Callable[[_Wanted], bool],
         key: tuple[str, str],
         gather_seconds: float,
     ) -> None:
@@ -121,12 +130,17 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         self.polls_ended = 0
         self._wakeups = subscriptions
         self._fetch = fetch
+        self._unannounced = unannounced
         self._key = key
+        # Where in its seconds a tenant is polled: its datasets together, and not all tenants at once.
+        self._phase = crc32(key[0].encode()) / 2**32 * ANNOUNCED_POLL_SECONDS
         self._gather_seconds = gather_seconds
         self._waiting: dict[asyncio.Future[tuple[int, _Found | None]], _Wanted] = {}
         self._subscription = subscriptions.subscribe(*key)
         self._polling: asyncio.Task[None] | None = None
         self._gathering: asyncio.TimerHandle | None = None
+        # When the dataset is polled next, by the clock of the event loop.
+        self._polls_at = 0.0
 
     @property
     def stopped(self) -> bool:
@@ -140,6 +154,8 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         self._waiting[waiting] = wanted
         if unseen and self._gathering is None:
             self._gathering = loop.call_later(self._gather_seconds, self._subscription.notify)
+        elif self._unannounced(wanted) and self._polls_at - loop.time() > POLL_SECONDS:
+            self._subscription.notify()
         if self._polling is None:
             self._polling = loop.create_task(self._poll_for_all(), name="shared-poll")
         return waiting
@@ -156,8 +172,9 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         clock = asyncio.get_running_loop().time
         try:
             while self._waiting and not self._wakeups.closed:
-                # All datasets are polled at the same times, so that polls may be made together.
-                await self._subscription.wait(POLL_SECONDS - clock() % POLL_SECONDS)
+                pause = self._seconds_to_poll(clock())
+                self._polls_at = clock() + pause
+                await self._subscription.wait(pause)
                 # Counted even without waiters: the next waiter then knows that the notification was consumed.
                 self.polls_started += 1
                 if self._gathering is not None:
@@ -168,6 +185,12 @@ class _SharedPoll(Generic[_Wanted, _Found]):
             self._polling = None
             for waiting in self._waiting:
                 _deliver(waiting, (self.polls_ended, None))
+
+    def _seconds_to_poll(self, now: float) -> float:
+        """How long the next poll waits for a notification."""
+        announced = self._wakeups.hears and not any(map(self._unannounced, self._waiting.values()))
+        every = ANNOUNCED_POLL_SECONDS if announced else POLL_SECONDS
+        return every - (now + self._phase) % every
 
     async def _answer(self, requests: dict[asyncio.Future[tuple[int, _Found | None]], _Wanted]) -> None:
         if not requests:

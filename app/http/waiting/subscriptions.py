@@ -26,11 +26,13 @@ class Subscription:
 class Subscriptions:
     """The subscriptions of each dataset. Belongs to the event loop: every method is called on its thread.
 
-    A notification is a hint. Subscribers also poll, so a lost notification costs latency only.
+    A notification is a hint. Subscribers also poll, so a lost notification costs latency only. `hears`: whether
+    announcements of other processes arrive, so that few notifications are lost.
     """
 
     def __init__(self) -> None:
         self._subscriptions: dict[tuple[str, str], set[Subscription]] = {}
+        self.hears = False
         self.closed = False
 
     def subscribe(self, tenant_id: str, dataset_id: str) -> Subscription:
@@ -51,9 +53,17 @@ class Subscriptions:
         for subscription in self._subscriptions.get((tenant_id, dataset_id), ()):
             subscription.notify()
 
+    def set_hears(self, hears: bool) -> None:
+        """Announcements arrive from now on, or no longer. All are notified: those until now may have been missed."""
+        self.hears = hears
+        self._notify_all()
+
     def close(self) -> None:
         """Called when the process is about to stop: waiting requests respond with what there is."""
         self.closed = True
+        self._notify_all()
+
+    def _notify_all(self) -> None:
         for waiting in self._subscriptions.values():
             for subscription in waiting:
                 subscription.notify()

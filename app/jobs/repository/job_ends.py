@@ -42,7 +42,7 @@ def cancel_locked(
 def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fault | None) -> Sequence[Any]:
     """Ends the jobs and returns their rows. The epoch rises: every claim on them is void.
 
-    What waits in their datasets is announced: it may have waited for these.
+    The ends are announced, and what waits in their datasets: it may have waited for these.
     """
     if not ids:
         return ()
@@ -65,6 +65,7 @@ def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fau
         ids_by_dataset.setdefault(row.dataset_id, []).append(row.id)
     for dataset_id in sorted(ids_by_dataset):
         post(connection, "work", dataset_id)
+        post(connection, "changes", dataset_id)
         meter(connection, dataset_id, ids_by_dataset[dataset_id])
     return ended
 
@@ -121,6 +122,7 @@ class JobCancellation:
     """Jobs in deletions of datasets."""
 
     def dataset_deleted(self, connection: Connection, dataset_id: str) -> None:
-        """Cancels all unfinished jobs of the dataset."""
+        """Cancels all unfinished jobs of the dataset, and announces the end of its feed."""
         ids = lock_with_transactions(connection, jobs.c.dataset_id == dataset_id, UNFINISHED)
         cancel_locked(connection, ids)
+        post(connection, "changes", dataset_id)

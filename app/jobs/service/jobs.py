@@ -17,9 +17,10 @@ from app.paging import Page
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Jobs:
-    """The jobs of a tenant."""
+    """The jobs of a tenant. `wake` is called after jobs have ended; losing it costs latency only."""
 
     store: JobStore
+    wake: Callable[[], None]
 
     def get(self, tenant_id: str, job_id: str) -> Job:
         """Raises NotFound."""
@@ -63,7 +64,9 @@ class Jobs:
         if granted.principal.grants is not None:
             datasets = self.store.datasets_with(tenant_id, job_id)
             granted.check_ids(datasets, NotFound(f"there is no job {job_id!r}"))
-        return self.store.cancel(tenant_id, job_id)
+        job = self.store.cancel(tenant_id, job_id)
+        self.wake()
+        return job
 
 
 def _shown(sees_inputs: Callable[[str], bool], job: Job) -> Job:

@@ -10,7 +10,7 @@ from threading import Barrier
 import msgspec
 import pytest
 
-from app.catalog.values import Dataset, Upload
+from app.catalog.values import AwaitedHead, Dataset, Upload
 from app.format.errors import DatasetExists, InvalidRequest, NotFound, PreconditionFailed
 from app.format.identifiers import new_id
 from app.jobs.values import Job, JobState
@@ -84,6 +84,26 @@ def test_empty_listing_and_exact_page_have_no_next_token(stores: Stores, tenant_
 def test_invalid_page_token_is_refused(stores: Stores, tenant_id: str, token: str) -> None:
     with pytest.raises(InvalidRequest):
         stores.catalog.list(tenant_id, page_size=1, page_token=token)
+
+
+def test_heads_after_their_positions_are_found_among_live_datasets_only(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    quiet, gone = (stores.catalog.create(tenant_id, new_id(), definition(name)) for name in ("quiet", "gone"))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [message()]))
+    stores.catalog.delete(tenant_id, gone.id, version=None)
+    moved = stores.catalog.get(tenant_id, dataset.id)
+    at_head, before = AwaitedHead(dataset.id, moved.next_offset), AwaitedHead(dataset.id, 0)
+    still = [AwaitedHead(quiet.id, 0), AwaitedHead(gone.id, 0), AwaitedHead(new_id(), 0)]
+    assert moved.next_offset > 0
+    assert stores.catalog.moved_heads(tenant_id, [at_head, before, *still]) == {
+        dataset.id: moved,
+        quiet.id: None,
+    }
+    assert stores.catalog.moved_heads(tenant_id, [at_head]) == {dataset.id: None}
+    assert stores.catalog.moved_heads(tenant_id, []) == {}
+    neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")
+    assert stores.catalog.moved_heads(neighbour, [before]) == {}
 
 
 def test_delete_frees_the_name_and_cancels_the_jobs(

@@ -29,7 +29,7 @@ def feed_in_memory(monkeypatch):
     monkeypatch.setattr(shared_polls, "POLL_SECONDS", 60.0)
     stored = feed_of(1)
     reads = Counting(ReadChanges(catalog=stored, index=stored, reader=stored).page)
-    stored.get = fetches = Counting(stored.get)
+    stored.moved_heads = fetches = Counting(stored.moved_heads)
     services = serving(stored, reads)
 
     def commit(*, announced=True):
@@ -127,6 +127,29 @@ def test_lost_notification_only_delays_and_idle_readers_share_one_poll(feed_in_m
     # Ten in a second, and those for the last who came.
     assert 2 <= idle <= 30
     assert feed_in_memory.reads.calls == 2
+
+
+def test_dataset_is_polled_seldom_while_announcements_arrive(feed_in_memory, monkeypatch):
+    monkeypatch.setattr(shared_polls, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(shared_polls, "ANNOUNCED_POLL_SECONDS", 60.0)
+    services, fetches = feed_in_memory.services, feed_in_memory.fetches
+    services.subscriptions.set_hears(True)
+
+    async def follow():
+        running = [asyncio.create_task(Reader(services, until=6).run()) for _ in range(READERS)]
+        await when(lambda: waiting(services.head_polls) == READERS)
+        await asyncio.sleep(0.1)
+        before = fetches.calls
+        await asyncio.sleep(0.5)
+        assert fetches.calls == before
+        # Missed, until it is known that announcements are.
+        feed_in_memory.commit(announced=False)
+        services.subscriptions.set_hears(False)
+        await when(lambda: feed_in_memory.reads.calls == 2)
+        feed_in_memory.commit(announced=False)
+        return await asyncio.gather(*running)
+
+    assert asyncio.run(follow()) == [positions(3)] * READERS
 
 
 def test_commit_during_a_poll_is_polled_again(feed_in_memory):

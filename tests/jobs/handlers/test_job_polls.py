@@ -1,62 +1,49 @@
-"""Polls of jobs: those of a tenant that come together are one query."""
+"""Polls of jobs: progress is not announced, so it is found by the clock."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import msgspec
 import pytest
 
-from app.format.errors import Unavailable
+from app.catalog.values import Dataset
 from app.http.limits.threads import Threads
-from app.jobs.handlers.job_polls import SharedFinds
-from app.jobs.values import Job
+from app.http.waiting import shared_polls
+from app.http.waiting.subscriptions import Subscriptions
+from app.jobs.handlers.job_polls import AwaitedJob, job_polls
+from app.jobs.values import Job, JobState, Progress
+from tests.support.streams import held_credential
 
 
-def test_jobs_of_several_datasets_are_found_by_one_query_of_their_tenant() -> None:
-    requested: list[tuple[str, list[str]]] = []
-
-    def find(tenant_id: str, job_ids: Sequence[str]) -> Sequence[Job]:
-        requested.append((tenant_id, sorted(job_ids)))
-        return []
-
-    async def main() -> None:
-        finds = SharedFinds(Threads(), find)
-        one, other = finds.find("one", ["a", "b"]), finds.find("other", ["c"])
-        await asyncio.gather(one, other, finds.find("one", ["d"]))
-        await finds.find("one", ["e"])
-
-    asyncio.run(main())
-    assert sorted(requested[:2]) == [("one", ["a", "b", "d"]), ("other", ["c"])]
-    assert requested[2:] == [("one", ["e"])]
-
-
-def test_query_that_fails_fails_those_that_share_it_and_no_later_one() -> None:
-    failures = [Unavailable("no database")]
+def test_progress_is_found_without_announcements_also_beside_a_request_that_waits_for_the_end(
+    dataset: Dataset, accept: Callable[[], Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_polls, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(shared_polls, "ANNOUNCED_POLL_SECONDS", 60.0)
+    job = accept()
+    done = [0]
 
     def find(_: str, __: Sequence[str]) -> Sequence[Job]:
-        if failures:
-            raise failures.pop()
-        return []
+        found = msgspec.structs.replace(job, progress=Progress(stage="merging", done=done[0], total=3))
+        return [msgspec.structs.replace(found, state=JobState.SUCCEEDED) if done[0] == 3 else found]
 
-    async def main() -> None:
-        finds = SharedFinds(Threads(), find)
-        both = await asyncio.gather(finds.find("t", ["a"]), finds.find("t", ["b"]), return_exceptions=True)
-        assert [type(each) for each in both] == [Unavailable, Unavailable]
-        assert await finds.find("t", ["a"]) == {}
+    async def follow() -> list[int]:
+        subscriptions = Subscriptions()
+        subscriptions.set_hears(True)
+        polls = job_polls(subscriptions, Threads(), find)
+        place = dataset.tenant_id, dataset.id, held_credential()
+        with polls.join(*place) as ends, polls.join(*place) as steps:
+            end = asyncio.create_task(ends.wait(AwaitedJob(job.id, None), 20))
+            known, seen = job, []
+            while not known.state.final:
+                found = await steps.wait(AwaitedJob(job.id, known), 20)
+                assert found is not None
+                known = found
+                seen.append(known.progress.done)
+                done[0] += 1
+            assert await end == known
+        return seen
 
-    asyncio.run(main())
-
-
-def test_request_that_ends_takes_the_query_from_no_other() -> None:
-    async def main() -> None:
-        finds = SharedFinds(Threads(), lambda _, __: [])
-        ended = asyncio.create_task(finds.find("t", ["a"]))
-        other = asyncio.create_task(finds.find("t", ["b"]))
-        await asyncio.sleep(0)
-        ended.cancel()
-        assert await other == {}
-        with pytest.raises(asyncio.CancelledError):
-            await ended
-
-    asyncio.run(main())
+    assert asyncio.run(follow()) == [0, 1, 2, 3]
