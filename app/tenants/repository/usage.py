@@ -6,9 +6,23 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any, Final
 
-from sqlalchemy import Date, Select, String, Table, cast, delete, func, literal, select, tuple_, union_all
+from sqlalchemy import (
+    Date,
+    Select,
+    String,
+    Table,
+    bindparam,
+    cast,
+    delete,
+    func,
+    literal,
+    select,
+    tuple_,
+    union_all,
+)
 from sqlalchemy.dialects.postgresql import insert
 
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.paging import Page, PageTokens, unknown_token
 from app.tenants.tables import key_usage_days, tenants, usage_days
@@ -18,9 +32,22 @@ from app.tenants.values import TenantState
 _BY_DATASET: Final = ("rows_written", "bytes_written", "changes", "job_milliseconds", "stored_bytes")
 _BY_KEY: Final = ("requests", "egress_bytes")
 _IS_KEPT: Final = select(tenants.c.tenant_id).where(
-    tenants.c.state.in_([TenantState.ACTIVE.value, TenantState.SUSPENDED.value])
+    any_of(tenants.c.state, [TenantState.ACTIVE.value, TenantState.SUSPENDED.value])
 )
 _EXPIRED: Final = func.current_date() - DAYS_KEPT
+# Made once: an API process records the keys of each busy tenant every few seconds.
+_USED: Final = insert(key_usage_days).from_select(
+    ["day", "key_id", *_BY_KEY],
+    select(
+        func.current_date(),
+        *(bindparam(name, type_=key_usage_days.c[name].type) for name in ("key_id", *_BY_KEY)),
+    ).where(_IS_KEPT.exists()),
+    include_defaults=False,
+)
+_ADD_USED: Final = _USED.on_conflict_do_update(
+    index_elements=["tenant_id", "day", "key_id"],
+    set_={name: key_usage_days.c[name] + _USED.excluded[name] for name in _BY_KEY},
+)
 
 
 class UsageStore:
@@ -31,23 +58,14 @@ class UsageStore:
 
     def add(self, tenant_id: str, used: Sequence[KeyUsage]) -> None:
         """Adds to the usage of the day what the keys of a tenant have used, unless the tenant is being deleted."""
+        # In one order, so that no two processes wait for each other.
         rows = [
-            {
-                "day": func.current_date(),
-                "key_id": each.key_id,
-                "requests": each.requests,
-                "egress_bytes": each.egress_bytes,
-            }
+            {"key_id": each.key_id, "requests": each.requests, "egress_bytes": each.egress_bytes}
             for each in sorted(used, key=lambda each: each.key_id)
         ]
-        new = insert(key_usage_days).values(rows)
-        added = new.on_conflict_do_update(
-            index_elements=["tenant_id", "day", "key_id"],
-            set_={name: key_usage_days.c[name] + new.excluded[name] for name in _BY_KEY},
-        )
-        with self._database.tenant(tenant_id) as connection:
-            if connection.execute(_IS_KEPT).first() is not None:
-                connection.execute(added)
+        if rows:
+            with self._database.tenant(tenant_id) as connection:
+                connection.execute(_ADD_USED, rows)
 
     def expire(self, tenant_id: str) -> None:
         """Removes the usage of days that are not kept."""
