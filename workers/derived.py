@@ -130,11 +130,11 @@ def _serve(
         ends = time.monotonic() + _SHUTDOWN_SECONDS
         if not runner.stop(max(0.0, ends - time.monotonic())):
             _log.warning("some work did not end in time; another process takes it over")
-        # The relay announces the jobs that are handed over.
         with suppress(Unavailable):
             stores.jobs.end_claims(process_id, WorkerEnd.STOPPED)
-        relay.wake()
         loops.stop(_LOOPS_SECONDS)
+        # The relay announces the jobs that are handed over.
+        relay.finish()
 
 
 def _listen(lines: Iterable[bytes], runner: Runner, stopping: threading.Event) -> None:

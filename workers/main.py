@@ -178,6 +178,8 @@ def _serve(
         derived.stop(ends, dead.stopped)
         loops.stop(_LOOPS_SECONDS)
         dead.stopped(worker_id)
+        # The relay announces the jobs that are handed over.
+        relay.finish()
 
 
 def _dead_workers(

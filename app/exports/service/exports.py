@@ -103,6 +103,7 @@ class ManageExports:
     def delete(self, tenant_id: str, export_id: str) -> None:
         """Ends the export, its jobs and its files. Raises NotFound."""
         self.exports.delete(tenant_id, export_id)
+        self.wake()
 
     def start(self, export: Export, idempotency_key: str | None, *, actor: str | None = None) -> StartedRun:
         """A run from where the export stopped to the head.

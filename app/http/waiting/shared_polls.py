@@ -139,8 +139,6 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         self._subscription = subscriptions.subscribe(*key)
         self._polling: asyncio.Task[None] | None = None
         self._gathering: asyncio.TimerHandle | None = None
-        # When the dataset is polled next, by the clock of the event loop.
-        self._polls_at = 0.0
 
     @property
     def stopped(self) -> bool:
@@ -154,8 +152,6 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         self._waiting[waiting] = wanted
         if unseen and self._gathering is None:
             self._gathering = loop.call_later(self._gather_seconds, self._subscription.notify)
-        elif self._unannounced(wanted) and self._polls_at - loop.time() > POLL_SECONDS:
-            self._subscription.notify()
         if self._polling is None:
             self._polling = loop.create_task(self._poll_for_all(), name="shared-poll")
         return waiting
@@ -172,9 +168,7 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         clock = asyncio.get_running_loop().time
         try:
             while self._waiting and not self._wakeups.closed:
-                pause = self._seconds_to_poll(clock())
-                self._polls_at = clock() + pause
-                await self._subscription.wait(pause)
+                await self._subscription.wait(self._seconds_to_poll(clock()))
                 # Counted even without waiters: the next waiter then knows that the notification was consumed.
                 self.polls_started += 1
                 if self._gathering is not None:
@@ -187,7 +181,7 @@ class _SharedPoll(Generic[_Wanted, _Found]):
                 _deliver(waiting, (self.polls_ended, None))
 
     def _seconds_to_poll(self, now: float) -> float:
-        """How long the next poll waits for a notification."""
+        """How long the next poll waits for a notification. Requests that were just answered count: they wait again."""
         announced = self._wakeups.hears and not any(map(self._unannounced, self._waiting.values()))
         every = ANNOUNCED_POLL_SECONDS if announced else POLL_SECONDS
         return every - (now + self._phase) % every

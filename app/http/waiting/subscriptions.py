@@ -54,9 +54,13 @@ class Subscriptions:
             subscription.notify()
 
     def set_hears(self, hears: bool) -> None:
-        """Announcements arrive from now on, or no longer. All are notified: those until now may have been missed."""
-        self.hears = hears
-        self._notify_all()
+        """Announcements arrive from now on, or no longer. All are notified: those until now may have been missed.
+
+        While they do not arrive, subscribers poll often, and are not notified again.
+        """
+        if hears or self.hears:
+            self.hears = hears
+            self._notify_all()
 
     def close(self) -> None:
         """Called when the process is about to stop: waiting requests respond with what there is."""

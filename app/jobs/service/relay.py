@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.values import OutboxMessage
+
+_log = logging.getLogger(__name__)
 
 _BATCH_MESSAGES_MAX: Final = 500
 # Between two rounds. A message after a pause is sent at once; those of a busy service share rounds.
@@ -35,6 +38,15 @@ class Relay:
         """
         while self._relay_batch() == _BATCH_MESSAGES_MAX:
             pass
+
+    def finish(self) -> None:
+        """Sends what waits as the process stops: its loop has ended. What cannot be sent is left to other processes."""
+        try:
+            self.run()
+        except Exception as error:
+            _log.warning(
+                "the last messages are left to other processes (%s: %s)", type(error).__name__, error
+            )
 
     def _relay_batch(self) -> int:
         return self._outbox.relay(

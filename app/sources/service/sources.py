@@ -123,6 +123,7 @@ class ManageSources:
     def delete(self, tenant_id: str, reference: str, *, revision: int | None) -> None:
         """Ends a source and its round; its dataset stays. Raises NotFound, PreconditionFailed."""
         self.sources.delete(tenant_id, reference, revision=revision)
+        self.wake()
 
     def start(
         self, source: DataSource, idempotency_key: str | None = None, actor: str | None = None

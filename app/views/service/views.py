@@ -99,6 +99,7 @@ class DerivedViews:
         """Ends a view, and its dataset with it. Raises NotFound, DatasetInUse."""
         view = self.views.get(tenant_id, reference)
         self.catalog.delete(tenant_id, view.dataset.id, version=None)
+        self.wake()
 
     def refresh(self, view: View, idempotency_key: str | None = None, actor: str | None = None) -> Accepted:
         """Queues a refresh of the view, or returns the one that is queued already.

@@ -261,6 +261,8 @@ class RunWrites:
     def _fail(self, job: Job, error: HeadwaterError) -> None:
         named = NameWinner(timeline=self.timeline).named(job.tenant_id, job.dataset_id, error)
         self.jobs.fail(job.tenant_id, job.claim, Fault.of(named))
+        # The others of the group may run for long.
+        self.announce()
 
 
 def _lost(race: Conflicted | Overtaken, times: int) -> CommitConflict:

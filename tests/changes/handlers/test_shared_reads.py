@@ -131,7 +131,7 @@ def test_lost_notification_only_delays_and_idle_readers_share_one_poll(feed_in_m
 
 def test_dataset_is_polled_seldom_while_announcements_arrive(feed_in_memory, monkeypatch):
     monkeypatch.setattr(shared_polls, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(shared_polls, "ANNOUNCED_POLL_SECONDS", 60.0)
+    monkeypatch.setattr(shared_polls, "ANNOUNCED_POLL_SECONDS", 1e6)
     services, fetches = feed_in_memory.services, feed_in_memory.fetches
     services.subscriptions.set_hears(True)
 
