@@ -9,6 +9,8 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
+from app.db.session import Database
+
 HOLD_LOCK: Final = 0x68656164776268  # "headwbh"
 # For the length of the transaction, which ends at once: two processes that check do not disturb each other.
 _TRY: Final = text("SELECT pg_try_advisory_xact_lock_shared(:lock)")
@@ -20,3 +22,9 @@ def deletions_are_held(connection: Connection) -> bool:
     Check it after what shows that a file is not referenced: a backup that begins later does not refer to it either.
     """
     return not connection.execute(_TRY, {"lock": HOLD_LOCK}).scalar_one()
+
+
+def deletions_held(database: Database) -> bool:
+    """`deletions_are_held`, in a transaction of its own. Raises Unavailable."""
+    with database.relay() as connection:
+        return deletions_are_held(connection)

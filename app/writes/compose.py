@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import msgspec
 
+from app.db.deletion_hold import deletions_held
 from app.files.lookups.key_search import KeySearch
 from app.files.quarantine_file import QuarantineFileStore
 from app.files.staged_file import StagedFileStore
@@ -88,6 +90,7 @@ def run_writes(
         storage=platform.storage,
         jobs=platform.stores.jobs,
         timeline=platform.stores.timeline,
+        deletions_held=partial(deletions_held, platform.database),
         engine=engine,
         stagers=stagers,
         kept=platform.leases,

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.support.http import ORDERS, upsert
 from tests.support.postgres import TestServer
 from tests.support.service import Service, running_service, settings_for
 from tests.support.shares import share
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 # More than is kept with a job in Postgres: the rows are a file in the storage until the write is committed.
@@ -89,10 +91,19 @@ def test_lost_database_and_storage_are_restored_and_the_service_goes_on(
                 dataset = client.post("/datasets", json=ORDERS).headers["location"]
                 run(service, client, write(client, dataset, {"id": 1, "note": "a"}, {"id": 2, "note": "b"}))
                 waiting = [write(client, dataset, {"id": 3, "note": "c"}), write(client, dataset, *LARGE)]
-                backup = command(settings, owner, "backup", folder, "--", "cp", "-a", storage, copy)
-                assert backup.returncode == 0, backup.stderr
-                # What comes after the backup is lost. The writes that waited have run, and leave their files.
-                run(service, client, *waiting, write(client, dataset, {"id": 4, "note": "lost"}))
+                # The writes that wait are run before their files are copied, which then has to have them.
+                began, go = tmp_path / "began", tmp_path / "go"
+                script = f"touch {began}; until [ -e {go} ]; do sleep 0.05; done; cp -a {storage} {copy}"
+                with ThreadPoolExecutor() as pool:
+                    backup = pool.submit(command, settings, owner, "backup", folder, "--", "sh", "-c", script)
+                    try:
+                        until(lambda: began.exists() or backup.done(), "the copy of the storage")
+                        run(service, client, *waiting)
+                    finally:
+                        go.touch()
+                    assert backup.result().returncode == 0, backup.result().stderr
+                # What comes after the backup is lost.
+                run(service, client, write(client, dataset, {"id": 4, "note": "lost"}))
                 assert set(rows_of(client, dataset)) >= {1, 2, 3, 4}
 
         shutil.rmtree(settings.data_dir)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,7 @@ from app.commit.restore_plan import files_by_group
 from app.commit.write_options import WriteOptions
 from app.commit.write_plan import MergeTask
 from app.composition import COMMIT_PARTICIPANTS, stores_on
+from app.db.deletion_hold import deletions_held
 from app.db.session import Database
 from app.files.checksums import HashingSink
 from app.files.deletion_vector_file import VectorReader
@@ -124,6 +126,7 @@ class Writing:
             "storage": self.storage,
             "jobs": self.jobs,
             "timeline": self.timeline,
+            "deletions_held": partial(deletions_held, self.database),
             "kept": leases,
             "engine": self.engine,
             "stagers": {JobKind.REFRESH: refresh, JobKind.RESTORE: restore, JobKind.ROLLBACK: restore},

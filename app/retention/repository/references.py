@@ -10,7 +10,7 @@ from sqlalchemy.sql.expression import cast
 
 from app.catalog.tables import datasets, uploads
 from app.db.any_of import any_of
-from app.db.deletion_hold import deletions_are_held
+from app.db.deletion_hold import deletions_held
 from app.db.session import Database
 from app.db.times import seconds_ago
 from app.exports.tables import export_files
@@ -118,8 +118,7 @@ class ReferenceStore:
 
     def deletions_held(self) -> bool:
         """Whether a backup runs, so that no file may be deleted."""
-        with self._database.relay() as connection:
-            return deletions_are_held(connection)
+        return deletions_held(self._database)
 
     def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:
         """Those of the paths that a commit, an unfinished job, an upload or a run of an export refers to."""

@@ -62,6 +62,8 @@ class _Reached:
 class RunWrites:
     """The worker's use case. `owner` names this worker process; `announce` is called when jobs have ended.
 
+    `deletions_held`: whether a backup runs, so that no file may be deleted.
+
     `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
     `hand_over` is called for a dataset whose next write is not one of `rules.process`, with where it runs.
     `round_ended` is called after a round of a source: its next one may be due at once.
@@ -73,6 +75,7 @@ class RunWrites:
     storage: ObjectStorage
     jobs: JobStore
     timeline: TimelineStore
+    deletions_held: Callable[[], bool]
     kept: KeptVersions
     engine: WriteEngine
     stagers: Mapping[JobKind, InputStager]
@@ -232,9 +235,15 @@ class RunWrites:
                 return group.committed(outcome)
 
     def _remove(self, staged: Sequence[str]) -> None:
-        """Removes the staged rows of a commit. What cannot be removed now is left to the reaper."""
+        """Removes the staged rows of a commit. What cannot be removed now is left to the reaper.
+
+        A backup that runs may have copied the jobs as they waited, and their rows not yet.
+        """
+        if not staged:
+            return
         try:
-            self.storage.delete(staged)
+            if not self.deletions_held():
+                self.storage.delete(staged)
         except Exception as error:
             _log.warning("%d files of staged rows stay until they are reaped: %s", len(staged), error)
 
