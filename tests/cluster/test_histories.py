@@ -25,7 +25,7 @@ from tests.support.table import Row, Table
 HISTORIES: Final = int(os.environ.get("HISTORIES", "2"))
 WRITES_EACH: Final = 25
 KILLS_MIN: Final = 6
-# On a slow machine, processes are killed faster than they start. The clients come to their end after so many kills.
+# On a slow machine, processes are killed faster than they start. After this number of kills the clients are left alone.
 KILLS_MAX: Final = 40
 # The pauses between kills, in seconds.
 PAUSES: Final = (0.5, 4.0)
