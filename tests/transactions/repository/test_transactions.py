@@ -195,9 +195,10 @@ def test_cancelled_job_cancels_its_transaction_and_notifies_its_datasets(
     stores.outbox.relay(lambda _: None, 100)
     stores.jobs.cancel(tenant_id, transaction.jobs[2].id)
     assert states(stores, tenant_id, transaction) == [JobState.CANCELLED] * 3
-    woken: list[str] = []
-    stores.outbox.relay(lambda sent: woken.extend(each.dataset_id for each in sent), 100)
-    assert sorted(woken) == [dataset.id for dataset in datasets]
+    woken: list[tuple[str, str]] = []
+    stores.outbox.relay(lambda sent: woken.extend((each.topic, each.dataset_id) for each in sent), 100)
+    # What waits behind the jobs, and the requests that wait for them.
+    assert sorted(woken) == [(topic, each.id) for topic in ("changes", "work") for each in datasets]
 
 
 def test_expired_leases_void_all_claims_of_a_transaction(
