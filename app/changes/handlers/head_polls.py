@@ -31,7 +31,8 @@ def head_polls(subscriptions: Subscriptions, threads: Threads, find: FindHeads) 
             raise NotFound(f"there is no dataset {dataset_id!r}")
         dataset = found[dataset_id]
         return [
-            None if dataset is None or dataset.next_offset <= position else dataset for position in positions
+            dataset if dataset is not None and dataset.next_offset > position else None
+            for position in positions
         ]
 
     return SharedPolls(subscriptions, fetch)
