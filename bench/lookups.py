@@ -22,7 +22,6 @@ from app.files.deletion_vector_file import VectorReader
 from app.files.lookups.hot_folder import HotFolder
 from app.files.lookups.key_index_file import read_index, write_index
 from app.files.lookups.lookup import KeyLookup
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import BASE_ROW_GROUP_ROWS, ParquetReader, create_parquet
 from app.files.storage import LocalStorage
 from app.format.file_group import DataFile, Slot
@@ -98,7 +97,6 @@ def build(
             path,
             SCHEMA,
             row_group_rows=BASE_ROW_GROUP_ROWS,
-            encoding=Encoding(unique_columns=tuple(KEY)),
         ) as sink:
             sink.write(table)
             sink.finish()

@@ -30,7 +30,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from app.codecs.json.encode import encode_changes_json
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import BASE_ROW_GROUP_ROWS, CHANGELOG_ROW_GROUP_ROWS, create_parquet
 from app.files.storage import LocalStorage
 from app.format.index.key_hash import hash_keys
@@ -170,7 +169,6 @@ def _stored(folder: Path, rows: pa.Table, *, row_group_rows: int) -> Path:
         "rows.parquet",
         rows.schema,
         row_group_rows=row_group_rows,
-        encoding=Encoding(unique_columns=tuple(_KEY)),
     ) as sink:
         sink.write(rows)
         sink.finish()

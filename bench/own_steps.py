@@ -26,7 +26,6 @@ from app.changelog.forms import flat
 from app.changes.positions import FeedBounds
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.db.session import Database
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, create_parquet
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
@@ -166,7 +165,6 @@ def pages(folder: Path, *, repeat: int) -> Iterator[Line]:
             "encoded.parquet",
             changes.schema,
             row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
-            encoding=Encoding(unique_columns=tuple(_KEY)),
         ) as sink:
             sink.write(changes)
             sink.finish()

@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, create_parquet
 from app.files.storage import LocalStorage
 from app.runtime.postgres import EmbeddedPostgres
@@ -96,7 +95,6 @@ def files(folder: Path, rows: pa.Table, measure: Measure) -> Iterator[Line]:
             f"{number}.parquet",
             rows.schema,
             row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
-            encoding=Encoding(unique_columns=("uuid",)),
         ) as sink:
             sink.write(rows)
             sink.finish()

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, ParquetReader, ParquetSink, create_parquet
 from app.files.storage import Storage
+from app.format.dataset import FileCompression
 from app.format.file_group import StoredFile
 
 
@@ -31,7 +31,9 @@ class ChangelogMerger:
     seconds_max: float = 20.0
     clock: Callable[[], float] = time.monotonic
 
-    def merge(self, files: Sequence[StoredFile], path: str, encoding: Encoding) -> MergedChangelog | None:
+    def merge(
+        self, files: Sequence[StoredFile], path: str, compression: FileCompression
+    ) -> MergedChangelog | None:
         """The new file; None, and no file is left, if fewer than two can be merged.
 
         A file that another release wrote with other columns ends the merged one. Raises CorruptFile, StorageFull,
@@ -45,7 +47,7 @@ class ChangelogMerger:
             path,
             schema,
             row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
-            encoding=encoding,
+            compression=compression,
         ) as sink:
             for file in files:
                 parquet = self.reader.open(file)

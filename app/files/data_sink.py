@@ -16,11 +16,11 @@ from app.changelog.corrections import CorrectedBounds
 from app.commit.merge.outcome import appends
 from app.files.lookups.hot_copy import CopyWriter, HotCopies
 from app.files.lookups.key_index_file import KEPT_ROWS_MIN, write_index
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import (
     BASE_ROW_GROUP_ROWS,
     CHANGELOG_ROW_GROUP_ROWS,
     CLUSTERED_ROW_GROUP_ROWS,
+    SHARED_ROW_GROUP_ROWS,
     ParquetSink,
     create_parquet,
 )
@@ -129,14 +129,16 @@ class DataSink(AbstractContextManager["DataSink"]):
         path = self._path_of(Folder.DATA, slot)
         # Row groups of wide rows have fewer rows, or one group could exceed the size of a file.
         fitting = self._dataset.target_bytes * rows.num_rows // max(rows.nbytes, 1)
-        whole = self._clustered_by is None and not changes
-        most = BASE_ROW_GROUP_ROWS if whole else CLUSTERED_ROW_GROUP_ROWS
+        if self._clustered_by is not None:
+            most = CLUSTERED_ROW_GROUP_ROWS
+        else:
+            most = SHARED_ROW_GROUP_ROWS if changes else BASE_ROW_GROUP_ROWS
         creation = create_parquet(
             self._storage,
             path,
             appends(self._schema.empty_table()).schema if changes else self._schema,
             row_group_rows=min(max(fitting, _ROW_GROUP_ROWS_MIN), most),
-            encoding=Encoding.of(self._dataset),
+            compression=self._dataset.compression,
         )
         copy = nullcontext() if self._copies is None else self._copies.creating(path)
         file = self._open[slot] = _OpenDataFile(creation, copy, changes=changes)
@@ -255,7 +257,7 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
                     self._path_of(),
                     changes.schema,
                     row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
-                    encoding=Encoding.of(self._dataset),
+                    compression=self._dataset.compression,
                 )
             )
         shifted_changes = shifted(changes, CORRECTS_COLUMN, self.rows)

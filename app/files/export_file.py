@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -15,7 +15,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from app.files.checksums import HashingSink, buffered
-from app.files.parquet_encoding import dictionary_columns
+from app.files.parquet_encoding import repeating_columns
 from app.files.parquet_file import BASE_ROW_GROUP_ROWS
 from app.files.storage import Storage
 from app.format.file_format import FileFormat
@@ -70,16 +70,14 @@ class ExportSink(AbstractContextManager["ExportSink"]):
         schema: pa.Schema,
         *,
         target_bytes: int,
-        unique_columns: Sequence[str] = (),
         texts: TextForm | None = None,
     ) -> None:
-        """`schema`: of the rows. `unique_columns`: those that rarely repeat a value. `texts`: for text formats."""
+        """`schema`: of the rows. `texts`: for text formats."""
         self._storage = storage
         self._prefix = prefix
         self._format = format_
         self._schema = schema
         self._target_bytes = target_bytes
-        self._unique_columns = unique_columns
         self._texts = texts
         self._open: _OpenExportFile | None = None
         self._files: list[ExportedFile] = []
@@ -122,7 +120,8 @@ class ExportSink(AbstractContextManager["ExportSink"]):
             group_bytes=min(self._target_bytes, _GROUP_BYTES),
         )
 
-    def _writer(self, out: pa.NativeFile) -> _Writer:
+    def _writer(self, out: pa.NativeFile, rows: pa.Table) -> _Writer:
+        """The writer of a file that begins with these rows."""
         match self._format:
             case FileFormat.PARQUET:
                 return pq.ParquetWriter(
@@ -130,7 +129,7 @@ class ExportSink(AbstractContextManager["ExportSink"]):
                     self._schema,
                     compression="zstd",
                     compression_level=1,
-                    use_dictionary=dictionary_columns(self._schema, self._unique_columns) or False,
+                    use_dictionary=repeating_columns(rows) or False,
                     write_statistics=True,
                 )
             case FileFormat.ARROW:
@@ -173,7 +172,7 @@ class _OpenExportFile:
         self,
         path: str,
         creation: AbstractContextManager[BinaryIO],
-        writer: Callable[[pa.NativeFile], _Writer],
+        open_writer: Callable[[pa.NativeFile, pa.Table], _Writer],
         *,
         group_bytes: int,
     ) -> None:
@@ -185,7 +184,8 @@ class _OpenExportFile:
         self._sha256 = Sha256Sink(self._stack.enter_context(creation))
         self._hashing = HashingSink(cast(BinaryIO, self._sha256))
         self._out = self._stack.enter_context(buffered(self._hashing))
-        self._writer = writer(self._out)
+        self._open_writer = open_writer
+        self._writer: _Writer | None = None
         self._rows = 0
         self._end = 0
 
@@ -204,14 +204,18 @@ class _OpenExportFile:
 
     def _flush(self) -> None:
         if self._gathered:
-            self._writer.write_table(pa.concat_tables(self._gathered).combine_chunks())
+            rows = pa.concat_tables(self._gathered).combine_chunks()
+            if self._writer is None:
+                self._writer = self._open_writer(self._out, rows)
+            self._writer.write_table(rows)
             self._rows += self._gathered_rows
             self._gathered.clear()
             self._gathered_rows = self._gathered_bytes = 0
 
     def finish(self) -> ExportedFile:
         self._flush()
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
         self._stack.close()
         return ExportedFile(
             path=self._path,

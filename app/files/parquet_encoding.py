@@ -1,59 +1,95 @@
-"""How the columns of a Parquet file are encoded and compressed."""
+"""How the columns of a Parquet file are encoded and compressed: by their types, and by a sample of their values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from app.format.dataset import DatasetDefinition, FileCompression
+from app.format.dataset import FileCompression
+from app.format.rows.changelog import OP_COLUMN
 
 # What the offsets of texts alone take in memory, and in a column chunk without a dictionary.
 _OFFSET_BYTES: Final = 4
-_SCHEMAS_MAX: Final = 256
+# A dictionary that grows to this size is given up: the default of pyarrow's writer.
+_DICTIONARY_BYTES_MAX: Final = 1024 * 1024
+# Of fewer rows, the contexts of zstd take several times as long to make as the rows to write or read.
+_FEW_ROWS: Final = 128
+# Of fewer rows, a sample takes as long as it saves.
+_SAMPLED_ROWS_MIN: Final = 16 * 1024
+# A sample has a value of this number of rows, and this number of values at most.
+_SAMPLE_STEP_MIN: Final = 64
+_SAMPLE_VALUES_MAX: Final = 1024
+# The largest share of the values of a row group that are different, if it is to have a dictionary.
+_DISTINCT_SHARE_MAX: Final = 1 / 4
+_BITS: Final = 64
+# Shorter texts of one length are often alike in their beginnings, which zstd finds faster together with their lengths.
+_LENGTH_MIN: Final = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Encoding:
-    """How the files of a dataset, or other files, are stored. `unique_columns` never repeat a value."""
+class ColumnLayout:
+    """How the columns of a file are stored. `encodings`, `codecs`: by the path of a column; others have the default."""
 
-    unique_columns: tuple[str, ...] = ()
-    compression: FileCompression = FileCompression.ZSTD
+    dictionaries: list[str] = field(default_factory=list)
+    encodings: dict[str, str] = field(default_factory=dict)
+    codecs: dict[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, dataset: DatasetDefinition) -> Encoding:
-        """The encoding of data files and changelog files."""
-        return cls(unique_columns=unique_columns(dataset), compression=dataset.compression)
+    def open(
+        self, out: pa.NativeFile, schema: pa.Schema, metadata: list[pq.FileMetaData]
+    ) -> pq.ParquetWriter:
+        """A writer of a file, which adds the footer to `metadata` when it is closed."""
+        levels = {path: 1 for path, codec in self.codecs.items() if codec == "zstd"}
+        return pq.ParquetWriter(
+            out,
+            schema,
+            compression=self.codecs or "snappy",
+            compression_level=levels or None,
+            use_dictionary=self.dictionaries or False,
+            column_encoding=self.encodings or None,
+            write_statistics=True,
+            metadata_collector=metadata,
+        )
 
 
-def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:
-    """Columns that never repeat a value: a key of one field."""
-    key = dataset.record_key
-    return key if len(key) == 1 and key[0] in dataset.schema.names() else ()
+def column_layout(rows: pa.Table, compression: FileCompression) -> ColumnLayout:
+    """The layout of a file that begins with these rows.
 
-
-def dictionary_columns(schema: pa.Schema, unique: Sequence[str]) -> list[str]:
-    """Columns whose values are likely to repeat.
-
-    Measurements and wide numbers rarely repeat: a dictionary for them nearly doubles the time to write a file, and
-    makes it larger (`make bench-upsert` writes such a table).
+    A column whose values repeat has a dictionary, unless integers, dates or times are as small without. These are then
+    stored as differences, and texts of one length without their lengths, if zstd compresses them. The operation of
+    changes always has a dictionary, as Open Data Fabric recommends.
     """
-    return [field.name for field in schema if field.name not in unique and not _seldom_repeats(field.type)]
+    if rows.num_rows <= _FEW_ROWS:
+        return ColumnLayout(dictionaries=[name for name in rows.column_names if name == OP_COLUMN])
+    layout = ColumnLayout(codecs=_codecs_of_members(rows.schema, compression))
+    members = frozenset(layout.codecs)
+    for name, column in _flat_columns(rows):
+        number = _is_number(column.type)
+        codec = layout.codecs[name] = "lz4" if number or compression is FileCompression.LZ4 else "zstd"
+        if name in members or pa.types.is_boolean(column.type):
+            # A member `b` of a struct `a` has the path of a column `a.b`.
+            continue
+        values = _sample(column)
+        if name == OP_COLUMN or _is_smaller_as_dictionary(column, values):
+            layout.dictionaries.append(name)
+        elif _is_integer(column.type):
+            layout.encodings[name] = "DELTA_BINARY_PACKED"
+        elif codec == "zstd" and values is not None and _have_one_length(values):
+            layout.encodings[name] = "DELTA_LENGTH_BYTE_ARRAY"
+    return layout
 
 
-@lru_cache(maxsize=_SCHEMAS_MAX)
-def column_codecs(schema: pa.Schema, compression: FileCompression) -> dict[str, str]:
-    """The codec of each column that has values, by its path in the file."""
-    fast = compression is FileCompression.LZ4
-    return {
-        path: "lz4" if fast or pa.types.is_floating(kind) else "zstd"
-        for field in schema
-        for path, kind in _leaves(field.name, field.type)
-    }
+def repeating_columns(rows: pa.Table) -> list[str]:
+    """The columns without members that are smaller with a dictionary."""
+    return [
+        name for name, column in _flat_columns(rows) if _is_smaller_as_dictionary(column, _sample(column))
+    ]
 
 
 def stored_as_dictionary(parquet: pq.ParquetFile, name: str) -> bool:
@@ -69,7 +105,8 @@ def stored_as_dictionary(parquet: pq.ParquetFile, name: str) -> bool:
         return False
     for group in range(metadata.num_row_groups):
         chunk = metadata.row_group(group).column(places[0])
-        if not chunk.has_dictionary_page or chunk.total_uncompressed_size > _OFFSET_BYTES * chunk.num_values:
+        of_dictionary = max(_OFFSET_BYTES * chunk.num_values, _DICTIONARY_BYTES_MAX)
+        if not chunk.has_dictionary_page or chunk.total_uncompressed_size >= of_dictionary:
             return False
     return True
 
@@ -88,5 +125,77 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield path, kind
 
 
-def _seldom_repeats(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or pa.types.is_timestamp(kind) or pa.types.is_int64(kind)
+def _flat_columns(rows: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if not pa.types.is_nested(column.type):
+            yield name, column
+
+
+def _codecs_of_members(schema: pa.Schema, compression: FileCompression) -> dict[str, str]:
+    """The codec of each column of the file that holds values of members, by its path."""
+    fast = compression is FileCompression.LZ4
+    return {
+        path: "lz4" if fast or pa.types.is_floating(kind) else "zstd"
+        for each in schema
+        if pa.types.is_nested(each.type)
+        for path, kind in _leaves(each.name, each.type)
+    }
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    """Whether Parquet stores the values as floats or integers, which hardly shrink by zstd once they are encoded."""
+    return pa.types.is_floating(kind) or _is_integer(kind)
+
+
+def _is_integer(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+
+
+def _sample(column: pa.ChunkedArray) -> pa.Array | None:
+    """Values of the whole column, evenly spaced, without nulls; None for a column of few rows."""
+    if len(column) < _SAMPLED_ROWS_MIN:
+        return None
+    step = max(len(column) // _SAMPLE_VALUES_MAX, _SAMPLE_STEP_MIN)
+    parts, first = [], 0
+    for chunk in column.chunks:
+        places = np.arange(first, len(chunk), step)
+        if len(places):
+            parts.append(chunk.take(pa.array(places)))
+        first = (first - len(chunk)) % step
+    return pa.concat_arrays(parts).drop_null()
+
+
+def _is_smaller_as_dictionary(column: pa.ChunkedArray, sample: pa.Array | None) -> bool:
+    if sample is None:
+        return False
+    if not len(sample):
+        return True
+    count = len(column) - column.null_count
+    distinct = _distinct_values(sample)
+    if distinct > _DISTINCT_SHARE_MAX * count:
+        return False
+    if not _is_integer(column.type):
+        return True
+    ends = pc.min_max(sample.cast(pa.int32() if pa.types.is_date(column.type) else pa.int64())).as_py()
+    # Numbers into the dictionary, and the dictionary, against differences.
+    return math.log2(distinct) + _BITS * distinct / count < math.log2(ends["max"] - ends["min"] + 1)
+
+
+def _distinct_values(sample: pa.Array) -> float:
+    """The number of different values in the column of a sample, as Chao (1984) estimates it.
+
+    It is infinite if no value of the sample repeats.
+    """
+    counts = pc.value_counts(sample).field("counts").to_numpy()
+    if len(counts) == len(sample):
+        return math.inf
+    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
+    return len(counts) + once * (once - 1) / (2 * (twice + 1))
+
+
+def _have_one_length(sample: pa.Array) -> bool:
+    if not (pa.types.is_string(sample.type) or pa.types.is_binary(sample.type)):
+        return False
+    lengths = pc.min_max(pc.binary_length(sample))
+    shortest, longest = lengths["min"].as_py(), lengths["max"].as_py()
+    return shortest is not None and _LENGTH_MIN <= shortest == longest

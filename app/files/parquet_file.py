@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 
 from app.files.byte_cache import ByteCache, footer_bytes, table_bytes
 from app.files.checksums import HashingSink, buffered, verify
-from app.files.parquet_encoding import Encoding, column_codecs, dictionary_columns, stored_as_dictionary
+from app.files.parquet_encoding import column_layout, stored_as_dictionary
 from app.files.statistics import row_groups, row_ranges
 from app.files.storage import Storage
+from app.format.dataset import FileCompression
 from app.format.errors import CorruptFile
 from app.format.file_group import StoredFile
 from app.format.outages import fault_of_disk
@@ -28,13 +29,12 @@ from app.sql.conditions.tree import Filter
 
 BASE_ROW_GROUP_ROWS: Final = 128 * 1024
 CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024
-# A filter on the columns of the order reads at most this number of extra rows at each end, as does a page of a feed in
-# a data file.
+# A filter on the columns of the order reads at most this number of extra rows at each end.
 CLUSTERED_ROW_GROUP_ROWS: Final = 32 * 1024
+# Of a data file that is a changelog file, too: the first page of a feed decodes a row group, whatever its own size.
+SHARED_ROW_GROUP_ROWS: Final = 64 * 1024
 # The most bytes of rows in a row group, unless it has one row: readers decode a row group as a whole.
 ROW_GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
-# Of fewer rows, the contexts of zstd take several times as long to make as the rows to write or read.
-_FEW_ROWS: Final = 128
 # Larger row groups, which earlier releases wrote, are read in steps of about this size.
 _STEP_BYTES: Final = 16 * 1024 * 1024
 # Smaller files are read as a whole, with one request, and row groups of this size are decoded again rather than cached.
@@ -52,7 +52,8 @@ class ParquetSink:
 
     path: str
     out: pa.NativeFile
-    open_writer: Callable[[int], pq.ParquetWriter]
+    schema: pa.Schema
+    open_writer: Callable[[pa.Table], pq.ParquetWriter]
     hashing: HashingSink
     row_group_rows: int
     metadata: list[pq.FileMetaData]
@@ -85,17 +86,17 @@ class ParquetSink:
     def finish(self) -> None:
         """Writes the buffered rows, then the footer."""
         self._flush(everything=True)
-        self._writer(0).close()
+        self._writer_of(self.schema.empty_table()).close()
         self.finished = True
 
-    def _writer(self, rows: int) -> pq.ParquetWriter:
-        """The writer, whose codec depends on the rows of the first row group."""
+    def _writer_of(self, rows: pa.Table) -> pq.ParquetWriter:
+        """The writer. The first rows decide the layout of the file."""
         if self.writer is None:
             self.writer = self.open_writer(rows)
         return self.writer
 
     def _write_group(self, table: pa.Table) -> None:
-        self._writer(table.num_rows).write_table(table, row_group_size=max(table.num_rows, 1))
+        self._writer_of(table).write_table(table, row_group_size=max(table.num_rows, 1))
 
     def _flush(self, *, everything: bool) -> None:
         if not self._pending:
@@ -126,7 +127,12 @@ class ParquetSink:
 
 @contextmanager
 def create_parquet(
-    storage: Storage, path: str, schema: pa.Schema, *, row_group_rows: int, encoding: Encoding
+    storage: Storage,
+    path: str,
+    schema: pa.Schema,
+    *,
+    row_group_rows: int,
+    compression: FileCompression = FileCompression.ZSTD,
 ) -> Iterator[ParquetSink]:
     """A new Parquet file; on an exception, or without `finish`, no file is left. Raises StorageFull."""
     with suppress(_Unfinished), storage.create(path) as file:
@@ -135,25 +141,13 @@ def create_parquet(
         with ExitStack() as stack:
             out = stack.enter_context(buffered(hashing))
 
-            def open_writer(rows: int) -> pq.ParquetWriter:
-                few = rows <= _FEW_ROWS
-                codecs = {} if few else column_codecs(schema, encoding.compression)
-                levels = {path: 1 for path, codec in codecs.items() if codec == "zstd"}
-                return stack.enter_context(
-                    pq.ParquetWriter(
-                        out,
-                        schema,
-                        compression="snappy" if few else codecs,
-                        compression_level=None if few else levels,
-                        use_dictionary=dictionary_columns(schema, encoding.unique_columns) or False,
-                        write_statistics=True,
-                        metadata_collector=metadata,
-                    )
-                )
+            def open_writer(rows: pa.Table) -> pq.ParquetWriter:
+                return stack.enter_context(column_layout(rows, compression).open(out, schema, metadata))
 
             sink = ParquetSink(
                 path=path,
                 out=out,
+                schema=schema,
                 open_writer=open_writer,
                 hashing=hashing,
                 row_group_rows=row_group_rows,

@@ -14,7 +14,6 @@ from app.codecs.json.objects import json_texts
 from app.codecs.record_errors import BadRecord
 from app.codecs.records import RECORD_FIELDS
 from app.files.checksums import verify
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import ParquetSink, create_parquet
 from app.files.storage import Storage
 from app.format.errors import CorruptFile, FieldError
@@ -23,8 +22,6 @@ from app.format.quarantine import QuarantineFile
 
 _FAULT: Final = pa.struct([("pointer", pa.string()), ("detail", pa.string())])
 _SCHEMA: Final = pa.schema([("position", pa.int64()), ("errors", pa.list_(_FAULT)), *RECORD_FIELDS])
-
-_ENCODING: Final = Encoding(unique_columns=("payload",))
 
 
 class QuarantineSink:
@@ -42,7 +39,7 @@ class QuarantineSink:
         """Adds records, a few megabytes at a time: they are written at once. Raises StorageFull."""
         if self._parquet is None:
             self._parquet = self._stack.enter_context(
-                create_parquet(self._storage, self._path, _SCHEMA, row_group_rows=1, encoding=_ENCODING)
+                create_parquet(self._storage, self._path, _SCHEMA, row_group_rows=1)
             )
         self._parquet.write_group(_table(records))
 

@@ -39,7 +39,7 @@ class FileCompression(str, Enum):
     """How the columns of data files and changelog files are compressed."""
 
     ZSTD = "zstd"
-    """The smallest files: zstd, and lz4 for floats, which hardly shrink by either."""
+    """The smallest files: zstd, and lz4 for numbers, dates and times, which are small once they are encoded."""
     LZ4 = "lz4"
     """Files that are read and written fastest: lz4 for all columns."""
 

@@ -11,7 +11,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import ParquetReader, create_parquet
 from app.files.storage import Storage
 from app.format.errors import Fault
@@ -21,7 +20,6 @@ from app.timeline.archives import TimelineArchive
 from app.timeline.instants import InstantFilter, InstantRecord
 
 _ROW_GROUP_ROWS: Final = 1_000
-_ENCODING: Final = Encoding(unique_columns=("id", "job_id"))
 _MOMENT: Final = pa.timestamp("us", tz="UTC")
 _COUNTS: Final = pa.struct([(name, pa.int64()) for name in RowCounts.__struct_fields__])
 # One column for each member of an entry. Members without a fixed form are JSON.
@@ -67,9 +65,7 @@ class TimelineFileStore:
         """`records`: in the order of their ids, one at least. Raises StorageFull."""
         rows = [_row(record) for record in records]
         table = pa.Table.from_pylist(rows, schema=_SCHEMA)
-        with create_parquet(
-            self._storage, path, _SCHEMA, row_group_rows=_ROW_GROUP_ROWS, encoding=_ENCODING
-        ) as sink:
+        with create_parquet(self._storage, path, _SCHEMA, row_group_rows=_ROW_GROUP_ROWS) as sink:
             sink.write(table)
             sink.finish()
         return TimelineArchive(

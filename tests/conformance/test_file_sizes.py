@@ -108,7 +108,7 @@ def test_key_indexes_of_a_load_have_the_places_of_its_keys(
 ) -> None:
     # Few rows are written once, as rows and as changes, in several row groups and files that have an index.
     monkeypatch.setattr(data_sink, "KEPT_ROWS_MIN", 1)
-    monkeypatch.setattr(data_sink, "CLUSTERED_ROW_GROUP_ROWS", 300)
+    monkeypatch.setattr(data_sink, "SHARED_ROW_GROUP_ROWS", 300)
     monkeypatch.setattr(task_report, "SMALL_CHANGES_BYTES", 1)
     table = _table(tmp_path, table_type=TableType.MERGE_ON_READ, bucket=CreateBucket(count=1))
     ids = np.random.default_rng(1).permutation(6_000).tolist()

@@ -45,9 +45,10 @@ def rows(first: int, note: str) -> list[Row]:
 
 
 def codecs(table: LakeTable, paths: set[str]) -> set[str]:
-    """The codecs of the columns of these files."""
+    """The codecs of the texts in these files."""
     groups = [pq.read_metadata(table.storage.root / path).row_group(0) for path in paths]
-    return {group.column(at).compression for group in groups for at in range(group.num_columns)}
+    columns = [group.column(at) for group in groups for at in range(group.num_columns)]
+    return {column.compression for column in columns if column.path_in_schema == "note"}
 
 
 def paths(table: LakeTable) -> set[str]:

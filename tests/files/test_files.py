@@ -18,7 +18,6 @@ import xxhash
 
 from app.files import parquet_file
 from app.files.byte_cache import ByteCache
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import ParquetReader, create_parquet, read_row_group
 from app.files.staged_file import StagedFileStore, only_parts
 from app.files.statistics import column_statistics
@@ -70,9 +69,7 @@ def rows(count: int) -> pa.Table:
 
 
 def write(storage: LocalStorage, path: str, table: pa.Table, row_group_rows: int) -> tuple[StoredFile, Any]:
-    with create_parquet(
-        storage, path, table.schema, row_group_rows=row_group_rows, encoding=Encoding.of(DATASET)
-    ) as sink:
+    with create_parquet(storage, path, table.schema, row_group_rows=row_group_rows) as sink:
         for start in range(0, table.num_rows, 7):
             sink.write(table.slice(start, 7))
         sink.finish()
@@ -337,7 +334,7 @@ def test_files_carry_field_ids(tmp_path: Path) -> None:
 
 def test_unfinished_file_is_removed(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
-    with create_parquet(storage, "d/a.parquet", SCHEMA, row_group_rows=10, encoding=Encoding()) as sink:
+    with create_parquet(storage, "d/a.parquet", SCHEMA, row_group_rows=10) as sink:
         sink.write(rows(25))
     assert list(storage.list("")) == []
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from app.files.lookups import hot_copy
 from app.files.lookups.hot_copy import HotCopies
 from app.files.lookups.hot_folder import HotFolder
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import ParquetReader, create_parquet
 from app.files.storage import LocalStorage
 from app.format.errors import CorruptFile
@@ -54,9 +53,7 @@ TABLE = rows(ROWS)
 
 
 def write(storage: LocalStorage, path: str, table: pa.Table) -> StoredFile:
-    with create_parquet(
-        storage, path, table.schema, row_group_rows=1_024, encoding=Encoding(unique_columns=("id",))
-    ) as sink:
+    with create_parquet(storage, path, table.schema, row_group_rows=1_024) as sink:
         sink.write(table)
         sink.finish()
     return sink.stored(1)

@@ -18,7 +18,6 @@ from app.files.lookups import hot_copy, lookup
 from app.files.lookups.hot_folder import HotFolder
 from app.files.lookups.key_index_file import write_index
 from app.files.lookups.lookup import FoundRows, KeyLookup
-from app.files.parquet_encoding import Encoding
 from app.files.parquet_file import ParquetReader, create_parquet
 from app.files.storage import ArrowStorage, LocalStorage, Storage
 from app.format.errors import CorruptFile
@@ -73,9 +72,7 @@ class Searched:
 
     def add(self, rows: pa.Table, deleted: list[int], kind: IndexKind | None) -> None:
         name = f"{len(self.files)}"
-        with create_parquet(
-            self.storage, f"data{name}", SCHEMA, row_group_rows=3, encoding=Encoding()
-        ) as sink:
+        with create_parquet(self.storage, f"data{name}", SCHEMA, row_group_rows=3) as sink:
             sink.write(rows)
             sink.finish()
         file = DataFile(

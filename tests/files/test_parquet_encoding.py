@@ -1,20 +1,35 @@
-"""How columns are compressed, and texts that are read as the dictionaries that they are stored in."""
+"""How columns are encoded and compressed, and texts that are read as the dictionaries that they are stored in."""
 
 from __future__ import annotations
 
+import datetime as dt
+import uuid
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.files.parquet_encoding import Encoding
+from app.files import parquet_encoding
+from app.files.parquet_encoding import column_layout
 from app.files.parquet_file import ParquetReader, create_parquet
 from app.files.storage import LocalStorage
 from app.format.dataset import FileCompression
 from app.format.file_group import StoredFile
+from app.format.rows.changelog import OP_FIELD
 
 _COUNT = 300
+_FEW = 100
+
+
+@pytest.fixture
+def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row groups of a few hundred rows are sampled, too: all of their values."""
+    monkeypatch.setattr(parquet_encoding, "_SAMPLED_ROWS_MIN", _FEW)
+    monkeypatch.setattr(parquet_encoding, "_SAMPLE_STEP_MIN", 1)
 
 
 def _field(number: int, name: str, kind: pa.DataType) -> pa.Field:
@@ -38,13 +53,13 @@ _SCHEMA = pa.schema(
 
 
 def _rows(count: int) -> pa.Table:
-    """`long` has values of 8 KiB that do not repeat: more than fit into a dictionary."""
+    """`long` has 37 values of 32 KiB: more than fit into a dictionary."""
     rows = [
         {
             "id": f"key-{at}",
             "fare": at / 4,
             "city": None if at % 7 == 0 else ["oslo", "rom"][at % 2],
-            "long": f"{at:08}" * 1024,
+            "long": f"{at % 37:08}" * 4096,
             "pairs": [{"x": at, "word": "w"}],
             "scores": [("s", [at / 2])],
             "pair.word": "same",
@@ -59,12 +74,25 @@ def _rows(count: int) -> pa.Table:
 def _write(
     folder: Path, rows: pa.Table, compression: FileCompression = FileCompression.ZSTD
 ) -> tuple[LocalStorage, StoredFile]:
-    encoding = Encoding(unique_columns=("id",), compression=compression)
     storage = LocalStorage(folder)
-    with create_parquet(storage, "f", _SCHEMA, row_group_rows=_COUNT // 2, encoding=encoding) as sink:
+    with create_parquet(
+        storage, "f", rows.schema, row_group_rows=_COUNT // 2, compression=compression
+    ) as sink:
         sink.write(rows)
         sink.finish()
     return storage, sink.stored(1)
+
+
+def _encodings(file: Path) -> dict[str, str]:
+    """How each column is stored: `dictionary`, or the encoding of its values."""
+    group = pq.read_metadata(file).row_group(0)
+    columns = [group.column(at) for at in range(group.num_columns)]
+    return {
+        column.path_in_schema: "dictionary"
+        if column.has_dictionary_page
+        else ", ".join(sorted({*column.encodings} - {"RLE"}))
+        for column in columns
+    }
 
 
 def _codecs(file: Path) -> dict[str, str]:
@@ -73,12 +101,101 @@ def _codecs(file: Path) -> dict[str, str]:
     return {group.column(at).path_in_schema: group.column(at).compression for at in range(group.num_columns)}
 
 
-def test_floats_are_compressed_for_speed_and_all_else_for_size(tmp_path: Path) -> None:
+def test_numbers_are_compressed_for_speed_and_all_else_for_size(tmp_path: Path) -> None:
     _write(tmp_path, _rows(_COUNT))
     codecs = _codecs(tmp_path / "f")
     floats = {"fare", "pairs.list.element.x", "scores.key_value.value.list.element", "pair.x"}
     assert {path for path, codec in codecs.items() if codec == "LZ4"} == floats
     assert set(codecs.values()) == {"LZ4", "ZSTD"}
+
+
+_TIMES = [dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=at) for at in range(_COUNT)]
+_VALUES: list[tuple[str, pa.DataType, list[Any], str]] = [
+    ("repeated text", pa.string(), [f"city {at % 9}" for at in range(_COUNT)], "dictionary"),
+    ("different texts", pa.string(), [f"note {at * at}" for at in range(_COUNT)], "PLAIN"),
+    ("uuids", pa.string(), [str(uuid.UUID(int=at)) for at in range(_COUNT)], "DELTA_LENGTH_BYTE_ARRAY"),
+    ("digests", pa.binary(), [at.to_bytes(16, "big") for at in range(_COUNT)], "DELTA_LENGTH_BYTE_ARRAY"),
+    ("repeated wide numbers", pa.int64(), [1 << 10 * (at % 6) for at in range(_COUNT)], "dictionary"),
+    ("numbers", pa.int64(), [at * 7 for at in range(_COUNT)], "DELTA_BINARY_PACKED"),
+    ("short numbers", pa.uint16(), list(range(_COUNT)), "DELTA_BINARY_PACKED"),
+    ("times", pa.timestamp("us", "UTC"), _TIMES, "DELTA_BINARY_PACKED"),
+    (
+        "days",
+        pa.date32(),
+        [time.date() + dt.timedelta(at) for at, time in enumerate(_TIMES)],
+        "DELTA_BINARY_PACKED",
+    ),
+    ("prices", pa.float64(), [at % 5 / 4 for at in range(_COUNT)], "dictionary"),
+    ("measurements", pa.float32(), [at / 7 for at in range(_COUNT)], "PLAIN"),
+    ("amounts", pa.decimal128(9, 2), [Decimal(at).scaleb(-2) for at in range(_COUNT)], "PLAIN"),
+    ("flags", pa.bool_(), [at % 2 == 0 for at in range(_COUNT)], "PLAIN"),
+    ("nothing", pa.int64(), [None] * _COUNT, "dictionary"),
+]
+
+
+@pytest.mark.usefixtures("sampled")
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"), [each[1:] for each in _VALUES], ids=[each[0] for each in _VALUES]
+)
+def test_encoding_follows_from_the_values(
+    tmp_path: Path, kind: pa.DataType, values: list[Any], expected: str
+) -> None:
+    # A null between all values, and several chunks.
+    values = [value for each in values for value in (each, None)]
+    half = pa.array(values[:_COUNT], kind), pa.array(values[_COUNT:], kind)
+    rows = pa.Table.from_arrays([pa.chunked_array(half)], schema=pa.schema([_field(1, "v", kind)]))
+    storage, stored = _write(tmp_path, rows)
+    assert _encodings(tmp_path / "f") == {"v": expected}
+    assert ParquetReader(storage).read_slice(stored, rows.schema, 0, rows.num_rows).equals(rows)
+
+
+@pytest.mark.parametrize("chunk_rows", [3, 1000, 50_000])
+def test_the_whole_of_a_column_decides(chunk_rows: int) -> None:
+    """Neither its first values do, nor its last ones."""
+    different, wide = list(range(40_000)), [1 << 10 * (at % 6) for at in range(10_000)]
+    for values, expected in (
+        ([*different, *wide], []),
+        ([*wide, *different], []),
+        ([*wide[:100], *wide, *wide], ["v"]),
+    ):
+        chunks = [pa.array(values[at : at + chunk_rows]) for at in range(0, len(values), chunk_rows)]
+        rows = pa.table({"v": pa.chunked_array(chunks)})
+        assert column_layout(rows, FileCompression.ZSTD).dictionaries == expected
+
+
+@pytest.mark.parametrize(
+    ("distinct", "rows", "expected"),
+    # A dictionary of as many values costs as much as it saves in a small row group.
+    [(20_000, 131_072, True), (20_000, 32_768, False), (1_000, 32_768, True)],
+)
+def test_a_dictionary_is_for_values_that_repeat_in_a_row_group(
+    distinct: int, rows: int, expected: bool
+) -> None:
+    numbers = np.random.default_rng(1).integers(0, distinct, rows)
+    column = pa.array([f"rider {number:b}" for number in numbers])
+    assert bool(column_layout(pa.table({"v": column}), FileCompression.ZSTD).dictionaries) is expected
+
+
+def test_a_column_with_the_path_of_a_member_of_another_type_is_written(tmp_path: Path) -> None:
+    member = pa.struct([pa.field("b", pa.string())])
+    schema = pa.schema([_field(1, "a.b", pa.int64()), _field(2, "a", member)])
+    rows = pa.Table.from_pylist(
+        [{"a.b": at, "a": {"b": f"word {at}"}} for at in range(_COUNT)], schema=schema
+    )
+    storage, stored = _write(tmp_path, rows)
+    assert ParquetReader(storage).read_slice(stored, schema, 0, _COUNT).equals(rows)
+
+
+@pytest.mark.parametrize(("count", "of_numbers"), [(_FEW, "PLAIN"), (_COUNT, "DELTA_BINARY_PACKED")])
+def test_columns_of_few_rows_have_no_dictionary_but_the_operation(
+    tmp_path: Path, count: int, of_numbers: str
+) -> None:
+    fields = [OP_FIELD, _field(1, "n", pa.int64()), _field(2, "city", pa.string())]
+    values = [{"_hw_op": 0, "n": 1, "city": "oslo"}] * count
+    rows = pa.Table.from_pylist(values, schema=pa.schema(fields))
+    storage, stored = _write(tmp_path, rows)
+    assert _encodings(tmp_path / "f") == {"_hw_op": "dictionary", "n": of_numbers, "city": "PLAIN"}
+    assert ParquetReader(storage).read_slice(stored, rows.schema, 0, count).equals(rows)
 
 
 def test_all_columns_are_compressed_for_speed_if_the_dataset_says_so(tmp_path: Path) -> None:
@@ -88,13 +205,14 @@ def test_all_columns_are_compressed_for_speed_if_the_dataset_says_so(tmp_path: P
     assert ParquetReader(storage).read_slice(stored, _SCHEMA, 0, _COUNT).equals(rows)
 
 
+@pytest.mark.usefixtures("sampled")
 def test_texts_that_repeat_are_read_as_dictionaries_with_the_same_values(tmp_path: Path) -> None:
     rows = _rows(_COUNT)
     storage, stored = _write(tmp_path, rows)
     reader = ParquetReader(storage)
     schema = reader.with_dictionaries(stored, _SCHEMA)
     encoded = {field.name for field in schema if pa.types.is_dictionary(field.type)}
-    # Neither a key, nor a dictionary that was given up, nor a name that a member of a struct has as its path.
+    # Neither different texts, nor a dictionary that was given up, nor a name that a member of a struct has as its path.
     assert encoded == {"city", "nothing"}
     for first, count in ((0, _COUNT), (3, 10), (140, 20), (160, 5), (_COUNT, 0)):
         found = reader.read_slice(stored, schema, first, count)
@@ -104,6 +222,7 @@ def test_texts_that_repeat_are_read_as_dictionaries_with_the_same_values(tmp_pat
         assert reader.read_slice(stored, _SCHEMA, first, count).equals(rows.slice(first, count))
 
 
+@pytest.mark.usefixtures("sampled")
 @pytest.mark.parametrize("kind", [pa.string(), pa.int64()])
 def test_dictionaries_are_read_under_a_later_schema(tmp_path: Path, kind: pa.DataType) -> None:
     rows = _rows(_COUNT)

@@ -11,7 +11,6 @@ from msgspec import structs
 
 from app.changelog.merge_plan import SmallFile
 from app.files.changelog_merge import ChangelogMerger
-from app.files.parquet_encoding import Encoding
 from app.format.file_group import ChangelogSegment, StoredFile
 from tests.support.table_feed import TableFeed
 
@@ -48,7 +47,7 @@ class MergedFeed(TableFeed):
         inputs = self.files()[first:end]
         merger = ChangelogMerger(storage=self.table.storage, reader=self.table.reader)
         path = f"{self.table.name}/changes/merged-1-{next(_numbers):016x}.parquet"
-        merged = merger.merge([each.file for each in inputs], path, Encoding.of(self.table.dataset))
+        merged = merger.merge([each.file for each in inputs], path, self.table.dataset.compression)
         assert merged is not None
         assert merged.inputs == len(inputs)
         self.list_merged(inputs, merged.file)

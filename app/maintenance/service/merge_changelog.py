@@ -17,7 +17,7 @@ import msgspec
 
 from app.changelog.merge_plan import SmallFile, run_to_merge, settled_before
 from app.files.changelog_merge import MergedChangelog
-from app.files.parquet_encoding import Encoding
+from app.format.dataset import FileCompression
 from app.format.errors import CorruptFile
 from app.format.file_group import StoredFile
 from app.format.paths import dataset_prefix, merged_changelog_path
@@ -49,7 +49,9 @@ class ChangelogFiles(Protocol):
 class MergesFiles(Protocol):
     """Writes merged files."""
 
-    def merge(self, files: Sequence[StoredFile], path: str, encoding: Encoding) -> MergedChangelog | None:
+    def merge(
+        self, files: Sequence[StoredFile], path: str, compression: FileCompression
+    ) -> MergedChangelog | None:
         """A new file with the rows of the first of the files; None if fewer than two of them can be merged."""
         ...
 
@@ -104,7 +106,7 @@ class MergeChangelog:
         dataset = observation.dataset
         path = merged_changelog_path(dataset_prefix(dataset.tenant_id, dataset.id), observation.epoch)
         try:
-            merged = self.merger.merge([each.file for each in run], path, Encoding.of(dataset.definition))
+            merged = self.merger.merge([each.file for each in run], path, dataset.definition.compression)
         except CorruptFile as error:
             # Readers find it too. The files behind it are merged.
             _log.warning("changelog files of dataset %s are not merged: %s", dataset.id, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -183,7 +184,15 @@ def appended(tmp_path: Path, batches: Sequence[Sequence[int]]) -> LakeTable:
 
 
 def append(table: LakeTable, numbers: Sequence[int]) -> None:
-    rows = [{"id": number, "day": DAYS[0], "n": number % 97, "note": None} for number in numbers]
+    rows = [
+        {
+            "id": number,
+            "day": DAYS[0],
+            "n": number % 97,
+            "note": str(uuid.uuid5(uuid.NAMESPACE_OID, str(number))),
+        }
+        for number in numbers
+    ]
     table.write(Write(operation=Operation.INSERT, rows=rows))
 
 

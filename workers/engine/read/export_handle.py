@@ -20,7 +20,6 @@ from app.commit.table_rows import BaseRows, MergedRows
 from app.exports.selection import export_selection
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
 from app.files.export_file import ExportSink, TextForm
-from app.files.parquet_encoding import unique_columns
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
@@ -240,7 +239,6 @@ def _sink(part: ExportPart, storage: Storage, schema: pa.Schema) -> ExportSink:
         part.spec.format.file_format,
         schema,
         target_bytes=part.spec.target_bytes,
-        unique_columns=unique_columns(part.spec.dataset),
         texts=_texts(part, schema),
     )
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from app.commit.table_rows import BaseRows, MergedRows
 from app.files.export_file import ExportSink
-from app.files.parquet_encoding import unique_columns
 from app.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.files.slices.sorted_runs import RunWriter, range_rows
 from app.reads.tasks import ChangedRows, RangeRows, ReadPart, ReadPartResult, ReadSource, ReadSpec
@@ -114,7 +113,6 @@ def _written(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResource
         part.spec.format,
         schema,
         target_bytes=part.spec.target_bytes,
-        unique_columns=unique_columns(part.spec.dataset),
         texts=rows_text(part.spec.format, schema),
     ) as sink:
         for rows in tables:
