@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bench.contents import Contents, contents_of
 from bench.processes import one_core, peak_memory, processor_seconds, tree
-from bench.workload import BULK_INSERT, FILTER, READ_ALL, READ_FILTERED, Step, Workload
+from bench.workload import BULK_INSERT, READS, Step, Workload
 
 _SAMPLING_SECONDS = 0.5
 
@@ -133,13 +133,19 @@ def measure(lake: Lake, workload: Workload, inputs: Path) -> Measured:
 def _trials(lake: Lake, workload: Workload, inputs: Path) -> Iterator[tuple[str, Callable[[], Sample]]]:
     for step in workload.bulk_inserts():
         yield step.case, partial(_load, lake, step, workload.input(step, inputs))
+    yield from _reads(lake, workload, ", loaded")
     for step in workload.upserts():
         yield step.case, partial(_upsert, lake, step, workload.input(step, inputs))
-    for case, where in ((READ_ALL, None), (READ_FILTERED, FILTER)):
-        for run in range(workload.repeat):
-            yield case, partial(_read, lake, case, run, where)
+    yield from _reads(lake, workload, "")
     for step in workload.deletes():
         yield step.case, partial(_write, lake, step, partial(lake.delete, step.where or ""))
+
+
+def _reads(lake: Lake, workload: Workload, state: str) -> Iterator[tuple[str, Callable[[], Sample]]]:
+    """The reads of the table as it is then, which `state` describes."""
+    for name, where in READS.items():
+        for run in range(workload.repeat):
+            yield name + state, partial(_read, lake, name + state, run, where)
 
 
 def _load(lake: Lake, step: Step, file: Path) -> Sample:

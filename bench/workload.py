@@ -1,7 +1,7 @@
 """What `bench.write` has every system do: the same writes of the same rows, from the same files.
 
-A run loads the table, upserts into it, reads it, and deletes from it. Rows and keys follow from the number of a step,
-so that each system, in whichever process, is handed the same data.
+A run loads the table, reads it, upserts into it, reads it again, and deletes from it. Rows and keys follow from the
+number of a step, so that each system, in whichever process, is handed the same data.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from bench.trips import trips, write_parquet
 
 BULK_INSERT: Final = "bulk_insert"
-READ_ALL: Final = "read all"
-READ_FILTERED: Final = "read filtered"
 _SAMPLE_ROWS: Final = 100_000
 
 
 FILTER: Final = "city = 'oslo' AND fare < 1"
 """One row in a thousand, spread over all files. The text means the same in every system."""
+READS: Final = {"read all": None, "read filtered": FILTER}
+"""The condition of each read."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
