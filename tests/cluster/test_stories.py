@@ -30,14 +30,14 @@ def test_doctor_finds_no_fault(cluster: Cluster) -> None:
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     # Both workers run: nothing is left for a third.
-    assert "warning  spark cores         0 of 4 cores are free on 2 Spark workers" in result.stdout
+    assert "warning  spark cores         0 of 6 cores are free on 2 Spark workers" in result.stdout
     assert result.stdout.count("warning") == 1, result.stdout
 
 
 def test_both_workers_have_executors_and_both_spark_workers_run_them(cluster: Cluster) -> None:
     spark_workers = ("spark-worker-1", "spark-worker-2")
     for spark_worker in spark_workers:
-        assert len(cluster.processes(spark_worker, "CoarseGrainedExecutorBackend")) == 2
+        assert len(cluster.processes(spark_worker, "CoarseGrainedExecutorBackend")) == 3
     assert len(set.union(*map(cluster.executors, spark_workers))) == 2
     assert cluster.checks()["spark"]["ok"]
 
