@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,12 +20,15 @@ from app.format.rows.changelog import OP_COLUMN
 _OFFSET_BYTES: Final = 4
 # A dictionary that grows to this size is given up: the default of pyarrow's writer.
 _DICTIONARY_BYTES_MAX: Final = 1024 * 1024
-# Of fewer rows, the contexts of zstd take several times as long to make as the rows to write or read.
+# Of fewer and smaller rows, the contexts of zstd take several times as long to make as the rows to write or read.
 _FEW_ROWS: Final = 128
-# Of fewer rows, a sample takes as long as it saves.
+_FEW_BYTES: Final = 256 * 1024
+# Of fewer rows, whose columns are smaller on average, a sample takes as long as it saves.
 _SAMPLED_ROWS_MIN: Final = 16 * 1024
-# A sample has a value of this number of rows, and this number of values at most.
-_SAMPLE_STEP_MIN: Final = 64
+_SAMPLED_COLUMN_BYTES_MIN: Final = 128 * 1024
+# A sample has a value of this number of rows, between a least and a greatest number of values.
+_SAMPLED_OF_ROWS: Final = 64
+_SAMPLE_VALUES_MIN: Final = 64
 _SAMPLE_VALUES_MAX: Final = 1024
 # The largest share of the values of a row group that are different, if it is to have a dictionary.
 _DISTINCT_SHARE_MAX: Final = 1 / 4
@@ -62,21 +66,23 @@ def column_layout(rows: pa.Table, compression: FileCompression) -> ColumnLayout:
     """The layout of a file that begins with these rows.
 
     A column whose values repeat has a dictionary, unless integers, dates or times are as small without. These are then
-    stored as differences, and texts of one length without their lengths, if zstd compresses them. The operation of
-    changes always has a dictionary, as Open Data Fabric recommends.
+    stored as differences, and texts and bytes of one length without their lengths, if zstd compresses them. Without a
+    sample, nothing counts as repeated. The operation of changes always has a dictionary, as Open Data Fabric
+    recommends.
     """
-    if rows.num_rows <= _FEW_ROWS:
+    if rows.num_rows <= _FEW_ROWS and rows.nbytes <= _FEW_BYTES:
         return ColumnLayout(dictionaries=[name for name in rows.column_names if name == OP_COLUMN])
     layout = ColumnLayout(codecs=_codecs_of_members(rows.schema, compression))
     members = frozenset(layout.codecs)
+    sampled = _is_sampled(rows)
     for name, column in _flat_columns(rows):
         number = _is_number(column.type)
         codec = layout.codecs[name] = "lz4" if number or compression is FileCompression.LZ4 else "zstd"
         if name in members or pa.types.is_boolean(column.type):
             # A member `b` of a struct `a` has the path of a column `a.b`.
             continue
-        values = _sample(column)
-        if name == OP_COLUMN or _is_smaller_as_dictionary(column, values):
+        values = _sample(column) if sampled else None
+        if name == OP_COLUMN or (values is not None and _is_smaller_as_dictionary(column, values)):
             layout.dictionaries.append(name)
         elif _is_integer(column.type):
             layout.encodings[name] = "DELTA_BINARY_PACKED"
@@ -87,28 +93,33 @@ def column_layout(rows: pa.Table, compression: FileCompression) -> ColumnLayout:
 
 def repeating_columns(rows: pa.Table) -> list[str]:
     """The columns without members that are smaller with a dictionary."""
+    if not _is_sampled(rows):
+        return []
     return [
         name for name, column in _flat_columns(rows) if _is_smaller_as_dictionary(column, _sample(column))
     ]
 
 
-def stored_as_dictionary(parquet: pq.ParquetFile, name: str) -> bool:
-    """Whether all values of a flat text column are in dictionaries: writers give up one that grows too large."""
-    number = parquet.schema_arrow.get_field_index(name)
-    kind = parquet.schema_arrow.field(number).type
+def stored_as_dictionaries(parquet: pq.ParquetFile, names: Collection[str]) -> set[str]:
+    """Those of the columns that are flat texts, all of whose values are in dictionaries.
+
+    Writers give up a dictionary that grows too large.
+    """
     metadata = parquet.metadata
-    if not pa.types.is_string(kind):
-        return False
-    places = [at for at in range(metadata.num_columns) if metadata.schema.column(at).path == name]
-    if len(places) != 1:
-        # A member `b` of a struct `a` has the path of a column `a.b`.
-        return False
-    for group in range(metadata.num_row_groups):
-        chunk = metadata.row_group(group).column(places[0])
-        of_dictionary = max(_OFFSET_BYTES * chunk.num_values, _DICTIONARY_BYTES_MAX)
-        if not chunk.has_dictionary_page or chunk.total_uncompressed_size >= of_dictionary:
-            return False
-    return True
+    # A member `b` of a struct `a` has the path of a column `a.b`.
+    paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+    counts = Counter(paths)
+    texts = {field.name for field in parquet.schema_arrow if pa.types.is_string(field.type)}
+    places = [
+        (at, path) for at, path in enumerate(paths) if path in texts and path in names and counts[path] == 1
+    ]
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return {path for at, path in places if all(_has_whole_dictionary(group.column(at)) for group in groups)}
+
+
+def _has_whole_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
+    size_max = max(_OFFSET_BYTES * chunk.num_values, _DICTIONARY_BYTES_MAX)
+    return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size < size_max)
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
@@ -151,12 +162,18 @@ def _is_integer(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind)
 
 
-def _sample(column: pa.ChunkedArray) -> pa.Array | None:
-    """Values of the whole column, evenly spaced, without nulls; None for a column of few rows."""
-    if len(column) < _SAMPLED_ROWS_MIN:
-        return None
-    step = max(len(column) // _SAMPLE_VALUES_MAX, _SAMPLE_STEP_MIN)
-    parts, first = [], 0
+def _is_sampled(rows: pa.Table) -> bool:
+    return bool(
+        rows.num_rows >= _SAMPLED_ROWS_MIN or rows.nbytes >= _SAMPLED_COLUMN_BYTES_MIN * rows.num_columns
+    )
+
+
+def _sample(column: pa.ChunkedArray) -> pa.Array:
+    """Values of the whole column, evenly spaced, without nulls."""
+    count = min(max(len(column) // _SAMPLED_OF_ROWS, _SAMPLE_VALUES_MIN), _SAMPLE_VALUES_MAX)
+    # With an even step, rows that alternate would seem alike, such as those of four sensors in turn.
+    step = -(-len(column) // count) | 1
+    parts, first = [pa.array([], column.type)], 0
     for chunk in column.chunks:
         places = np.arange(first, len(chunk), step)
         if len(places):
@@ -165,11 +182,10 @@ def _sample(column: pa.ChunkedArray) -> pa.Array | None:
     return pa.concat_arrays(parts).drop_null()
 
 
-def _is_smaller_as_dictionary(column: pa.ChunkedArray, sample: pa.Array | None) -> bool:
-    if sample is None:
-        return False
+def _is_smaller_as_dictionary(column: pa.ChunkedArray, sample: pa.Array) -> bool:
     if not len(sample):
-        return True
+        # Later row groups may have values, which seldom repeat in numbers.
+        return not _is_number(column.type)
     count = len(column) - column.null_count
     distinct = _distinct_values(sample)
     if distinct > _DISTINCT_SHARE_MAX * count:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from app.files.byte_cache import ByteCache, footer_bytes, table_bytes
 from app.files.checksums import HashingSink, buffered, verify
-from app.files.parquet_encoding import column_layout, stored_as_dictionary
+from app.files.parquet_encoding import column_layout, stored_as_dictionaries
 from app.files.statistics import row_groups, row_ranges
 from app.files.storage import Storage
 from app.format.dataset import FileCompression
@@ -211,11 +211,11 @@ class ParquetReader:
         if not any(pa.types.is_string(field.type) for field in schema):
             return schema
         parquet = self.open(file)
+        names = sources(parquet.schema_arrow, schema)
+        stored = stored_as_dictionaries(parquet, {name for name in names if name is not None})
         return pa.schema(
-            field.with_type(_DICTIONARY)
-            if name is not None and pa.types.is_string(field.type) and stored_as_dictionary(parquet, name)
-            else field
-            for name, field in zip(sources(parquet.schema_arrow, schema), schema, strict=True)
+            field.with_type(_DICTIONARY) if name in stored and pa.types.is_string(field.type) else field
+            for name, field in zip(names, schema, strict=True)
         )
 
     def read_slice(

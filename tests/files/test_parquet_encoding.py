@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.files import parquet_encoding
-from app.files.parquet_encoding import column_layout
+from app.files.parquet_encoding import column_layout, stored_as_dictionaries
 from app.files.parquet_file import ParquetReader, create_parquet
 from app.files.storage import LocalStorage
 from app.format.dataset import FileCompression
@@ -29,7 +30,7 @@ _FEW = 100
 def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups of a few hundred rows are sampled, too: all of their values."""
     monkeypatch.setattr(parquet_encoding, "_SAMPLED_ROWS_MIN", _FEW)
-    monkeypatch.setattr(parquet_encoding, "_SAMPLE_STEP_MIN", 1)
+    monkeypatch.setattr(parquet_encoding, "_SAMPLE_VALUES_MIN", _COUNT)
 
 
 def _field(number: int, name: str, kind: pa.DataType) -> pa.Field:
@@ -129,7 +130,8 @@ _VALUES: list[tuple[str, pa.DataType, list[Any], str]] = [
     ("measurements", pa.float32(), [at / 7 for at in range(_COUNT)], "PLAIN"),
     ("amounts", pa.decimal128(9, 2), [Decimal(at).scaleb(-2) for at in range(_COUNT)], "PLAIN"),
     ("flags", pa.bool_(), [at % 2 == 0 for at in range(_COUNT)], "PLAIN"),
-    ("nothing", pa.int64(), [None] * _COUNT, "dictionary"),
+    ("no numbers", pa.int64(), [None] * _COUNT, "DELTA_BINARY_PACKED"),
+    ("no texts", pa.string(), [None] * _COUNT, "dictionary"),
 ]
 
 
@@ -174,6 +176,50 @@ def test_a_dictionary_is_for_values_that_repeat_in_a_row_group(
     numbers = np.random.default_rng(1).integers(0, distinct, rows)
     column = pa.array([f"rider {number:b}" for number in numbers])
     assert bool(column_layout(pa.table({"v": column}), FileCompression.ZSTD).dictionaries) is expected
+
+
+def test_rows_that_alternate_are_sampled_alike() -> None:
+    """Each 64th value is one of few, all others are different."""
+    values = np.arange(65_536) * 1_000
+    values[::64] = np.resize([1, 1 << 40, 1 << 50], len(values[::64]))
+    layout = column_layout(pa.table({"v": values}), FileCompression.ZSTD)
+    assert layout.encodings == {"v": "DELTA_BINARY_PACKED"}
+
+
+def test_row_groups_of_large_rows_are_sampled() -> None:
+    """They have few rows: their size is bounded."""
+    count = 2_000
+    wide = [1 << 10 * (at % 6) for at in range(count)]
+    rows = pa.table({"long": [f"{at:02}" * 2_000 for at in range(count)], "wide": wide})
+    assert column_layout(rows, FileCompression.ZSTD).dictionaries == ["wide"]
+    assert column_layout(rows.select(["wide"]), FileCompression.ZSTD).dictionaries == []
+
+
+def test_few_large_rows_are_compressed_for_size() -> None:
+    rows = pa.table({"long": [f"{at:02}" * 10_000 for at in range(_FEW)]})
+    assert column_layout(rows, FileCompression.ZSTD).codecs == {"long": "zstd"}
+    assert column_layout(rows.slice(0, 3), FileCompression.ZSTD).codecs == {}
+
+
+class _Counted:
+    """An opened file that counts what is read of it."""
+
+    def __init__(self, parquet: pq.ParquetFile) -> None:
+        self._parquet = parquet
+        self.counts: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        self.counts[name] += 1
+        return getattr(self._parquet, name)
+
+
+def test_dictionaries_of_many_columns_are_found_at_once(tmp_path: Path) -> None:
+    """Each reading of the schema takes time for every column."""
+    fields = [_field(at + 1, f"c{at}", pa.string()) for at in range(100)]
+    storage, stored = _write(tmp_path, pa.Table.from_pylist([{}] * 3, schema=pa.schema(fields)))
+    parquet = _Counted(ParquetReader(storage).open(stored))
+    stored_as_dictionaries(cast(pq.ParquetFile, parquet), {field.name for field in fields})
+    assert parquet.counts == {"schema_arrow": 1, "metadata": 1}
 
 
 def test_a_column_with_the_path_of_a_member_of_another_type_is_written(tmp_path: Path) -> None:
