@@ -7,8 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+from sqlalchemy import func, update
 
+from app.consumers.tables import consumers
 from app.tenants.repository.credentials import CredentialStore
+from app.webhooks.tables import webhook_deliveries
 from tests.support.http import upsert
 from tests.support.service import Service
 
@@ -51,6 +54,13 @@ def work_until(service: Service, done: Callable[[], Any], seconds_max: float = 2
         assert time.monotonic() < deadline
         service.work()
         time.sleep(0.02)
+
+
+def make_due(client: Client, service: Service) -> None:
+    """Makes the next attempts of all deliveries due, however long they were to wait."""
+    with service.database.tenant(tenant_of(client, service)) as connection:
+        connection.execute(update(webhook_deliveries).values(next_attempt_at=func.clock_timestamp()))
+        connection.execute(update(consumers).values(wake_at=func.clock_timestamp()))
 
 
 def feed(client: Client, **query: Any) -> list[Any]:

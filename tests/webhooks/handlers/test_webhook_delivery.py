@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import func, update
+from sqlalchemy import update
 
 from app.catalog.tables import heads
-from app.consumers.tables import consumers
-from app.webhooks.tables import webhook_deliveries
 from tests.support.http import problem, upsert
 from tests.support.receiver import Receiver, receiving
 from tests.support.service import Service
@@ -17,6 +15,7 @@ from tests.support.webhooks import (
     Register,
     deliveries,
     feed,
+    make_due,
     patch,
     state_of,
     tenant_of,
@@ -313,12 +312,8 @@ def test_webhook_of_a_deleted_dataset_is_paused(
     webhook = register()
     receiver.answer(503, headers={"Retry-After": "3600"})
     write(client, service, {"id": 1, "note": "a"})
-    tenant = tenant_of(client, service)
     assert client.delete(orders).status_code == 204
-    # The hour is over.
-    with service.database.tenant(tenant) as connection:
-        connection.execute(update(webhook_deliveries).values(next_attempt_at=func.clock_timestamp()))
-        connection.execute(update(consumers).values(wake_at=func.clock_timestamp()))
+    make_due(client, service)
     service.work()
     assert state_of(client, webhook)["state"] == "paused"
     assert state_of(client, webhook)["error"]["type"] == "/problems/not-found"

@@ -17,6 +17,7 @@ from tests.support.webhooks import (
     Register,
     deliveries,
     feed,
+    make_due,
     patch,
     state_of,
     tenant_of,
@@ -72,12 +73,15 @@ def test_message_of_rows_that_is_sent_again_has_the_same_bytes(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     write(client, service, *({"id": number, "note": "a"} for number in range(8)))
-    receiver.answer(200, 500, 500)
+    receiver.answer(200)
+    receiver.answer(503, headers={"Retry-After": "3600"})
+    receiver.answer(500)
     webhook = register(since="snapshot", batch_changes_max=2, where="id <> 2")
     service.work()
     assert len(kept(client, service)) == 1
     # The rows of the version stay as they were, whatever is written meanwhile.
     write(client, service, *({"id": number, "note": "b"} for number in range(8)))
+    make_due(client, service)
     work_until(service, lambda: state_of(client, webhook)["position"] == 24)
     bodies: dict[str, set[bytes]] = {}
     for message in receiver.messages:
