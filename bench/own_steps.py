@@ -50,7 +50,6 @@ _WRITE_ROWS: Final = 100
 _READ_ROWS: Final = 200_000
 _PAGE_ROWS: Final = 10_000
 _WARM: Final = 5
-_KEY: Final = ["uuid"]
 Line = dict[str, Any]
 
 

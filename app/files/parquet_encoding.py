@@ -16,8 +16,6 @@ import pyarrow.parquet as pq
 from app.format.dataset import FileCompression
 from app.format.rows.changelog import OP_COLUMN
 
-# What the offsets of texts alone take in memory, and in a column chunk without a dictionary.
-_OFFSET_BYTES: Final = 4
 # A dictionary that grows to this size is given up: the default of pyarrow's writer.
 _DICTIONARY_BYTES_MAX: Final = 1024 * 1024
 # Of fewer and smaller rows, the contexts of zstd take several times as long to make as the rows to write or read.
@@ -118,8 +116,7 @@ def stored_as_dictionaries(parquet: pq.ParquetFile, names: Collection[str]) -> s
 
 
 def _has_whole_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
-    size_max = max(_OFFSET_BYTES * chunk.num_values, _DICTIONARY_BYTES_MAX)
-    return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size < size_max)
+    return bool(chunk.has_dictionary_page and chunk.total_uncompressed_size < _DICTIONARY_BYTES_MAX)
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
