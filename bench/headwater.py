@@ -64,8 +64,12 @@ class Headwater:
         with _accepted():
             return self._table.upload(file)
 
+    def insert(self, source: dict[str, Any]) -> Mapping[str, float]:
+        """An insert, which refuses keys that are there."""
+        return self._commit("insert", source=source)
+
     def bulk_insert(self, source: dict[str, Any]) -> Mapping[str, float]:
-        """A bulk_insert, which refuses keys that are there."""
+        """A bulk_insert, which refuses keys that are there, and stores rows by key."""
         return self._commit("bulk_insert", source=source)
 
     def upsert(self, source: dict[str, Any]) -> Mapping[str, float]:

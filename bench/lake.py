@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bench.contents import Contents, contents_of
 from bench.processes import one_core, peak_memory, processor_seconds, tree
-from bench.workload import BULK_INSERT, READS, Step, Workload
+from bench.workload import BULK_INSERT, INSERT, READS, Step, Workload
 
 _SAMPLING_SECONDS = 0.5
 
@@ -48,8 +48,12 @@ class Lake(Protocol):
         """Brings a Parquet file to where a write can name it; what the write is to name it by, its source."""
         ...
 
-    def bulk_insert(self, source: Any) -> Mapping[str, float]:
+    def insert(self, source: Any) -> Mapping[str, float]:
         """Adds rows whose keys are new. Returns seconds of notable parts, by name."""
+        ...
+
+    def bulk_insert(self, source: Any) -> Mapping[str, float]:
+        """The same; a system that may store rows in the order of their keys does so."""
         ...
 
     def upsert(self, source: Any) -> Mapping[str, float]:
@@ -131,8 +135,10 @@ def measure(lake: Lake, workload: Workload, inputs: Path) -> Measured:
 
 
 def _trials(lake: Lake, workload: Workload, inputs: Path) -> Iterator[tuple[str, Callable[[], Sample]]]:
-    for step in workload.bulk_inserts():
-        yield step.case, partial(_load, lake, step, workload.input(step, inputs))
+    for step in workload.loads_of(INSERT):
+        yield step.case, partial(_load, lake, lake.insert, step, workload.input(step, inputs))
+    for step in workload.loads_of(BULK_INSERT):
+        yield step.case, partial(_load, lake, lake.bulk_insert, step, workload.input(step, inputs))
     yield from _reads(lake, workload, ", loaded")
     for step in workload.upserts():
         yield step.case, partial(_upsert, lake, step, workload.input(step, inputs))
@@ -148,9 +154,9 @@ def _reads(lake: Lake, workload: Workload, state: str) -> Iterator[tuple[str, Ca
             yield name + state, partial(_read, lake, name + state, run, where)
 
 
-def _load(lake: Lake, step: Step, file: Path) -> Sample:
+def _load(lake: Lake, write: Callable[[Any], Mapping[str, float]], step: Step, file: Path) -> Sample:
     lake.create()
-    return _upload_and(lake.bulk_insert, lake, step, file)
+    return _upload_and(write, lake, step, file)
 
 
 def _upsert(lake: Lake, step: Step, file: Path) -> Sample:

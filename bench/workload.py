@@ -1,6 +1,6 @@
 """What `bench.write` has every system do: the same writes of the same rows, from the same files.
 
-A run loads the table, reads it, upserts into it, reads it again, and deletes from it. Rows and keys follow from the
+A run loads tables by `insert`, then by `bulk_insert`. It reads the last of them, upserts into it, reads it again, and deletes from it. Rows and keys follow from the
 number of a step, so that each system, in whichever process, is handed the same data.
 """
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from bench.trips import trips, write_parquet
 
+INSERT: Final = "insert"
 BULK_INSERT: Final = "bulk_insert"
 _SAMPLE_ROWS: Final = 100_000
 
@@ -44,7 +45,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         """Change rows of it in a full feed: two of an updated row. None if only the table knows."""
         if self.where is not None:
             return None
-        return self.rows if self.case == BULK_INSERT else 2 * self.rows - self.new
+        return self.rows if self.case in (INSERT, BULK_INSERT) else 2 * self.rows - self.new
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,9 +58,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     loads: int
     half_new: bool
 
-    def bulk_inserts(self) -> list[Step]:
+    def loads_of(self, case: str) -> list[Step]:
         """The whole table into an empty one, each time a table of its own."""
-        return [Step(case=BULK_INSERT, run=run, rows=self.rows) for run in range(self.loads)]
+        return [Step(case=case, run=run, rows=self.rows) for run in range(self.loads)]
 
     def upserts(self) -> list[Step]:
         """A hundred rows, a fixed number, 1 % and 10 % of them; every key equally likely."""
@@ -89,7 +90,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     def ends(self, case: str, run: int) -> bool:
         """Whether a run is the last of a write: what it leaves is compared."""
-        steps = (*self.bulk_inserts(), *self.upserts(), *self.deletes())
+        steps = (*self.loads_of(INSERT), *self.loads_of(BULK_INSERT), *self.upserts(), *self.deletes())
         return run == max((step.run for step in steps if step.case == case), default=-1)
 
     def input(self, step: Step, folder: Path) -> Path:
@@ -102,7 +103,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         return file
 
     def _numbers(self, step: Step) -> np.ndarray:
-        if step.case == BULK_INSERT:
+        if step.case in (INSERT, BULK_INSERT):
             return np.arange(step.rows)
         random = np.random.default_rng(step.ts)
         known = random.choice(self.rows, step.rows - step.new, replace=False)

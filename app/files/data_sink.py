@@ -140,7 +140,8 @@ class DataSink(AbstractContextManager["DataSink"]):
             row_group_rows=min(max(fitting, _ROW_GROUP_ROWS_MIN), most),
             compression=self._dataset.compression,
         )
-        copy = nullcontext() if self._copies is None else self._copies.creating(path)
+        # Few files of a load are looked up soon, and their copies would displace those of other tables.
+        copy = nullcontext() if self._copies is None or changes else self._copies.creating(path)
         file = self._open[slot] = _OpenDataFile(creation, copy, changes=changes)
         return file
 

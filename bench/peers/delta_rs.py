@@ -47,13 +47,15 @@ class DeltaRs:
         """The file is read where it is."""
         return str(file)
 
-    def bulk_insert(self, source: str) -> Mapping[str, float]:
+    def insert(self, source: str) -> Mapping[str, float]:
         """An append: delta-rs has no keys, so none are looked up."""
         with pq.ParquetFile(source) as file:
             rows = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
             with_feed = {"delta.enableChangeDataFeed": "true"}
             deltalake.write_deltalake(str(self._folder), rows, configuration=with_feed)
         return {}
+
+    bulk_insert = insert
 
     def upsert(self, source: str) -> Mapping[str, float]:
         """A merge by key."""

@@ -62,9 +62,11 @@ class DuckLake:
         """DuckDB reads the file where it is."""
         return str(file)
 
-    def bulk_insert(self, source: str) -> Mapping[str, float]:
+    def insert(self, source: str) -> Mapping[str, float]:
         """An insert: DuckLake has no keys, so none are looked up."""
         return self._run("INSERT INTO lake.trips FROM read_parquet($file)", source)
+
+    bulk_insert = insert
 
     def upsert(self, source: str) -> Mapping[str, float]:
         """A merge by key."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from app.files.lookups import hot_copy
+from app.files.lookups.hot_folder import HotFolder
 from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, IndexType, MergeMode, TableType
@@ -33,7 +35,14 @@ NewTable = Callable[..., LakeTable]
 
 
 @pytest.fixture
-def new_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NewTable:
+def hot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HotFolder:
+    """The folder for copies of the data files, which are all large enough for one."""
+    monkeypatch.setattr(hot_copy, "COPIED_ROWS_MIN", 1)
+    return HotFolder(tmp_path / "hot", 2**28)
+
+
+@pytest.fixture
+def new_table(tmp_path: Path, hot: HotFolder, monkeypatch: pytest.MonkeyPatch) -> NewTable:
     """Tables with files of 64 KiB. Few changes count as many."""
     for module in (append_write, task_report):
         monkeypatch.setattr(module, "SMALL_CHANGES_BYTES", 1_000)
@@ -47,7 +56,7 @@ def new_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NewTable:
             CreateDataset(name="t", schema=CreateSchema(fields=fields), target_bytes=64 * 1024, **settings)
         )
         memory = MemoryBudget(bytes_max=memory_bytes, scratch=tmp_path / "scratch")
-        resources = TaskResources.on(LocalStorage(tmp_path), memory)
+        resources = TaskResources.on(LocalStorage(tmp_path), memory, hot)
         return LakeTable(
             storage=LocalStorage(tmp_path), dataset=dataset, run=lambda tasks: merged(resources, tasks)
         )
@@ -235,3 +244,24 @@ def test_refused_load_leaves_no_file(new_table: NewTable, tmp_path: Path) -> Non
     outcome = table.write(Write(operation=Operation.BULK_INSERT, rows=[new[7], *rows(500, first=1_000)]))
     assert [conflict.count for conflict in outcome.conflicts] == [1]
     assert {*tmp_path.rglob("*.parquet")} == before
+
+
+def test_loaded_files_are_copied_when_their_rows_are_first_replaced(
+    new_table: NewTable, tmp_path: Path
+) -> None:
+    table = new_table(table_type=TableType.MERGE_ON_READ)
+    new = rows(4_000)
+    load(table, new)
+    loaded = len(table.files)
+    assert _copies(tmp_path) == 0
+
+    replaced = new[0] | {"text": "replaced"}
+    table.write(Write(operation=Operation.UPSERT, rows=[replaced]))
+    # That of the file with the row, and that of the new file.
+    assert _copies(tmp_path) == 2
+    assert len(table.files) == loaded + 1
+    check(table, [replaced, *new[1:]])
+
+
+def _copies(folder: Path) -> int:
+    return sum(1 for path in (folder / "hot").rglob("*") if path.is_file())

@@ -31,10 +31,12 @@ class Delta(SparkLake):
             "'delta.autoOptimize.optimizeWrite' = 'true')"
         )
 
-    def bulk_insert(self, source: str) -> Mapping[str, float]:
+    def insert(self, source: str) -> Mapping[str, float]:
         """An append: Delta has no keys, so none are looked up."""
         self.source(source).write.format("delta").mode("append").saveAsTable(self.name_of_table)
         return {}
+
+    bulk_insert = insert
 
     def upsert(self, source: str) -> Mapping[str, float]:
         """A merge by key."""

@@ -54,6 +54,10 @@ class Hudi(SparkLake):
         rows.write.format("hudi").options(**options).mode("append").save(str(folder))
         return {}
 
+    def insert(self, source: str) -> Mapping[str, float]:
+        """An insert."""
+        return self._write(self.source(source), "insert")
+
     def bulk_insert(self, source: str) -> Mapping[str, float]:
         """A bulk insert."""
         return self._write(self.source(source), "bulk_insert")

@@ -30,10 +30,12 @@ class Iceberg(SparkLake):
             f"TBLPROPERTIES ('format-version' = '3', {modes})"
         )
 
-    def bulk_insert(self, source: str) -> Mapping[str, float]:
+    def insert(self, source: str) -> Mapping[str, float]:
         """An append: Iceberg looks up no keys."""
         self.source(source).writeTo(self.name_of_table).append()
         return {}
+
+    bulk_insert = insert
 
     def upsert(self, source: str) -> Mapping[str, float]:
         """A merge by key."""

@@ -39,9 +39,11 @@ class Paimon(SparkLake):
             "'file.format' = 'parquet')"
         )
 
-    def bulk_insert(self, source: str) -> Mapping[str, float]:
+    def insert(self, source: str) -> Mapping[str, float]:
         """An insert, which is an upsert."""
         return self.upsert(source)
+
+    bulk_insert = insert
 
     def upsert(self, source: str) -> Mapping[str, float]:
         """An insert: rows of known keys replace those that are there."""
