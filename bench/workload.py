@@ -1,7 +1,8 @@
 """What `bench.write` has every system do: the same writes of the same rows, from the same files.
 
-A run loads tables by `insert`, then by `bulk_insert`. It reads the last of them, upserts into it, reads it again, and deletes from it. Rows and keys follow from the
-number of a step, so that each system, in whichever process, is handed the same data.
+A run loads tables by `insert`, then by `bulk_insert`. It reads the last one, upserts into it, reads it again, and
+deletes from it. Rows and keys follow from the number of a step, so that each system, in whichever process, is handed
+the same data.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from typing import Final, TypeAlias
 
@@ -162,6 +163,14 @@ class _Unfinished(Exception):
     """Makes the storage delete a file that is not needed."""
 
 
+class _ParquetFile(pq.ParquetFile):
+    """An opened file. It makes its Arrow schema once, which would be a tenth of the work of reading a small file."""
+
+    @cached_property
+    def schema_arrow(self) -> pa.Schema:
+        return super().schema_arrow
+
+
 class ParquetReader:
     """Reads the files of commits; rejects any file that does not match its commit.
 
@@ -180,16 +189,20 @@ class ParquetReader:
         """The bytes in its caches."""
         return self._footers.size_bytes + self._row_groups.size_bytes
 
-    def open(self, file: StoredFile, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
-        """The opened file, which returns the columns `dictionaries` as such. Raises CorruptFile."""
+    def open(self, file: StoredFile) -> pq.ParquetFile:
+        """The opened file. Raises CorruptFile."""
+        return self.opened(file).parquet
+
+    def opened(self, file: StoredFile) -> OpenedFile:
+        """The opened file, for several reads of rows. Raises CorruptFile."""
         small = file.size_bytes <= _SMALL_BYTES
-        opened = self._storage.open(file.path)
+        source = self._storage.open(file.path)
         if small:
-            opened = pa.BufferReader(opened.read_buffer())
-        verify(file, opened)
+            source = pa.BufferReader(source.read_buffer())
+        verify(file, source)
         footer = None if small else self._footers.get(file.path)
         try:
-            parquet = pq.ParquetFile(opened, metadata=footer, read_dictionary=list(dictionaries) or None)
+            parquet = _ParquetFile(source, metadata=footer)
         except (pa.ArrowInvalid, OSError) as error:
             raise fault_of_disk(error, file.path) or CorruptFile(
                 f"{file.path} is not a readable Parquet file: {error}", path=file.path
@@ -201,22 +214,7 @@ class ParquetReader:
             )
         if not small and footer is None:
             self._footers.put(file.path, parquet.metadata, footer_bytes(parquet.metadata))
-        return parquet
-
-    def with_dictionaries(self, file: StoredFile, schema: pa.Schema) -> pa.Schema:
-        """`schema` with those of its texts as dictionaries that the file stores so. Raises CorruptFile.
-
-        Such a column is read in a third of the time, and only the rows that are needed are made texts of.
-        """
-        if not any(pa.types.is_string(field.type) for field in schema):
-            return schema
-        parquet = self.open(file)
-        names = sources(parquet.schema_arrow, schema)
-        stored = stored_as_dictionaries(parquet, {name for name in names if name is not None})
-        return pa.schema(
-            field.with_type(_DICTIONARY) if name in stored and pa.types.is_string(field.type) else field
-            for name, field in zip(names, schema, strict=True)
-        )
+        return OpenedFile(path=file.path, source=source, parquet=parquet, row_groups=self._row_groups)
 
     def read_slice(
         self,
@@ -229,38 +227,64 @@ class ParquetReader:
     ) -> pa.Table:
         """Rows [first_row, first_row + rows) under `schema`. Reads only the row groups that contain them.
 
-        `schema`: may be one `with_dictionaries`. `bytes_max`: the rows may end, after at least one, where they have
-        this size. Raises CorruptFile, and pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot
-        hold.
+        `bytes_max`: the rows may end, after at least one, where they have this size. Raises CorruptFile, and
+        pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
         """
-        return self.columns(file, schema).read(first_row, rows, bytes_max=bytes_max)
-
-    def columns(self, file: StoredFile, schema: pa.Schema) -> FileColumns:
-        """The opened file, for several slices under `schema`. Raises CorruptFile."""
-        parquet = self.open(file)
-        columns = _stored_columns(parquet, schema)
-        _, dictionaries = columns
-        if dictionaries:
-            parquet = self.open(file, dictionaries)
-        return FileColumns(
-            path=file.path, parquet=parquet, schema=schema, stored=columns, row_groups=self._row_groups
-        )
+        return self.opened(file).columns(schema).read(first_row, rows, bytes_max=bytes_max)
 
     def row_ranges(
         self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
     ) -> list[tuple[int, int]]:
-        """The parts of the rows [first_row, first_row + rows) that may match: [first, end) of each row group, in order.
-
-        Row groups that their bounds exclude are omitted. `schema`: the schema of the filter, whatever schema the file
-        was written under. Raises CorruptFile.
-        """
-        return list(row_ranges(self.open(file), where, schema, first_row, rows))
+        """`OpenedFile.row_ranges` of a file. Raises CorruptFile."""
+        return self.opened(file).row_ranges(where, schema, first_row, rows)
 
     def row_group_bounds(self, file: StoredFile) -> list[tuple[int, int]]:
         """The first row of each row group, and the row behind its last, in order. Raises CorruptFile."""
         metadata = self.open(file).metadata
         ends = list(accumulate(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)))
         return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenedFile:
+    """A file whose checksum and footer were read. `row_groups`: as in `FileColumns`."""
+
+    path: str
+    source: pa.NativeFile
+    parquet: pq.ParquetFile
+    row_groups: ByteCache[tuple[str, int, _Columns], pa.Table]
+
+    def with_dictionaries(self, schema: pa.Schema) -> pa.Schema:
+        """`schema` with those of its texts as dictionaries that the file stores so.
+
+        Such a column is read in a third of the time, and only the rows that are needed are made texts of.
+        """
+        if not any(pa.types.is_string(field.type) for field in schema):
+            return schema
+        names = sources(self.parquet.schema_arrow, schema)
+        stored = stored_as_dictionaries(self.parquet, {name for name in names if name is not None})
+        return pa.schema(
+            field.with_type(_DICTIONARY) if name in stored and pa.types.is_string(field.type) else field
+            for name, field in zip(names, schema, strict=True)
+        )
+
+    def columns(self, schema: pa.Schema) -> FileColumns:
+        """The columns of `schema`, which may be one `with_dictionaries`."""
+        parquet, stored = self.parquet, _stored_columns(self.parquet, schema)
+        _, dictionaries = stored
+        if dictionaries:
+            parquet = _ParquetFile(self.source, metadata=parquet.metadata, read_dictionary=list(dictionaries))
+        return FileColumns(
+            path=self.path, parquet=parquet, schema=schema, stored=stored, row_groups=self.row_groups
+        )
+
+    def row_ranges(self, where: Filter, schema: Schema, first_row: int, rows: int) -> list[tuple[int, int]]:
+        """The parts of the rows [first_row, first_row + rows) that may match: [first, end) of each row group, in order.
+
+        Row groups that their bounds exclude are omitted. `schema`: the schema of the filter, whatever schema the file
+        was written under.
+        """
+        return list(row_ranges(self.parquet, where, schema, first_row, rows))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

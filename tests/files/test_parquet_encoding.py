@@ -256,7 +256,7 @@ def test_texts_that_repeat_are_read_as_dictionaries_with_the_same_values(tmp_pat
     rows = _rows(_COUNT)
     storage, stored = _write(tmp_path, rows)
     reader = ParquetReader(storage)
-    schema = reader.with_dictionaries(stored, _SCHEMA)
+    schema = reader.opened(stored).with_dictionaries(_SCHEMA)
     encoded = {field.name for field in schema if pa.types.is_dictionary(field.type)}
     # Neither different texts, nor a dictionary that was given up, nor a name that a member of a struct has as its path.
     assert encoded == {"city", "nothing"}
@@ -275,7 +275,7 @@ def test_dictionaries_are_read_under_a_later_schema(tmp_path: Path, kind: pa.Dat
     storage, stored = _write(tmp_path, rows)
     reader = ParquetReader(storage)
     later = pa.schema([_field(3, "town", pa.string()), _field(10, "added", kind)])
-    schema = reader.with_dictionaries(stored, later)
+    schema = reader.opened(stored).with_dictionaries(later)
     assert [pa.types.is_dictionary(field.type) for field in schema] == [True, False]
     found = reader.read_slice(stored, schema, 0, _COUNT)
     assert found.column("town").to_pylist() == rows.column("city").to_pylist()

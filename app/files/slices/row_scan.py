@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.commit.read_plan import in_globs
-from app.files.parquet_file import FileColumns
+from app.files.parquet_file import FileColumns, OpenedFile
 from app.files.slices.derived_columns import block_rows, of_file
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.memory_budget import MemoryBudget
@@ -71,14 +71,15 @@ def base_rows(
     that decide are read first, the others only where a row is chosen. Texts that the file stores in dictionaries are
     returned as such.
     """
-    ranges = list(_row_ranges(slices, dataset, file, choice.where, first, end))
+    opened = slices.reader.opened(file)
+    ranges = list(_row_ranges(opened, dataset, choice.where, first, end))
     if not ranges:
         return
     # Columns that decide need not be returned.
-    decides = slices.reader.with_dictionaries(file, choice.columns(dataset))
+    decides = opened.with_dictionaries(choice.columns(dataset))
     others = pa.schema([field for field in schema if field.name not in (*decides.names, *DERIVED_NAMES)])
     gone = None if file.deletion_vector is None else slices.vectors.read(file.deletion_vector)
-    deciding = slices.reader.columns(file, decides) if len(decides) else None
+    deciding = opened.columns(decides) if len(decides) else None
     other: FileColumns | None = None
     for begin, stop in ranges:
         chosen = (
@@ -96,7 +97,7 @@ def base_rows(
         if not chosen.any():
             continue
         if other is None:
-            other = slices.reader.columns(file, slices.reader.with_dictionaries(file, others))
+            other = opened.columns(opened.with_dictionaries(others))
         rows = resolved(other.read(begin, stop - begin), file.written_version, file.first_offset)
         derived = of_file(file, stop - begin, schema)
         columns = [
@@ -138,18 +139,13 @@ def merged_rows(
 
 
 def _row_ranges(
-    slices: SliceReader,
-    dataset: DatasetDefinition,
-    file: DataFile,
-    where: Filter | None,
-    first: int,
-    end: int,
+    opened: OpenedFile, dataset: DatasetDefinition, where: Filter | None, first: int, end: int
 ) -> Iterator[tuple[int, int]]:
     """The parts of the file, by row group, in which some of the rows [first, end) may match."""
     if where is not None:
-        yield from slices.reader.row_ranges(file, where, dataset.schema, first, end - first)
+        yield from opened.row_ranges(where, dataset.schema, first, end - first)
         return
-    metadata = slices.reader.open(file).metadata
+    metadata = opened.parquet.metadata
     start = 0
     for number in range(metadata.num_row_groups):
         stop = start + metadata.row_group(number).num_rows

@@ -319,10 +319,10 @@ def test_filters_are_pushed_down_to_files(reads: ReadsOf) -> None:
     reader = reads("merge_on_read full")
     read: list[str] = []
     inner = reader.engine.resources.slices.reader
-    opened = inner.open
-    inner.open = lambda file: read.append(file.path) or opened(file)  # type: ignore[method-assign, func-returns-value]
+    opened = inner.opened
+    inner.opened = lambda file: read.append(file.path) or opened(file)  # type: ignore[method-assign, func-returns-value]
     found = reader.read(INCREMENTAL, begin=0, where="day = '2026-11-21' AND n < 50")
-    inner.open = opened  # type: ignore[method-assign]
+    inner.opened = opened  # type: ignore[method-assign]
     wanted = [row for row in reader.versioned.rows[-1] if row["day"] == DAYS[1] and row["n"] < 50]
     assert comparable(found.rows) == comparable(wanted)
     assert read
