@@ -43,7 +43,9 @@ class IncomingKeys:
         if self.encoded_keys is None:
             return None
         chunks = [chunk for part in self.encoded_keys for chunk in part.chunks]
-        return pa.chunked_array([pa.chunked_array(chunks, pa.large_binary()).unique()])
+        keys = pa.chunked_array(chunks, pa.large_binary())
+        # With as many hashes as keys, no key is repeated.
+        return keys if len(self.hashes) == len(keys) else pa.chunked_array([keys.unique()])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
