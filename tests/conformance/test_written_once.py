@@ -255,12 +255,12 @@ def test_loaded_files_are_copied_when_their_rows_are_first_replaced(
     loaded = len(table.files)
     assert _copies(tmp_path) == 0
 
-    replaced = new[0] | {"text": "replaced"}
-    table.write(Write(operation=Operation.UPSERT, rows=[replaced]))
-    # That of the file with the row, and that of the new file.
-    assert _copies(tmp_path) == 2
-    assert len(table.files) == loaded + 1
-    check(table, [replaced, *new[1:]])
+    # Rows of every row group.
+    replaced = [row | {"text": "replaced"} for row in new[::2]]
+    table.write(Write(operation=Operation.UPSERT, rows=replaced))
+    assert len(table.files) > loaded
+    assert _copies(tmp_path) == len(table.files)
+    check(table, [*replaced, *new[1::2]])
 
 
 def _copies(folder: Path) -> int:

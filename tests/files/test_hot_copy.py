@@ -39,6 +39,9 @@ LATER = Schema(
     ),
 ).to_arrow()
 ROWS = 5_000
+GROUP_ROWS = 1_024
+# A row of each row group: a file is copied when they are taken.
+OF_EVERY_GROUP = list(range(0, ROWS, GROUP_ROWS))
 
 
 def rows(count: int) -> pa.Table:
@@ -53,7 +56,7 @@ TABLE = rows(ROWS)
 
 
 def write(storage: LocalStorage, path: str, table: pa.Table) -> StoredFile:
-    with create_parquet(storage, path, table.schema, row_group_rows=1_024) as sink:
+    with create_parquet(storage, path, table.schema, row_group_rows=GROUP_ROWS) as sink:
         sink.write(table)
         sink.finish()
     return sink.stored(1)
@@ -122,7 +125,7 @@ def test_row_beyond_the_end_is_refused(lake: Lake, wrong: int) -> None:
 
 def test_copy_serves_other_processes(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
-    lake.taken([7])
+    lake.taken(OF_EVERY_GROUP)
     lake.lose_the_file()
     assert lake.taken([8]) == TABLE.slice(8, 1).to_pylist()
     others = HotCopies(ParquetReader(lake.storage), HotFolder(lake.hot, 10**8))
@@ -133,9 +136,18 @@ def test_copy_serves_other_processes(tmp_path: Path) -> None:
 def test_small_files_have_no_copy(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     small = write(lake.storage, "d/small", TABLE.slice(0, hot_copy.COPIED_ROWS_MIN - 1))
-    found = lake.copies.take(small, np.array([1]), SCHEMA)
-    assert found.to_pylist() == TABLE.slice(1, 1).to_pylist()
+    found = lake.copies.take(small, np.array([1, 1_500]), SCHEMA)
+    assert found.to_pylist() == TABLE.take([1, 1_500]).to_pylist()
     assert lake.copied() == []
+
+
+def test_file_is_copied_once_as_many_row_groups_were_decoded_as_it_has(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for positions in ([4_999], [0, 1, 1_023], [2, 1_024]):
+        assert lake.taken(positions) == TABLE.take(positions).to_pylist()
+        assert lake.copied() == []
+    assert lake.taken([3]) == TABLE.slice(3, 1).to_pylist()
+    assert len(lake.copied()) == 1
 
 
 def test_file_writer_publishes_a_copy(tmp_path: Path) -> None:
@@ -180,7 +192,7 @@ def test_file_larger_than_the_folder_is_read_directly(
 ) -> None:
     lake = Lake(tmp_path, bytes_max=50_000)
     with caplog.at_level(logging.WARNING):
-        assert lake.taken([4_999]) == TABLE.slice(4_999, 1).to_pylist()
+        assert lake.taken(OF_EVERY_GROUP) == TABLE.take(OF_EVERY_GROUP).to_pylist()
     assert "d/a has no hot copy: it exceeds the limit of the folder" in caplog.text
     assert lake.copied() == []
 
@@ -205,11 +217,11 @@ def test_full_disk_only_prevents_the_copy(
 @pytest.mark.parametrize("damage", [b"", b"no copy"])
 def test_unreadable_copy_is_written_again(tmp_path: Path, damage: bytes) -> None:
     lake = Lake(tmp_path)
-    lake.taken([0])
+    lake.taken(OF_EVERY_GROUP)
     (copy,) = lake.copied()
     copy.unlink()
     copy.write_bytes(damage)
-    assert lake.taken([8]) == TABLE.slice(8, 1).to_pylist()
+    assert lake.taken(OF_EVERY_GROUP) == TABLE.take(OF_EVERY_GROUP).to_pylist()
     lake.lose_the_file()
     assert lake.taken([8]) == TABLE.slice(8, 1).to_pylist()
 

@@ -1,7 +1,8 @@
 """Copies of data files as uncompressed Arrow, for rows that are needed by position.
 
 Rows at random positions lie in nearly every row group, so Parquet has to decode nearly all of a file for a few of
-them. A copy gives them from where they lie.
+them. A copy gives them from where they lie. A file without one is copied once as many of its row groups were decoded
+for such rows as it has: fewer lookups would not be worth a copy, and more cost at most twice the copy.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
 
 from app.files.lookups.hot_folder import HotFolder, NewFile
 from app.files.parquet_file import ParquetReader, read_row_group
@@ -39,12 +41,10 @@ _COUNTED_FILES_MAX: Final = 10_000
 class HotCopies:
     """Rows of data files by position: from a copy in the folder, or from Parquet if there is no folder or no room."""
 
-    def __init__(self, reader: ParquetReader, folder: HotFolder | None, *, uses_before_copy: int = 0) -> None:
-        """`uses_before_copy`: how often rows of a file are read from Parquet before it is copied."""
+    def __init__(self, reader: ParquetReader, folder: HotFolder | None) -> None:
         self._reader = reader
         self._folder = folder
-        self._uses_before_copy = uses_before_copy
-        self._uses: dict[str, int] = {}
+        self._decoded: dict[str, int] = {}
 
     @contextmanager
     def creating(self, path: str) -> Iterator[CopyWriter]:
@@ -58,7 +58,7 @@ class HotCopies:
 
     def take(self, file: StoredFile, positions: Positions, schema: pa.Schema) -> pa.Table:
         """The rows at these positions, in their order, under `schema`. Creates a missing copy, unless the file is small
-        or has rarely been used.
+        or few of its row groups were decoded.
 
         Raises CorruptFile, and IndexError for a position behind the last row.
         """
@@ -67,9 +67,12 @@ class HotCopies:
                 f"{file.path} has {file.row_count} rows, but position {int(positions.max())} was requested"
             )
         copy = self._open(file)
-        if copy is None:
-            copy = self._copied(file)
-        blocks = self._row_groups(file, schema) if copy is None else _batches(copy, schema)
+        if copy is not None:
+            return _taken(_batches(copy, schema), positions, schema)
+        parquet = self._reader.open(file)
+        if self._is_worth_a_copy(file, parquet, positions):
+            copy = self._copied(file, parquet)
+        blocks = _row_groups(parquet, schema) if copy is None else _batches(copy, schema)
         return _taken(blocks, positions, schema)
 
     def read(self, file: StoredFile, schema: pa.Schema) -> pa.Table:
@@ -79,12 +82,6 @@ class HotCopies:
             return self._reader.read_slice(file, schema, 0, file.row_count)
         return project_rows(copy.read_all().select(_stored_names(copy.schema, schema)), schema)
 
-    def _row_groups(self, file: StoredFile, schema: pa.Schema) -> Iterator[_Block]:
-        parquet = self._reader.open(file)
-        for number in range(parquet.metadata.num_row_groups):
-            rows = parquet.metadata.row_group(number).num_rows
-            yield rows, partial(read_row_group, parquet, number, schema)
-
     def _open(self, file: StoredFile) -> ipc.RecordBatchFileReader | None:
         opened = None if self._folder is None else self._folder.open(_name(file.path))
         try:
@@ -93,25 +90,29 @@ class HotCopies:
             # Another process changed it; the new copy replaces it.
             return None
 
-    def _copied(self, file: StoredFile) -> ipc.RecordBatchFileReader | None:
-        if self._folder is None or file.row_count < COPIED_ROWS_MIN or not self._is_used(file.path):
-            return None
+    def _is_worth_a_copy(self, file: StoredFile, parquet: pq.ParquetFile, positions: Positions) -> bool:
+        """Whether, with the rows at these positions, as many row groups are decoded as the file has. Counts them."""
+        if self._folder is None or file.row_count < COPIED_ROWS_MIN:
+            return False
+        metadata = parquet.metadata
+        groups = range(metadata.num_row_groups)
+        ends = np.cumsum([metadata.row_group(number).num_rows for number in groups])
+        decoded = len(np.unique(np.searchsorted(ends, positions, side="right")))
+        decoded += self._decoded.pop(file.path, 0)
+        if decoded >= len(groups):
+            return True
+        if len(self._decoded) >= _COUNTED_FILES_MAX:
+            self._decoded.clear()
+        self._decoded[file.path] = decoded
+        return False
+
+    def _copied(self, file: StoredFile, parquet: pq.ParquetFile) -> ipc.RecordBatchFileReader | None:
         with self.creating(file.path) as copy:
-            parquet = self._reader.open(file)
             for group in range(parquet.metadata.num_row_groups):
                 copy.write(parquet.read_row_group(group, use_threads=False))
                 if not copy.wanted:
                     break
         return self._open(file)
-
-    def _is_used(self, path: str) -> bool:
-        """Whether the file was used often enough for a copy. Counts this use."""
-        if not self._uses_before_copy:
-            return True
-        if len(self._uses) >= _COUNTED_FILES_MAX:
-            self._uses.clear()
-        self._uses[path] = self._uses.get(path, 0) + 1
-        return self._uses[path] > self._uses_before_copy
 
 
 class CopyWriter:
@@ -185,6 +186,11 @@ def _name(path: str) -> str:
 
 def _stored_names(stored: pa.Schema, schema: pa.Schema) -> list[str]:
     return [name for name in dict.fromkeys(sources(stored, schema)) if name is not None]
+
+
+def _row_groups(parquet: pq.ParquetFile, schema: pa.Schema) -> Iterator[_Block]:
+    for number in range(parquet.metadata.num_row_groups):
+        yield parquet.metadata.row_group(number).num_rows, partial(read_row_group, parquet, number, schema)
 
 
 def _batches(copy: ipc.RecordBatchFileReader, schema: pa.Schema) -> Iterator[_Block]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,9 +30,6 @@ from app.format.partition.members import key_fields
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN, resolved, stored_schema
 from app.format.rows.record_key import encode_keys
 
-# A reader that looks up a few keys in a file reads them from Parquet: a copy takes as long as reading all of it.
-_USES_BEFORE_COPY: Final = 8
-
 
 class KeySearch:
     """Searches the indexes of files, and reads the rows of the keys found. Safe to use from any thread."""
@@ -48,7 +44,7 @@ class KeySearch:
         self._reader = reader
         self._memory = memory
         self._finder = FileFinder(storage, SliceReader(reader, vectors))
-        self._lookup = KeyLookup(storage, reader, vectors, hot, uses_before_copy=_USES_BEFORE_COPY)
+        self._lookup = KeyLookup(storage, reader, vectors, hot)
 
     def answers(
         self,

@@ -67,15 +67,12 @@ class KeyLookup:
         reader: ParquetReader,
         vectors: VectorReader,
         folder: HotFolder | None,
-        *,
-        uses_before_copy: int = 0,
     ) -> None:
-        """`uses_before_copy`: as in `HotCopies`."""
         self._storage = storage
         self._vectors = vectors
         self._folder = folder
         self._small = ByteCache[str, KeyIndex](_SMALL_INDEXES_BYTES)
-        self.copies = HotCopies(reader, folder, uses_before_copy=uses_before_copy)
+        self.copies = HotCopies(reader, folder)
 
     def find_rows(
         self, files: Sequence[DataFile], keys: pa.ChunkedArray, key: Sequence[str], schema: pa.Schema
