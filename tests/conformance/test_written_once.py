@@ -246,21 +246,23 @@ def test_refused_load_leaves_no_file(new_table: NewTable, tmp_path: Path) -> Non
     assert {*tmp_path.rglob("*.parquet")} == before
 
 
-def test_loaded_files_are_copied_when_their_rows_are_first_replaced(
+def test_loaded_files_are_copied_once_their_rows_are_often_replaced(
     new_table: NewTable, tmp_path: Path
 ) -> None:
     table = new_table(table_type=TableType.MERGE_ON_READ)
     new = rows(4_000)
     load(table, new)
-    loaded = len(table.files)
-    assert _copies(tmp_path) == 0
-
+    loaded = set(table.files)
     # Rows of every row group.
-    replaced = [row | {"text": "replaced"} for row in new[::2]]
-    table.write(Write(operation=Operation.UPSERT, rows=replaced))
-    assert len(table.files) > loaded
-    assert _copies(tmp_path) == len(table.files)
-    check(table, [*replaced, *new[1::2]])
+    for text, made in (("first", 0), ("second", len(loaded))):
+        before, files = _copies(tmp_path), set(table.files)
+        replaced = [row | {"text": text} for row in new[:: 3 if text == "first" else 4]]
+        new = [*replaced, *(row for row in new if row["id"] not in {each["id"] for each in replaced})]
+        table.write(Write(operation=Operation.UPSERT, rows=replaced))
+        assert loaded < set(table.files)
+        # And those of the new files, at once.
+        assert _copies(tmp_path) == before + made + len(set(table.files) - files)
+    check(table, new)
 
 
 def _copies(folder: Path) -> int:

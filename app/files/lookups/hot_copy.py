@@ -1,8 +1,8 @@
 """Copies of data files as uncompressed Arrow, for rows that are needed by position.
 
 Rows at random positions lie in nearly every row group, so Parquet has to decode nearly all of a file for a few of
-them. A copy gives them from where they lie. A file without one is copied once as many of its row groups were decoded
-for such rows as it has: fewer lookups would not be worth a copy, and more cost at most twice the copy.
+them. A copy gives them from where they lie. A file without one is copied once more of its row groups would be decoded
+for such rows than it has: fewer lookups are not worth a copy, and more cost a process at most twice the copy.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class HotCopies:
             return None
 
     def _is_worth_a_copy(self, file: StoredFile, parquet: pq.ParquetFile, positions: Positions) -> bool:
-        """Whether, with the rows at these positions, as many row groups are decoded as the file has. Counts them."""
+        """Whether more row groups than the file has would be decoded, with the rows at these positions. Counts them."""
         if self._folder is None or file.row_count < COPIED_ROWS_MIN:
             return False
         metadata = parquet.metadata
@@ -99,7 +99,7 @@ class HotCopies:
         ends = np.cumsum([metadata.row_group(number).num_rows for number in groups])
         decoded = len(np.unique(np.searchsorted(ends, positions, side="right")))
         decoded += self._decoded.pop(file.path, 0)
-        if decoded >= len(groups):
+        if decoded > len(groups):
             return True
         if len(self._decoded) >= _COUNTED_FILES_MAX:
             self._decoded.clear()
