@@ -135,10 +135,8 @@ def measure(lake: Lake, workload: Workload, inputs: Path) -> Measured:
 
 
 def _trials(lake: Lake, workload: Workload, inputs: Path) -> Iterator[tuple[str, Callable[[], Sample]]]:
-    for step in workload.loads_of(INSERT):
-        yield step.case, partial(_load, lake, lake.insert, step, workload.input(step, inputs))
-    for step in workload.loads_of(BULK_INSERT):
-        yield step.case, partial(_load, lake, lake.bulk_insert, step, workload.input(step, inputs))
+    for step in workload.loading():
+        yield step.case, partial(_load, lake, step, workload.input(step, inputs))
     yield from _reads(lake, workload, ", loaded")
     for step in workload.upserts():
         yield step.case, partial(_upsert, lake, step, workload.input(step, inputs))
@@ -154,9 +152,9 @@ def _reads(lake: Lake, workload: Workload, state: str) -> Iterator[tuple[str, Ca
             yield name + state, partial(_read, lake, name + state, run, where)
 
 
-def _load(lake: Lake, write: Callable[[Any], Mapping[str, float]], step: Step, file: Path) -> Sample:
+def _load(lake: Lake, step: Step, file: Path) -> Sample:
     lake.create()
-    return _upload_and(write, lake, step, file)
+    return _upload_and(lake.insert if step.case == INSERT else lake.bulk_insert, lake, step, file)
 
 
 def _upsert(lake: Lake, step: Step, file: Path) -> Sample:

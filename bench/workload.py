@@ -17,6 +17,7 @@ from bench.trips import trips, write_parquet
 
 INSERT: Final = "insert"
 BULK_INSERT: Final = "bulk_insert"
+_LOADS: Final = (INSERT, BULK_INSERT)
 _SAMPLE_ROWS: Final = 100_000
 
 
@@ -46,7 +47,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         """Change rows of it in a full feed: two of an updated row. None if only the table knows."""
         if self.where is not None:
             return None
-        return self.rows if self.case in (INSERT, BULK_INSERT) else 2 * self.rows - self.new
+        return self.rows if self.case in _LOADS else 2 * self.rows - self.new
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,9 +60,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     loads: int
     half_new: bool
 
-    def loads_of(self, case: str) -> list[Step]:
+    def loading(self) -> list[Step]:
         """The whole table into an empty one, each time a table of its own."""
-        return [Step(case=case, run=run, rows=self.rows) for run in range(self.loads)]
+        return [Step(case=case, run=run, rows=self.rows) for case in _LOADS for run in range(self.loads)]
 
     def upserts(self) -> list[Step]:
         """A hundred rows, a fixed number, 1 % and 10 % of them; every key equally likely."""
@@ -91,7 +92,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     def ends(self, case: str, run: int) -> bool:
         """Whether a run is the last of a write: what it leaves is compared."""
-        steps = (*self.loads_of(INSERT), *self.loads_of(BULK_INSERT), *self.upserts(), *self.deletes())
+        steps = (*self.loading(), *self.upserts(), *self.deletes())
         return run == max((step.run for step in steps if step.case == case), default=-1)
 
     def input(self, step: Step, folder: Path) -> Path:
@@ -104,7 +105,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         return file
 
     def _numbers(self, step: Step) -> np.ndarray:
-        if step.case in (INSERT, BULK_INSERT):
+        if step.case in _LOADS:
             return np.arange(step.rows)
         random = np.random.default_rng(step.ts)
         known = random.choice(self.rows, step.rows - step.new, replace=False)

@@ -43,6 +43,8 @@ _SMALL_BYTES: Final = 64 * 1024
 CACHE_BYTES: Final = 48 * 1024 * 1024
 _DICTIONARY: Final = pa.dictionary(pa.int32(), pa.string())
 _Columns: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+# By path, number of the row group, and columns.
+_RowGroups: TypeAlias = ByteCache[tuple[str, int, _Columns], pa.Table]
 
 
 @dataclass(kw_only=True)
@@ -182,7 +184,7 @@ class ParquetReader:
         """`cache_bytes`: the memory of its caches."""
         self._storage = storage
         self._footers = ByteCache[str, pq.FileMetaData](cache_bytes // 4)
-        self._row_groups = ByteCache[tuple[str, int, _Columns], pa.Table](cache_bytes - cache_bytes // 4)
+        self._row_groups = _RowGroups(cache_bytes - cache_bytes // 4)
 
     @property
     def cached_bytes(self) -> int:
@@ -239,10 +241,8 @@ class ParquetReader:
         return self.opened(file).row_ranges(where, schema, first_row, rows)
 
     def row_group_bounds(self, file: StoredFile) -> list[tuple[int, int]]:
-        """The first row of each row group, and the row behind its last, in order. Raises CorruptFile."""
-        metadata = self.open(file).metadata
-        ends = list(accumulate(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)))
-        return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+        """`OpenedFile.row_group_bounds` of a file. Raises CorruptFile."""
+        return self.opened(file).row_group_bounds()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -252,7 +252,7 @@ class OpenedFile:
     path: str
     source: pa.NativeFile
     parquet: pq.ParquetFile
-    row_groups: ByteCache[tuple[str, int, _Columns], pa.Table]
+    row_groups: _RowGroups
 
     def with_dictionaries(self, schema: pa.Schema) -> pa.Schema:
         """`schema` with those of its texts as dictionaries that the file stores so.
@@ -286,6 +286,12 @@ class OpenedFile:
         """
         return list(row_ranges(self.parquet, where, schema, first_row, rows))
 
+    def row_group_bounds(self) -> list[tuple[int, int]]:
+        """The first row of each row group, and the row behind its last, in order."""
+        metadata = self.parquet.metadata
+        ends = list(accumulate(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)))
+        return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileColumns:
@@ -295,7 +301,7 @@ class FileColumns:
     parquet: pq.ParquetFile
     schema: pa.Schema
     stored: _Columns
-    row_groups: ByteCache[tuple[str, int, _Columns], pa.Table]
+    row_groups: _RowGroups
 
     def read(self, first_row: int, rows: int, *, bytes_max: int | None = None) -> pa.Table:
         """`ParquetReader.read_slice`."""

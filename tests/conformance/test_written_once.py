@@ -250,19 +250,19 @@ def test_loaded_files_are_copied_once_their_rows_are_often_replaced(
     new_table: NewTable, tmp_path: Path
 ) -> None:
     table = new_table(table_type=TableType.MERGE_ON_READ)
-    new = rows(4_000)
-    load(table, new)
+    expected = {row["id"]: row for row in rows(4_000)}
+    load(table, list(expected.values()))
     loaded = set(table.files)
-    # Rows of every row group.
-    for text, made in (("first", 0), ("second", len(loaded))):
+    for number, made in enumerate((0, len(loaded))):
         before, files = _copies(tmp_path), set(table.files)
-        replaced = [row | {"text": text} for row in new[:: 3 if text == "first" else 4]]
-        new = [*replaced, *(row for row in new if row["id"] not in {each["id"] for each in replaced})]
+        # Rows of every row group, of the loaded files both times.
+        replaced = [row | {"text": "replaced"} for row in list(expected.values())[number::3]]
+        expected |= {row["id"]: row for row in replaced}
         table.write(Write(operation=Operation.UPSERT, rows=replaced))
         assert loaded < set(table.files)
         # And those of the new files, at once.
         assert _copies(tmp_path) == before + made + len(set(table.files) - files)
-    check(table, new)
+    check(table, list(expected.values()))
 
 
 def _copies(folder: Path) -> int:

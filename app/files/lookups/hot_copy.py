@@ -20,7 +20,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from app.files.lookups.hot_folder import HotFolder, NewFile
-from app.files.parquet_file import ParquetReader, read_row_group
+from app.files.parquet_file import OpenedFile, ParquetReader, read_row_group
 from app.format.file_group import StoredFile
 from app.format.schema.schema_projection import project_rows, sources
 
@@ -69,10 +69,10 @@ class HotCopies:
         copy = self._open(file)
         if copy is not None:
             return _taken(_batches(copy, schema), positions, schema)
-        parquet = self._reader.open(file)
-        if self._is_worth_a_copy(file, parquet, positions):
-            copy = self._copied(file, parquet)
-        blocks = _row_groups(parquet, schema) if copy is None else _batches(copy, schema)
+        opened = self._reader.opened(file)
+        if self._is_worth_a_copy(file, opened, positions):
+            copy = self._copied(file, opened.parquet)
+        blocks = _row_groups(opened, schema) if copy is None else _batches(copy, schema)
         return _taken(blocks, positions, schema)
 
     def read(self, file: StoredFile, schema: pa.Schema) -> pa.Table:
@@ -90,16 +90,14 @@ class HotCopies:
             # Another process changed it; the new copy replaces it.
             return None
 
-    def _is_worth_a_copy(self, file: StoredFile, parquet: pq.ParquetFile, positions: Positions) -> bool:
+    def _is_worth_a_copy(self, file: StoredFile, opened: OpenedFile, positions: Positions) -> bool:
         """Whether more row groups than the file has would be decoded, with the rows at these positions. Counts them."""
         if self._folder is None or file.row_count < COPIED_ROWS_MIN:
             return False
-        metadata = parquet.metadata
-        groups = range(metadata.num_row_groups)
-        ends = np.cumsum([metadata.row_group(number).num_rows for number in groups])
+        ends = [end for _, end in opened.row_group_bounds()]
         decoded = len(np.unique(np.searchsorted(ends, positions, side="right")))
         decoded += self._decoded.pop(file.path, 0)
-        if decoded > len(groups):
+        if decoded > len(ends):
             return True
         if len(self._decoded) >= _COUNTED_FILES_MAX:
             self._decoded.clear()
@@ -188,9 +186,9 @@ def _stored_names(stored: pa.Schema, schema: pa.Schema) -> list[str]:
     return [name for name in dict.fromkeys(sources(stored, schema)) if name is not None]
 
 
-def _row_groups(parquet: pq.ParquetFile, schema: pa.Schema) -> Iterator[_Block]:
-    for number in range(parquet.metadata.num_row_groups):
-        yield parquet.metadata.row_group(number).num_rows, partial(read_row_group, parquet, number, schema)
+def _row_groups(opened: OpenedFile, schema: pa.Schema) -> Iterator[_Block]:
+    for number, (first, end) in enumerate(opened.row_group_bounds()):
+        yield end - first, partial(read_row_group, opened.parquet, number, schema)
 
 
 def _batches(copy: ipc.RecordBatchFileReader, schema: pa.Schema) -> Iterator[_Block]:

@@ -145,10 +145,6 @@ def _row_ranges(
     if where is not None:
         yield from opened.row_ranges(where, dataset.schema, first, end - first)
         return
-    metadata = opened.parquet.metadata
-    start = 0
-    for number in range(metadata.num_row_groups):
-        stop = start + metadata.row_group(number).num_rows
+    for start, stop in opened.row_group_bounds():
         if max(first, start) < min(end, stop):
             yield max(first, start), min(end, stop)
-        start = stop
