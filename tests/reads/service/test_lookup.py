@@ -7,11 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow.ipc as ipc
 import pytest
 
 from app.changes.positions import StartingPosition
 from app.changes.service.read_changes import ReadChanges
-from app.files.lookups import hot_copy, key_search, lookup
+from app.files.lookups import hot_copy, lookup
 from app.files.lookups.hot_folder import HotFolder
 from app.files.lookups.key_search import KeySearch
 from app.files.slices.memory_budget import MemoryBudget
@@ -67,11 +68,11 @@ def rows_of_keys(
     versioned: VersionedTable,
     keys: list[Row],
     access: RowAccess = EVERYTHING,
-    hot: HotFolder | None = None,
+    lookup: RowLookup | None = None,
     **query: Any,
 ) -> list[tuple[Row, int, int | None] | None]:
     """By key, its row with version and offset; None without a row."""
-    lookup = use_case(versioned, hot)
+    lookup = lookup or use_case(versioned)
     table = lookup.keys(versioned.dataset, [json.dumps(key) for key in keys], "/keys")
     found = lookup.find(versioned.dataset, table, KeyQuery(**query), access)
     columns = found.rows.to_pylist(), found.row_versions.to_pylist(), found.row_offsets.to_pylist()
@@ -85,19 +86,22 @@ def test_every_key_has_its_row_at_every_version(
     versioned_tables: Any, kind: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if small:
-        # Indexes and copies of files are kept in the folder from the first use on.
+        # Indexes of files are kept in the folder from the first use on, and copies from the second.
         monkeypatch.setattr(lookup, "KEPT_ROWS_MIN", 1)
         monkeypatch.setattr(hot_copy, "COPIED_ROWS_MIN", 1)
-        monkeypatch.setattr(key_search, "_USES_BEFORE_COPY", 1)
     versioned = versioned_tables(kind)
-    hot = HotFolder(tmp_path, 2**26)
+    rows = use_case(versioned, HotFolder(tmp_path, 2**26))
     keys, names = every_key(versioned), versioned.table.dataset.record_key
-    for version, rows in enumerate(row_versions(versioned)):
-        expected = {tuple(row[name] for name in names): (row, at) for row, at in rows}
-        for found, key in zip(rows_of_keys(versioned, keys, version=version, hot=hot), keys, strict=True):
-            wanted = expected.get(tuple(key[name] for name in names))
-            assert (found and found[:2]) == wanted, (version, key)
-    assert small == any(path.is_file() for path in tmp_path.rglob("*"))
+    for version, live in enumerate(row_versions(versioned)):
+        expected = {tuple(row[name] for name in names): (row, at) for row, at in live}
+        wanted = [expected.get(tuple(key[name] for name in names)) for key in keys]
+        for use in range(3):
+            found = rows_of_keys(versioned, keys, version=version, lookup=rows)
+            assert [each and each[:2] for each in found] == wanted, (version, use)
+    kept = [ipc.open_file(path).schema.names for path in tmp_path.rglob("*") if path.is_file()]
+    # Copies have the columns of the rows, and indexes have others.
+    copies = [columns for columns in kept if names[0] in columns]
+    assert small == (0 < len(copies) < len(kept))
 
 
 @pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read full", "dynamic"])
