@@ -315,7 +315,7 @@ class Settings:
     )
     """The number of write jobs of one dataset that run at a time. Waiting jobs are committed as a group."""
     task_threads: int = field(default=2, metadata=_env("HEADWATER_TASK_THREADS", _whole_number(1, 64)))
-    """The number of exports and verifications that one worker process runs at a time, beside writes."""
+    """The number of jobs other than writes, such as exports and compactions, that one worker runs at a time."""
     follow_threads: int = field(default=4, metadata=_env("HEADWATER_FOLLOW_THREADS", _whole_number(1, 64)))
     """The number of webhooks, export schedules and views that one worker process processes at a time."""
     group_commit_jobs_max: int = field(

@@ -28,7 +28,8 @@ CONFIGURATION = {
     "listen_addresses": LOOPBACK,
     "unix_socket_directories": "",  # the path of a socket is limited to 107 bytes
     "shared_buffers": "64MB",
-    "max_connections": "60",
+    # The pools of an API and of a worker with its processes have 103, and commands open a few more.
+    "max_connections": "110",
     "max_wal_size": "512MB",
     "max_parallel_workers_per_gather": "0",  # parallel plans need /dev/shm, which has 64 MB in containers
     "jit": "off",
