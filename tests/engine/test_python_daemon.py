@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
+from pyspark.serializers import read_int
 
 from tests.support.process import spark_tasks
 from workers.engine.session import ONE_THREAD
@@ -38,3 +41,25 @@ def test_python_processes_of_tasks_are_forked_with_what_tasks_need(engine: Spark
             "workers.engine.python_daemon",
             "pyspark.worker",
         ]
+
+
+def test_closed_connection_of_an_idle_process_is_no_error(tmp_path: Path) -> None:
+    """Spark closes that of a process without tasks after a minute."""
+    command = [sys.executable, "-m", "workers.engine.python_daemon", "pyspark.worker"]
+    variables = {
+        "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
+        "PYTHON_UNIX_DOMAIN_ENABLED": "true",
+        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
+        "SPARK_REUSE_WORKER": "1",
+    }
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=os.environ | ONE_THREAD | variables, **pipes) as daemon:
+        assert daemon.stdout is not None
+        path = daemon.stdout.read(read_int(daemon.stdout))
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(path)
+            process = psutil.Process(read_int(connection.makefile("rb", 4)))
+        process.wait(30)
+        # The end of its standard input ends the daemon.
+        _, errors = daemon.communicate(timeout=30)
+    assert errors == b""
