@@ -55,7 +55,8 @@ def field_error(message: str, type_: Any, *, at: str = "") -> FieldError:
     pointer = at + "".join(f"/{escaped(step)}" for step in steps)
     if unknown := _UNKNOWN.fullmatch(reason):
         name = unknown["name"]
-        advice = _below_another(type_, steps, name) or similar(name, _members(type_, steps)) or "remove it"
+        members = _members(type_, steps)
+        advice = _below_another(type_, steps, name) or similar(name, members) or _one_of(members)
         return FieldError(pointer=f"{pointer}/{escaped(name)}", detail=f"unknown member; {advice}")
     if missing := _MISSING.fullmatch(reason):
         return FieldError(pointer=f"{pointer}/{escaped(missing['name'])}", detail="this member is required")
@@ -70,6 +71,11 @@ def similar(name: str, names: Iterable[str]) -> str:
     """The question `did you mean …?` with the closest of the names; empty if none is close."""
     close = similar_names(name, names)
     return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _one_of(members: list[str]) -> str:
+    """The members that an object may have, for one of another name."""
+    return f"expected one of {', '.join(sorted({*members}))}" if members else "no member is expected"
 
 
 def _expectation(reason: str, places: list[Any]) -> str:
@@ -90,9 +96,13 @@ def _expectation(reason: str, places: list[Any]) -> str:
 
 def _below_another(type_: Any, steps: list[str], name: str) -> str:
     """Where a member belongs that is one of a member beside it; empty if there is no such member."""
-    for member in _members(type_, steps):
+    members = _members(type_, steps)
+    for member in members:
         if name in _members(type_, [*steps, member]):
-            return f"send it in {'/'.join(['', *map(escaped, [*steps, member, name])])}"
+            place = "/".join(["", *map(escaped, [*steps, member, name])])
+            # Another member may be meant, such as `record_key` by `key`.
+            ends = [each for each in members if each.endswith(f"_{name}")]
+            return f"send it in {place}" + "".join(f", or did you mean {end!r}?" for end in ends[:1])
     return ""
 
 

@@ -91,7 +91,7 @@ class Authentication(AbstractAuthenticationMiddleware):
             address = "" if connection.client is None else connection.client.host
             principal = await self._credentials.principal(credential, address)
         if principal is None:
-            raise Unauthorized("the credential is not a valid API key")
+            raise Unauthorized("the credential is not a valid API key; send `Authorization: Bearer hw_…`")
         PARTY.set(principal.tenant_id)
         held = HeldCredential(self._credentials, credential, principal, connection, self._permits)
         return AuthenticationResult(user=principal, auth=held)

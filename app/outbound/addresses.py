@@ -103,7 +103,8 @@ class Rules:
             raise AddressRefused(f"it is not a URL: {error}") from None
         schemes = ("https", "http") if self.http else ("https",)
         if parts.scheme not in schemes:
-            raise AddressRefused(f"expected {' or '.join(f'{scheme}://' for scheme in schemes)}")
+            others = "" if self.http else "; the operator can admit http://"
+            raise AddressRefused(f"expected {' or '.join(f'{scheme}://' for scheme in schemes)}{others}")
         if "@" in parts.netloc:
             raise AddressRefused("it has a user name; a receiver identifies the service by the signature")
         if "#" in url:
@@ -130,11 +131,13 @@ class Rules:
             if not allowed and not is_public(address):
                 # The message omits the address: names of the internal network must not be disclosed.
                 raise AddressRefused(
-                    f"{target.host} resolves to an address that is not on the public internet"
+                    f"{target.host} resolves to an address that is not on the public internet, and that the operator "
+                    "has not admitted"
                 )
             if not allowed and self.ports is not None and target.port not in self.ports:
                 raise AddressRefused(
-                    f"port {target.port} is not allowed; expected one of {', '.join(map(str, self.ports))}"
+                    f"port {target.port} is not allowed; expected one of {', '.join(map(str, self.ports))}, or a host "
+                    "that the operator has admitted"
                 )
         return list(addresses)
 

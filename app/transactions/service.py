@@ -112,8 +112,11 @@ def _refused(pointer: str, detail: str) -> InvalidRequest:
 
 def _placed(error: HeadwaterError, number: int) -> HeadwaterError:
     """The error of one write, with pointers to that write in the request."""
-    facts = {**error.facts, "write": number}
+    facts, detail = {**error.facts, "write": number}, error.detail
     if "errors" in facts:
         place = f"/writes/{number}"
+        # The detail of an invalid member begins with its pointer.
+        if detail.startswith("/"):
+            detail = place + detail
         facts["errors"] = [{**fault, "pointer": place + fault["pointer"]} for fault in facts["errors"]]
-    return error_of(error.code, error.detail, facts)
+    return error_of(error.code, detail, facts)

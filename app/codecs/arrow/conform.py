@@ -45,6 +45,7 @@ from app.format.errors import BodyTooLarge
 from app.format.rows.row_limits import EXCERPT_BYTES
 from app.format.rows.row_sizes import row_bytes
 from app.format.schema.schema import Schema
+from app.format.schema.types import to_arrow
 
 STEP_ROWS_MAX: Final = 65_536
 STEP_BYTES: Final = 16 << 20
@@ -112,13 +113,17 @@ def _column_fault(
     expected = compiled.types[column.name]
     if is_lossless(column.type, expected):
         return None
-    if explicit_cast:
-        if castable(column.type, expected):
+    if castable(column.type, expected):
+        if explicit_cast:
             return None
+        advice = f"; cast it to {to_arrow(expected)}, which writes with merge_schema and explicit_cast do themselves"
+    elif explicit_cast:
         return f"column {shown(column.name)}: Arrow type {column.type} cannot be cast to {expected}"
+    else:
+        advice = ""
     return (
         f"column {shown(column.name)}: expected {expected}, "
-        f"got Arrow type {column.type}, which cannot be converted without loss"
+        f"got Arrow type {column.type}, which cannot be converted without loss{advice}"
     )
 
 

@@ -175,6 +175,8 @@ def test_invalid_transaction_is_refused_and_leaves_nothing(client, paths, servic
     for writes, status, code, pointer in refused:
         members = problem(send(client, *writes), status, code)
         assert [error["pointer"] for error in members["errors"]] == [pointer]
+        if code == "schema-mismatch":
+            assert members["detail"].startswith(f"{pointer}: ")
     problem(send(client, good, {**good, "dataset": "nowhere"}), 404, "not-found")
     problem(client.get("/transactions/nowhere"), 404, "not-found")
     assert client.get(f"{first}/timeline").json()["items"] == []

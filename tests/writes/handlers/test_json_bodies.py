@@ -43,7 +43,14 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
         ('{"max_lag":[]}', PutConsumer, "/max_lag", "expected an object or null, got an array"),
         ('{"member":"","seconds":1}', CreateLease, "/member", "1–255 characters"),
         ("[]", PutConsumer, "", "expected an object, got an array"),
-        (DATASET % '"colour":1', CreateDataset, "/colour", "unknown member"),
+        (
+            DATASET % '"colour":1',
+            CreateDataset,
+            "/colour",
+            "unknown member; expected one of aggregates, bucket,",
+        ),
+        (DATASET % '"key":[]', CreateDataset, "/key", "in /bucket/key, or did you mean 'record_key'?"),
+        ('{"id":1}', CreateWrite, "/id", "expected one of batch_id, combine, create,"),
         (DATASET % '"merg_mode":"first"', CreateDataset, "/merg_mode", "did you mean 'merge_mode'?"),
         (
             DATASET % '"bucket":{"mode":"fixed","cuont":4}',
