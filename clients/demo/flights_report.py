@@ -169,8 +169,10 @@ def verdict(
 
 
 def where_next(screen: Screen, data: Path, url: str, since: int, *, kept: bool, stays: bool) -> None:
-    """Prints commands for further steps; the feed is shown from position `since`."""
+    """Prints commands for further steps; the feed of these data is shown from position `since`."""
     folder = data if kept or stays else Path("flights-data")
+    # Another run has its changes at other positions.
+    since = since if kept or stays else 0
     if stays:
         screen.say("\nThe service runs until Ctrl-C. Try these commands in another terminal:")
     elif kept:
