@@ -73,7 +73,7 @@ class VersionGroups(Protocol):
     ) -> GroupFiles:
         """The files of some groups from the name `first` on, and before `end`, ordered by group and path.
 
-        There are about `limit`, and more where a single group has more: all of the group are among them. Raises
+        There are at most `limit`, and more where a single group has more: all of the group are among them. Raises
         VersionExpired, NotFound (dataset gone).
         """
         ...

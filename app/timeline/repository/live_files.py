@@ -35,7 +35,8 @@ _DATASET: Final = bindparam("dataset", type_=files.c.dataset_id.type)
 _VERSION: Final = bindparam("version", type_=files.c.added_version.type)
 _LIMIT: Final = bindparam("limit", type_=BigInteger)
 _GROUP: Final = files.c.file_group
-# Each half has its own index: files that are still live, and files that were removed after the version.
+# Each half has its own index: files that are still live, and files that were removed after the version. Both are always
+# read by one statement: a file that is removed between two of them would be in both halves.
 _HALVES: Final = (files.c.removed_version.is_(None), files.c.removed_version > _VERSION)
 _PARTITIONS_CACHED: Final = 16
 
@@ -50,9 +51,13 @@ _LIVE: Final = union_all(*_halves(FILE_COLUMNS))
 _OF_KINDS: Final = files.c.kind == any_(bindparam("kinds", type_=ARRAY(files.c.kind.type)))
 _FROM: Final = bindparam("first", type_=_GROUP.type) <= _GROUP
 _BEFORE: Final = bindparam("end", type_=_GROUP.type) > _GROUP
-_FIRST_FILES: Final = [
-    half.order_by(_GROUP).limit(_LIMIT) for half in _halves(FILE_COLUMNS, _OF_KINDS, _FROM, _BEFORE)
-]
+_FIRST_FILES: Final = (
+    union_all(
+        *(half.order_by(_GROUP).limit(_LIMIT) for half in _halves(FILE_COLUMNS, _OF_KINDS, _FROM, _BEFORE))
+    )
+    .order_by(_GROUP.name)
+    .limit(_LIMIT)
+)
 _ALL_GROUPS: Final = union_all(*_halves([_GROUP], _OF_KINDS)).subquery()
 _GROUP_AT: Final = (
     select(_ALL_GROUPS.c.file_group)
@@ -135,25 +140,20 @@ def files_of_groups(
 ) -> GroupFiles:
     """The files of some groups from the name `first` on, and before `end`, ordered by group and path.
 
-    There are about `limit`, and more where a single group has more: all of the group are among them.
+    There are at most `limit`, and more where a single group has more: all of the group are among them.
     """
     values = {**_values(dataset_id, version, kinds), "first": first, "end": end, "limit": limit}
-    found: list[DataFile] = []
-    ends: list[str] = []
-    for half in _FIRST_FILES:
-        rows = connection.execute(half, values).all()
-        found += map(data_file, rows)
-        if len(rows) == limit:
-            # The group of the last file may have more.
-            ends.append(rows[-1].file_group)
-    if ends:
-        last = min(ends)
+    found = [data_file(row) for row in connection.execute(_FIRST_FILES, values)]
+    more = len(found) == limit
+    if more:
+        # The group of the last file may have more.
+        last = found[-1].file_group
         whole = [file for file in found if file.file_group < last]
         found = whole or [
             file for file in live_files(connection, dataset_id, version, [last], ()) if file.kind in kinds
         ]
     found.sort(key=lambda file: (file.file_group, file.path))
-    return GroupFiles(files=found, more=bool(ends))
+    return GroupFiles(files=found, more=more)
 
 
 def partition_paths(connection: Connection, dataset_id: str, version: int) -> list[str]:

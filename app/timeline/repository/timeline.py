@@ -86,7 +86,7 @@ class TimelineStore:
     ) -> GroupFiles:
         """The files of some groups from the name `first` on, and before `end`, ordered by group and path.
 
-        There are about `limit`, and more where a single group has more: all of the group are among them. Raises
+        There are at most `limit`, and more where a single group has more: all of the group are among them. Raises
         VersionExpired, NotFound (dataset gone).
         """
         with self._of_kept(tenant_id, dataset_id, version) as connection:

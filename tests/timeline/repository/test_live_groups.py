@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import groupby
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
+from sqlalchemy import Connection
 
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
@@ -148,11 +150,40 @@ def test_some_groups_are_whole_and_follow_each_other(
                     tenant_id, dataset.id, version, kinds, first, AFTER_ALL, limit
                 )
                 groups = {file.file_group for file in part.files}
-                assert len(part.files) <= 2 * limit or len(groups) == 1
+                assert len(part.files) <= limit or len(groups) == 1
                 found += part.files
                 more = part.more
                 first = part.files[-1].file_group + "\1" if part.files else AFTER_ALL
             assert found == of_kinds(files, kinds)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_file_that_is_removed_meanwhile_is_found_once(
+    stores: Stores,
+    tenant_id: str,
+    dataset: Dataset,
+    running: Callable[[], Job],
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int,
+) -> None:
+    commit = commit_of([running()], [written_once(1, rows=5, files=3)], read_version=0)
+    assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+    live = stores.timeline.live_files(tenant_id, dataset.id, 1, None)
+    removal = commit_of([running()], [message(1, removed=live, rows=7)], read_version=1)
+    execute, removed = Connection.execute, []
+
+    def executed(connection: Connection, statement: Any, *values: Any) -> Any:
+        rows = execute(connection, statement, *values)
+        if "removed_version" in str(statement) and not removed:
+            # As late as possible before the next statement.
+            removed.append(True)
+            assert isinstance(stores.timeline.publish_one(tenant_id, removal), Published)
+        return rows
+
+    monkeypatch.setattr(Connection, "execute", executed)
+    found = stores.timeline.files_of_groups(tenant_id, dataset.id, 1, tuple(FileKind), "", AFTER_ALL, limit)
+    assert removed
+    assert [file.path for file in found.files] == [file.path for file in live]
 
 
 @pytest.mark.parametrize("kinds", KINDS)
