@@ -50,3 +50,30 @@ def test_steps_of_values_that_repeat_are_small() -> None:
     read, _, found = steps(table, 4_000)
     assert found.num_rows == 4_000
     assert max(read) * 100_000 <= 64 * 2**20
+
+
+@pytest.mark.parametrize("order", ["LS", "SL", "LLSSL", "SLS"])
+@pytest.mark.parametrize("type_", [pa.string(), pa.binary()])
+def test_row_groups_with_large_and_small_values_of_lists_follow_each_other(
+    order: str, type_: pa.DataType
+) -> None:
+    """Lists of large values (L) are read as dictionaries, others (S) are not."""
+    values = [["x" * 2_000, "y"] if each == "L" else ["y"] for each in order]
+    pairs = [[(text, text) for text in row] for row in values]
+    expected = pa.table(
+        {
+            "id": range(len(order)),
+            "list": pa.array(values, pa.list_(type_)),
+            "map": pa.array(pairs, pa.map_(type_, type_)),
+        }
+    )
+    out = io.BytesIO()
+    pq.write_table(expected, out, row_group_size=1)
+    source = pa.BufferReader(out.getvalue())
+    file = open_parquet(source)
+    batches = list(joined(iter_row_groups(source, file, range(len(order)))))
+    found = [row for _, batch in batches for row in batch.to_pylist()]
+    assert found == expected.to_pylist()
+    assert [first for first, _ in batches] == np.cumsum([0, *(batch.num_rows for _, batch in batches)])[
+        :-1
+    ].tolist()

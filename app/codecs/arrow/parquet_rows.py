@@ -76,7 +76,11 @@ def joined(batches: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int,
     pending_rows = pending_bytes = 0
     for row, batch in batches:
         if pending and (
-            pending_rows >= _JOINED_ROWS or pending_bytes >= _JOINED_BYTES or _has_dictionary(batch.schema)
+            pending_rows >= _JOINED_ROWS
+            or pending_bytes >= _JOINED_BYTES
+            or _has_dictionary(batch.schema)
+            # The one before has dictionaries: each row group has its own columns with them.
+            or batch.schema != pending[-1].schema
         ):
             yield row - pending_rows, _one(pending)
             pending, pending_rows, pending_bytes = [], 0, 0
