@@ -25,25 +25,38 @@ def fail_locked(
     connection: Connection, ids: Sequence[str], fault: Fault, participants: Sequence[FailureParticipant]
 ) -> None:
     """Fails unfinished jobs that the caller has locked."""
-    for row in _end(connection, ids, JobState.FAILED, fault):
-        for participant in participants:
-            participant.job_failed(connection, row.id, JobKind(row.kind), fault)
+    _fail(connection, [(ids, fault)], participants)
 
 
 def cancel_locked(
     connection: Connection, ids: Sequence[str], participants: Sequence[FailureParticipant] = ()
 ) -> None:
     """Cancels unfinished jobs that the caller has locked."""
-    for row in _end(connection, ids, JobState.CANCELLED, None):
+    ended = _end(connection, ids, JobState.CANCELLED, None)
+    for row in ended:
         for participant in participants:
             participant.job_cancelled(connection, row.id, JobKind(row.kind))
+    _announce(connection, ended)
+
+
+def _fail(
+    connection: Connection,
+    faults: Sequence[tuple[Sequence[str], Fault]],
+    participants: Sequence[FailureParticipant],
+) -> None:
+    """Fails jobs, each for the fault beside its id."""
+    ended: list[Any] = []
+    for ids, fault in faults:
+        rows = _end(connection, ids, JobState.FAILED, fault)
+        for row in rows:
+            for participant in participants:
+                participant.job_failed(connection, row.id, JobKind(row.kind), fault)
+        ended += rows
+    _announce(connection, ended)
 
 
 def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fault | None) -> Sequence[Any]:
-    """Ends the jobs and returns their rows. The epoch rises: every claim on them is void.
-
-    The ends are announced, and what waits in their datasets: it may have waited for these.
-    """
+    """Ends the jobs and returns their rows. The epoch rises: every claim on them is void."""
     if not ids:
         return ()
     ended = connection.execute(
@@ -60,6 +73,14 @@ def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fau
         .returning(jobs.c.id, jobs.c.dataset_id, jobs.c.kind)
     ).all()
     move_instants(connection, ids, InstantEvent.ABANDON)
+    return ended
+
+
+def _announce(connection: Connection, ended: Sequence[Any]) -> None:
+    """Announces the ends of jobs, and what waits in their datasets: it may have waited for these. Meters the jobs.
+
+    Called once in a transaction, with all jobs that end: others lock the same rows in the order of the datasets, too.
+    """
     ids_by_dataset: dict[str, list[str]] = {}
     for row in ended:
         ids_by_dataset.setdefault(row.dataset_id, []).append(row.id)
@@ -67,7 +88,6 @@ def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fau
         post(connection, "work", dataset_id)
         post(connection, "changes", dataset_id)
         meter(connection, dataset_id, ids_by_dataset[dataset_id])
-    return ended
 
 
 def fail_jobs(
@@ -81,7 +101,6 @@ def fail_jobs(
     first_failed = connection.scalar(select(jobs.c.id).where(jobs.c.id.in_(ids), condition))
     if first_failed is None:
         return []
-    fail_locked(connection, [first_failed], fault, participants)
     # A key that reads the other jobs may lack a grant for this dataset, and the detail may quote its rows.
     consequence = Fault(
         code=TransactionFailed.code,
@@ -90,7 +109,7 @@ def fail_jobs(
         facts={"cause": fault.code},
     )
     rest = [each for each in ids if each != first_failed]
-    fail_locked(connection, rest, consequence, participants)
+    _fail(connection, [([first_failed], fault), (rest, consequence)], participants)
     return ids
 
 

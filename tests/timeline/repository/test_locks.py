@@ -22,9 +22,10 @@ from app.consumers.tables import consumers
 from app.db.session import Database
 from app.db.times import lease_end
 from app.format.dataset import Retention
-from app.format.errors import BatchOutOfOrder, VersionExpired
+from app.format.errors import BatchOutOfOrder, Fault, VersionExpired
 from app.format.identifiers import new_id, new_instant_id
 from app.jobs.repository.accept import accept_jobs
+from app.jobs.repository.metering import meter
 from app.jobs.values import Accepted, Job, NewJob
 from app.retention.repository.feed import RetentionStore
 from app.retention.repository.history import HistoryStore
@@ -32,7 +33,8 @@ from app.timeline.repository.kept_versions import check_kept, lock_history, shar
 from app.timeline.repository.publish import lock_heads
 from app.timeline.repository.read_leases import ReadLeaseStore
 from app.timeline.tables import read_leases
-from tests.support.lakehouse import commit_of, definition, message, new_job
+from app.transactions.values import NewTransaction
+from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.waiting import until
 
@@ -208,3 +210,23 @@ def test_heads_are_locked_in_the_order_of_their_ids_whatever_the_plan(
         with racing(connection, lock_both):
             assert connection.execute(of_second.with_for_update(skip_locked=True)).all() != []
             connection.commit()
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_failing_transaction_meters_its_datasets_in_the_order_of_all_others(
+    stores: Stores, tenant_id: str, failed: int
+) -> None:
+    """Whichever write has failed: in another order it would wait for a transaction that waits for it."""
+    made = [stores.catalog.create(tenant_id, new_id(), definition(f"d{number}")) for number in range(2)]
+    low, high = sorted(dataset.id for dataset in made)
+    jobs = (new_job(low), new_job(high))
+    stores.transactions.accept(tenant_id, NewTransaction(id=new_id(), jobs=jobs))
+    claimed = stores.jobs.claim(tenant_id, low, "worker", RULES)
+    fault = Fault(code="duplicate-key", title="t", detail="d")
+    with stores.database.tenant(tenant_id) as connection:
+        meter(connection, low, [])
+        with racing(connection, lambda: stores.jobs.fail(tenant_id, claimed[failed].claim, fault)) as fails:
+            assert not fails.done()
+            meter(connection, high, [])
+            connection.commit()
+    assert fails.result()
