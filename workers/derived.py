@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
+from queue import SimpleQueue
 from typing import NoReturn
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
@@ -55,8 +56,7 @@ def main() -> None:
     with suppress(OSError):
         _OOM_SCORE.write_text(_FIRST_TO_END)
     stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+    _set_on_signals(stopping)
     with scratch_folder(settings.data_dir / SCRATCH_FOLDER, process_id) as scratch:
         database = Database(settings.database_url, application_name=f"headwater {process.value}")
         engine = spark_engine(
@@ -135,6 +135,19 @@ def _serve(
         loops.stop(_LOOPS_SECONDS)
         # The relay announces the jobs that are handed over.
         relay.finish()
+
+
+def _set_on_signals(stopping: threading.Event) -> None:
+    """Has SIGTERM and SIGINT set the event, in another thread: a handler could wait for a lock of its own thread."""
+    received: SimpleQueue[int] = SimpleQueue()
+
+    def wait() -> None:
+        received.get()
+        stopping.set()
+
+    threading.Thread(target=wait, name="signals", daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda found, _: received.put(found))
 
 
 def _listen(lines: Iterable[bytes], runner: Runner, stopping: threading.Event) -> None:

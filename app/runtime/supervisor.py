@@ -2,9 +2,9 @@
 
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,7 +83,8 @@ class Supervisor:
         self._policy = policy or RestartPolicy()
         self._report = report
         self._children: dict[str, _Child] = {}
-        self._stop_requested = threading.Event()
+        # No event: a signal handler would wait for the lock of its own thread if it interrupts a wait for the event.
+        self._stop_requested = False
 
     def pid(self, name: str) -> int | None:
         """The child's process number; None before it is restarted."""
@@ -150,12 +151,13 @@ class Supervisor:
 
     def monitor(self) -> None:
         """Supervises the children until the stop is requested."""
-        while not self._stop_requested.wait(TICK_SECONDS):
-            self._restart_ended()
+        with suppress(StopRequestedError):
+            while True:
+                self._pause()
 
     def request_stop(self) -> None:
         """Makes ``monitor`` return, and aborts a start in progress."""
-        self._stop_requested.set()
+        self._stop_requested = True
 
     def stop(self) -> None:
         """Stops all children, the last started first, each within its time limit."""
@@ -169,7 +171,8 @@ class Supervisor:
 
     def _pause(self) -> None:
         """One step of a wait: sleeps, supervises the children, and raises if a stop was requested."""
-        if self._stop_requested.wait(TICK_SECONDS):
+        time.sleep(TICK_SECONDS)
+        if self._stop_requested:
             raise StopRequestedError
         self._restart_ended()
 

@@ -14,6 +14,7 @@ import pytest
 from app.runtime.child import ChildSpec
 from app.runtime.supervisor import RestartPolicy, StartError, StopRequestedError, Supervisor
 
+ROOT = Path(__file__).parents[2]
 SLEEP = ("sleep", "1000")
 
 
@@ -61,7 +62,7 @@ def monitor_until(supervisor, check):
     thread.start()
     supervisor.monitor()
     thread.join()
-    supervisor._stop_requested.clear()
+    supervisor._stop_requested = False
     assert not failure, failure
 
 
@@ -143,6 +144,31 @@ def test_stop_during_the_start_ends_the_start(supervisor):
     threading.Timer(0.2, supervisor.request_stop).start()
     with pytest.raises(StopRequestedError):
         supervisor.start(ChildSpec(name="slow", command=SLEEP, ready=lambda: False))
+
+
+_STOPPED_WITHIN_A_WAIT = """
+import os, signal, sys, threading
+from pathlib import Path
+from app.runtime.supervisor import Supervisor
+
+supervisor = Supervisor(Path(sys.argv[1]))
+signal.signal(signal.SIGTERM, lambda *_: supervisor.request_stop())
+threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
+
+def stop_with_the_lock(frame, event, argument):
+    if event == "return" and frame.f_code is threading.Condition.wait.__code__:
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+sys.setprofile(stop_with_the_lock)
+supervisor.monitor()
+"""
+
+
+def test_signal_stops_it_whatever_lock_its_thread_holds(tmp_path):
+    """The handler runs in the thread that it interrupts, so it must not wait for a lock."""
+    command = [sys.executable, "-c", _STOPPED_WITHIN_A_WAIT, str(tmp_path)]
+    subprocess.run(command, check=True, timeout=10, cwd=ROOT)
 
 
 def test_child_that_ignores_the_stop_is_killed_in_bounded_time(supervisor, messages, tmp_path):
