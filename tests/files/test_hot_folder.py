@@ -144,6 +144,28 @@ def test_files_are_synced_without_a_boot_id(tmp_path: Path, monkeypatch: pytest.
     assert content(HotFolder(tmp_path, 1_000), "a") == b"1"
 
 
+@pytest.mark.parametrize("same_process", [True, False])
+def test_files_that_were_not_used_for_a_week_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_process: bool
+) -> None:
+    folder = HotFolder(tmp_path, 1_000_000)
+    put(folder, "old", b"1")
+    [old] = stored(tmp_path)
+    put(folder, "used", b"2")
+    for file in stored(tmp_path):
+        os.utime(file, (time.time() - 8 * 86_400,) * 2)
+    assert content(folder, "used") == b"2"
+    put(folder, "soon", b"3")
+    assert old.exists(), "the folder is not listed for each file"
+    if same_process:
+        monkeypatch.setattr(hot_folder, "_UNLISTED_SECONDS", 0)
+    else:
+        folder = HotFolder(tmp_path, 1_000_000)
+    put(folder, "new", b"4")
+    assert not old.exists()
+    assert [content(folder, name) for name in ("used", "soon", "new")] == [b"2", b"3", b"4"]
+
+
 def test_files_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
     folder = HotFolder(tmp_path, 1_000)
     for _ in range(2):

@@ -26,12 +26,17 @@ _BOOT_PREFIX: Final = "boot-"
 _NEW_SUFFIX: Final = ".new"
 # The writer of a new file that has not grown for this time was killed.
 _ABANDONED_SECONDS: Final = 600
+# Deleted rows are in copies of files that no version has any more.
+_UNUSED_SECONDS: Final = 7 * 86_400
 # A process lists the folder each time it has added this share of the limit, so each may exceed it by as much.
 _UNLISTED_SHARE: Final = 32
+_UNLISTED_SECONDS: Final = 3_600
 
 
 class HotFolder:
     """Files by name, at most `bytes_max` bytes; the least recently used ones make room for new ones.
+
+    Those that were not used for a week are removed when a file is added, within an hour.
 
     Safe with any number of processes and threads. Processes that have a removed file mapped can still read it.
     """
@@ -44,6 +49,7 @@ class HotFolder:
         self._make()
         # Listed before the first file is added: earlier processes may have left it full.
         self._unlisted_bytes = bytes_max
+        self._listed_at = time.monotonic()
         for other in folder.glob(f"{_BOOT_PREFIX}*"):
             if other != self._files:
                 shutil.rmtree(other, ignore_errors=True)
@@ -87,20 +93,24 @@ class HotFolder:
         if size > self.bytes_max:
             raise OSError(f"{size} bytes exceed the folder's limit of {self.bytes_max}")
         self._unlisted_bytes += size
-        if self._unlisted_bytes >= self.bytes_max // _UNLISTED_SHARE:
+        listed_before = time.monotonic() - self._listed_at
+        if self._unlisted_bytes >= self.bytes_max // _UNLISTED_SHARE or listed_before > _UNLISTED_SECONDS:
             self._make_room()
             self._unlisted_bytes = 0
+            self._listed_at = time.monotonic()
 
     def _make_room(self) -> None:
-        """Removes the least recently used files until the folder is within its limit. New files count, and stay.
+        """Removes unused files, and the least recently used ones until the folder is within its limit. New files count,
+        and stay.
 
         Two processes that make room at the same time remove the same files.
         """
         found = self._listed()
         excess = sum(size for _, size, _ in found) - self.bytes_max
-        abandoned_ns = time.time_ns() - _ABANDONED_SECONDS * 10**9
+        now_ns = time.time_ns()
+        abandoned_ns, unused_ns = now_ns - _ABANDONED_SECONDS * 10**9, now_ns - _UNUSED_SECONDS * 10**9
         for used_ns, size, name in sorted(found):
-            if used_ns < abandoned_ns if name.endswith(_NEW_SUFFIX) else excess > 0:
+            if used_ns < abandoned_ns if name.endswith(_NEW_SUFFIX) else excess > 0 or used_ns < unused_ns:
                 (self._files / name).unlink(missing_ok=True)
                 excess -= size
 
