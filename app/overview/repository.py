@@ -45,6 +45,7 @@ from app.overview.values import (
     TableTotals,
 )
 from app.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
+from app.timeline.repository.kept_versions import check_kept
 from app.timeline.tables import SEGMENT_BYTES, changelog_files, commits, files
 
 # The sizes, in bytes, at which classes of files begin.
@@ -70,7 +71,7 @@ class OverviewStore:
         skip: int,
         limit: int,
     ) -> list[DataFile]:
-        """Up to `limit` files by path, after the first `skip`."""
+        """Up to `limit` files by path, after the first `skip`. Raises VersionExpired, NotFound (dataset gone)."""
         wanted = [
             files.c.dataset_id == dataset_id,
             files.c.added_version <= version,
@@ -82,12 +83,14 @@ class OverviewStore:
             wanted.append(files.c.kind == query.kind.value)
         page = select(*FILE_COLUMNS).where(*wanted).order_by(files.c.path).offset(skip).limit(limit)
         with self._database.tenant(tenant_id) as connection:
-            return [data_file(row) for row in connection.execute(page)]
+            found = [data_file(row) for row in connection.execute(page)]
+            check_kept(connection, dataset_id, version)
+        return found
 
     def partitions(
         self, tenant_id: str, dataset_id: str, version: int, *, skip: int, limit: int
     ) -> list[PartitionRecord]:
-        """Up to `limit` partitions by path, after the first `skip`."""
+        """Up to `limit` partitions by path, after the first `skip`. Raises VersionExpired, NotFound (dataset gone)."""
         file = _visible(dataset_id, version)
         path = file.partition_path
         base, log, postponed = (file.kind == kind.value for kind in FileKind)
@@ -116,7 +119,9 @@ class OverviewStore:
             .order_by(found.c.path)
         )
         with self._database.tenant(tenant_id) as connection:
-            return [PartitionRecord(**row._asdict()) for row in connection.execute(page)]
+            records = [PartitionRecord(**row._asdict()) for row in connection.execute(page)]
+            check_kept(connection, dataset_id, version)
+        return records
 
     def totals(self, tenant_id: str, dataset_id: str, version: int, *, small_below: int) -> TableTotals:
         """The sums over all files, and over the commits up to the version. `small_below`: bytes of a small file."""

@@ -184,7 +184,6 @@ def corrections_since(index: ChangelogIndex, dataset: Dataset, since: int) -> Co
     Raises InvalidRequest if too many changes would have to be scanned, OffsetExpired if the feed no longer goes back to
     `since`.
     """
-    index.bounds(dataset.tenant_id, dataset.id).checked(since)
     segments: list[ChangelogSegment] = []
     scanned = 0
     for segment in _correcting(index, dataset, range(since), since):
@@ -197,6 +196,8 @@ def corrections_since(index: ChangelogIndex, dataset: Dataset, since: int) -> Co
                 f"corrected_since: {detail}", [FieldError(pointer="/corrected_since", detail=detail)]
             )
         segments.append(segment)
+    # Last: the feed may be cut while its segments are read.
+    index.bounds(dataset.tenant_id, dataset.id).checked(since)
     return CorrectionsSince(since=since, segments=tuple(segments))
 
 

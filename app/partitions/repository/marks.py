@@ -205,14 +205,19 @@ def _catch_up(connection: Connection, dataset_id: str) -> int:
     lock_events(connection, dataset_id)
     in_dataset = partition_feeds.c.dataset_id == dataset_id
     since = connection.execute(select(partition_feeds.c.version).where(in_dataset)).scalar_one()
-    head = connection.execute(
-        select(heads.c.version, heads.c.earliest_version).where(heads.c.dataset_id == dataset_id)
-    ).one()
-    if since == head.version:
+    of_head = select(heads.c.version, heads.c.earliest_version).where(heads.c.dataset_id == dataset_id)
+    version, earliest = connection.execute(of_head).one()
+    if since == version:
         return since
-    _note_changes(connection, dataset_id, connection.execute(_changed(dataset_id, since, head)).all())
-    connection.execute(update(partition_feeds).where(in_dataset).values(version=head.version))
-    return int(head.version)
+    while True:
+        changes = connection.execute(_changed(dataset_id, since, version, earliest)).all()
+        before, (_, earliest) = earliest, connection.execute(of_head).one()
+        if earliest <= max(before, since):
+            break
+        # A clean has deleted rows of removed files meanwhile.
+    _note_changes(connection, dataset_id, changes)
+    connection.execute(update(partition_feeds).where(in_dataset).values(version=version))
+    return int(version)
 
 
 def end_changed(connection: Connection, dataset_id: str) -> None:
@@ -231,20 +236,21 @@ def _end_changed(connection: Connection, dataset_id: str, version: int, since: i
     _end(connection, dataset_id, seen, version, DoneReason.ENDED)
 
 
-def _changed(dataset_id: str, since: int, head: Any) -> Select[Any]:
-    """By partition, the last version after `since` that added or removed files of it."""
+def _changed(dataset_id: str, since: int, until: int, earliest: int) -> Select[Any]:
+    """By partition, the last version after `since` and up to `until` that added or removed files of it.
+
+    `earliest`: the version from which on all are kept.
+    """
     in_dataset = files.c.dataset_id == dataset_id, files.c.partition_path != ""
     changes = [
         select(files.c.partition_path, commits.c.version)
         .join(commits, and_(commits.c.dataset_id == files.c.dataset_id, commits.c.version == version))
-        .where(
-            *in_dataset, version > since, version <= head.version, commits.c.action.not_in(_MOVES_ROWS_ONLY)
-        )
+        .where(*in_dataset, version > since, version <= until, commits.c.action.not_in(_MOVES_ROWS_ONLY))
         for version in (files.c.added_version, files.c.removed_version)
     ]
-    if since < head.earliest_version:
+    if since < earliest:
         # The rows of removed files may be deleted, so any partition may have changed up to then.
-        changes.append(select(files.c.partition_path, literal(head.earliest_version)).where(*in_dataset))
+        changes.append(select(files.c.partition_path, literal(earliest)).where(*in_dataset))
     touched = union_all(*changes).subquery()
     last = select(touched.c[0].label("path"), func.max(touched.c[1]).label("version")).group_by(touched.c[0])
     found = last.subquery()

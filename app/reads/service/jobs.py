@@ -206,7 +206,8 @@ class ReadJobs:
                 [FieldError(pointer=f"/{name}_time", detail="omit it")],
             )
         if time is not None:
-            return self.timeline.version_at(dataset.tenant_id, dataset.id, time)
+            # Not one that was committed since the dataset was read.
+            return min(self.timeline.version_at(dataset.tenant_id, dataset.id, time), dataset.version)
         if version is None:
             return dataset.version
         if version > dataset.version:

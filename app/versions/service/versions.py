@@ -45,7 +45,8 @@ class VersionOf:
             # A version with a name is always kept.
             return self.names.get(dataset.tenant_id, dataset.id, tag).version
         if as_of is not None:
-            version = self.timeline.version_at(dataset.tenant_id, dataset.id, as_of)
+            # Not one that was committed since the dataset was read.
+            version = min(self.timeline.version_at(dataset.tenant_id, dataset.id, as_of), dataset.version)
         if version is None:
             return dataset.version
         if not 0 <= version <= dataset.version:

@@ -14,7 +14,7 @@ from app.changes.ports import ChangelogIndex
 from app.consumers.followers import Consumer
 from app.derivation.engine import Derivation
 from app.derivation.request import DeriveInput, DeriveRequest, FeedInput, TableInput, relation_of
-from app.format.errors import NotFound, VersionExpired
+from app.format.errors import NotFound, OffsetExpired, VersionExpired
 from app.format.operation import Operation
 from app.format.rows.staged import StagedFile
 from app.jobs.values import InputRange, Job
@@ -154,8 +154,11 @@ class DeriveView:
         found: dict[str, DeriveInput] = {}
         for source in view.inputs:
             dataset, since = source.dataset, source.position
-            segments = self.index.segments(dataset.tenant_id, dataset.id, since, dataset.next_offset)
-            # Only the beginning of a feed is ever cut, possibly since the bounds were read.
+            try:
+                # It may also have been cut since its bounds were read.
+                segments = self.index.segments(dataset.tenant_id, dataset.id, since, dataset.next_offset)
+            except OffsetExpired:
+                return None
             if since < dataset.earliest_offset or not segments or segments[0].first_offset > since:
                 return None
             found[source.relation] = FeedInput(

@@ -11,6 +11,7 @@ import pytest
 
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
+from app.format.errors import NotFound, VersionExpired
 from app.format.file_group import (
     DataFile,
     DeletionVector,
@@ -22,10 +23,12 @@ from app.format.file_group import (
 )
 from app.format.identifiers import new_id
 from app.format.instant import Action
+from app.format.policies import HistoryPolicy
 from app.jobs.tasks import CompactionTask
 from app.jobs.values import Job, NewJob
 from app.overview.repository import SIZE_BOUNDS, OverviewStore
 from app.overview.values import FileQuery, KindTotals, PartitionRecord
+from app.retention.repository.history import HistoryStore
 from app.timeline.values import Published
 from tests.support.lakehouse import commit_of, data_file, definition, message
 from tests.support.store_fixtures import Stores
@@ -214,14 +217,31 @@ def test_totals_count_commits_changes_and_jobs(
     assert overview.totals(tenant_id, dataset.id, 1, small_below=1).changelog.files == 1
 
 
+def test_version_that_expires_meanwhile_has_no_pages(
+    stores: Stores, tenant_id: str, overview: OverviewStore, dataset: Dataset, history: list[list[DataFile]]
+) -> None:
+    """Some of its files may be gone."""
+    place = tenant_id, dataset.id
+    assert overview.files(*place, 5, EVERY, skip=0, limit=99)
+    HistoryStore(stores.database).advance_start(*place, HistoryPolicy(versions=2))
+    for version in (5, 9):
+        with pytest.raises(VersionExpired):
+            overview.files(*place, version, EVERY, skip=0, limit=99)
+        with pytest.raises(VersionExpired):
+            overview.partitions(*place, version, skip=0, limit=99)
+    assert len(overview.files(*place, 10, EVERY, skip=0, limit=99)) == len(history[10])
+
+
 def test_files_and_totals_of_another_tenant_are_empty(
     stores: Stores, overview: OverviewStore, dataset: Dataset, history: list[list[DataFile]]
 ) -> None:
     stranger = stores.tenants.add_tenant(f"tenant-{new_id()}")
     stores.catalog.create(stranger, new_id(), definition())
     assert history[11]
-    assert overview.files(stranger, dataset.id, 11, EVERY, skip=0, limit=9) == []
-    assert overview.partitions(stranger, dataset.id, 11, skip=0, limit=9) == []
+    with pytest.raises(NotFound):
+        overview.files(stranger, dataset.id, 11, EVERY, skip=0, limit=9)
+    with pytest.raises(NotFound):
+        overview.partitions(stranger, dataset.id, 11, skip=0, limit=9)
     assert list(overview.base_statistics(stranger, dataset.id, 11)) == []
     assert overview.schemas(stranger, dataset.id) == {}
     nothing = overview.totals(stranger, dataset.id, 11, small_below=1)

@@ -44,6 +44,12 @@ def test_as_of_selects_the_last_version_committed_by_then(
     assert {moment: versions.find(at(versioned, 9), as_of=moment) for moment in moments} == moments
 
 
+def test_as_of_selects_no_version_that_was_committed_since_the_dataset_was_read(
+    versioned: VersionedTable, versions: VersionOf
+) -> None:
+    assert versions.find(at(versioned, 3), as_of=committed_at(4)) == 3
+
+
 def test_versions_before_the_earliest_are_readable_by_name_or_lease(
     versioned: VersionedTable, versions: VersionOf
 ) -> None:

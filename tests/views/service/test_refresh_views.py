@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from app.catalog.values import Dataset
 from app.consumers.followers import Consumer, ConsumerKind
 from app.derivation.request import DeriveRequest, FeedInput, TableInput
-from app.format.errors import Fault, NotFound, VersionExpired
+from app.format.errors import Fault, NotFound, OffsetExpired, VersionExpired
 from app.format.file_group import ChangelogFile, ChangelogSegment
 from app.format.identifiers import new_id
 from app.format.operation import Operation
@@ -223,9 +223,11 @@ class Recorder:
     def segments(
         self, tenant_id: str, dataset_id: str, since: int, until: int, *, limit: int | None = None
     ) -> list[ChangelogSegment]:
-        """One that reaches beyond both ends, unless the feed was cut."""
+        """One that reaches beyond both ends."""
         self.queries.append((tenant_id, dataset_id, since, until))
-        first = max(since - 1, self.earliest)
+        if since < self.earliest:
+            raise OffsetExpired("gone", since=since, earliest=self.earliest)
+        first = since - 1
         file = ChangelogFile(
             path="c", size_bytes=1, checksum="", row_count=until - first + 1, schema_id=1, file_group=""
         )
@@ -236,9 +238,16 @@ class Recorder:
         ]
 
 
-def derive(view: View, expires: int = 0) -> tuple[Operation, Recorder, tuple[int, int]]:
-    """What a refresh does, what it requests, and how far the position moves."""
-    recorder = Recorder(earliest=view.inputs[0].dataset.earliest_offset, expires=expires)
+def derive(
+    view: View, expires: int = 0, earliest: int | None = None
+) -> tuple[Operation, Recorder, tuple[int, int]]:
+    """What a refresh does, what it requests, and how far the position moves.
+
+    `earliest`: the beginning of the feed, if it was cut since the view was read.
+    """
+    if earliest is None:
+        earliest = view.inputs[0].dataset.earliest_offset
+    recorder = Recorder(earliest=earliest, expires=expires)
     catalogue = OneView(view)
     job = job_of(new_refresh(view.dataset.id))
     pins = VersionPins(leases=recorder, lease_seconds=30, heartbeat_seconds=30)
@@ -291,6 +300,12 @@ def test_recomputed_view_reads_all_rows(view: View) -> None:
     assert operation is Operation.SNAPSHOT
     assert moved == (view.inputs[0].position, 9)
     assert recorder.queries[-1] == ("tenant", view.inputs[0].dataset.id, 4, None)
+    assert isinstance(next(iter(recorder.requests[0].inputs.values())), TableInput)
+
+
+def test_view_whose_changes_are_cut_meanwhile_reads_all_rows() -> None:
+    operation, recorder, moved = derive(view_of_orders(), earliest=6)
+    assert (operation, moved) == (Operation.SNAPSHOT, (5, 9))
     assert isinstance(next(iter(recorder.requests[0].inputs.values())), TableInput)
 
 
