@@ -182,6 +182,32 @@ def test_expired_versions_count_as_changes_of_every_partition(
     assert events_since(marks, dataset)[2:] == [("reopened", MONDAY, 3, None), ("reopened", TUESDAY, 3, None)]
 
 
+def test_versions_that_expire_while_changes_are_listed_count_as_changes_too(
+    marks: PartitionStore,
+    stores: Stores,
+    dataset: Dataset,
+    commit: Commit,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, _ = commit(TUESDAY), commit(TUESDAY)
+    marks.end(dataset.tenant_id, dataset.id, [TUESDAY])
+    commit(removed=tuple(first))
+    changed, calls = partition_marks._changed, []
+
+    def expiring(*arguments: Any) -> Any:
+        if not calls:
+            with stores.database.tenant(dataset.tenant_id) as connection:
+                connection.execute(text("DELETE FROM files WHERE removed_version <= 3"))
+                connection.execute(text("UPDATE heads SET earliest_version = 3"))
+        calls.append(arguments)
+        return changed(*arguments)
+
+    monkeypatch.setattr(partition_marks, "_changed", expiring)
+    catch_up(marks, dataset)
+    assert events_since(marks, dataset)[1:] == [("reopened", TUESDAY, 3, None)]
+    assert len(calls) == 2
+
+
 def test_events_of_racing_callers_are_dense_and_unique(
     marks: PartitionStore, dataset: Dataset, commit: Commit
 ) -> None:
