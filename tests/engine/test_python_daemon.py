@@ -6,9 +6,11 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
+import tempfile
+from collections.abc import Iterator
 
 import psutil
+import pytest
 from pyspark.serializers import read_int
 
 from tests.support.process import spark_tasks
@@ -43,13 +45,20 @@ def test_python_processes_of_tasks_are_forked_with_what_tasks_need(engine: Spark
         ]
 
 
-def test_closed_connection_of_an_idle_process_is_no_error(tmp_path: Path) -> None:
+@pytest.fixture
+def short_folder() -> Iterator[str]:
+    """The path of a socket has at most 107 bytes, so it has no room for the name of the test."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield folder
+
+
+def test_closed_connection_of_an_idle_process_is_no_error(short_folder: str) -> None:
     """Spark closes that of a process without tasks after a minute."""
     command = [sys.executable, "-m", "workers.engine.python_daemon", "pyspark.worker"]
     variables = {
         "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
         "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
+        "PYTHON_WORKER_FACTORY_SOCK_DIR": short_folder,
         "SPARK_REUSE_WORKER": "1",
     }
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
