@@ -45,7 +45,7 @@ from app.overview.values import (
     TableTotals,
 )
 from app.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
-from app.timeline.repository.kept_versions import check_kept
+from app.timeline.repository.kept_versions import reading_version
 from app.timeline.tables import SEGMENT_BYTES, changelog_files, commits, files
 
 # The sizes, in bytes, at which classes of files begin.
@@ -82,10 +82,8 @@ class OverviewStore:
         if query.kind is not None:
             wanted.append(files.c.kind == query.kind.value)
         page = select(*FILE_COLUMNS).where(*wanted).order_by(files.c.path).offset(skip).limit(limit)
-        with self._database.tenant(tenant_id) as connection:
-            found = [data_file(row) for row in connection.execute(page)]
-            check_kept(connection, dataset_id, version)
-        return found
+        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
+            return [data_file(row) for row in connection.execute(page)]
 
     def partitions(
         self, tenant_id: str, dataset_id: str, version: int, *, skip: int, limit: int
@@ -118,10 +116,8 @@ class OverviewStore:
             .join(commits, written)
             .order_by(found.c.path)
         )
-        with self._database.tenant(tenant_id) as connection:
-            records = [PartitionRecord(**row._asdict()) for row in connection.execute(page)]
-            check_kept(connection, dataset_id, version)
-        return records
+        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
+            return [PartitionRecord(**row._asdict()) for row in connection.execute(page)]
 
     def totals(self, tenant_id: str, dataset_id: str, version: int, *, small_below: int) -> TableTotals:
         """The sums over all files, and over the commits up to the version. `small_below`: bytes of a small file."""

@@ -6,6 +6,8 @@ take, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -25,6 +27,7 @@ from sqlalchemy import (
 
 from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import heads
+from app.db.session import Database
 from app.format.errors import NotFound, VersionExpired
 from app.jobs.tables import jobs
 from app.jobs.values import JobState
@@ -110,6 +113,18 @@ def check_kept(connection: Connection, dataset_id: str, version: int) -> None:
             version=version,
             earliest=found.earliest_version,
         )
+
+
+@contextmanager
+def reading_version(
+    database: Database, tenant_id: str, dataset_id: str, version: int
+) -> Iterator[Connection]:
+    """A transaction that reads a version. At its end it raises VersionExpired if the version is not kept any more,
+    NotFound (dataset gone).
+    """
+    with database.tenant(tenant_id) as connection:
+        yield connection
+        check_kept(connection, dataset_id, version)
 
 
 def first_kept(connection: Connection, dataset_id: str, since: int) -> int:

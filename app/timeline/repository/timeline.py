@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -24,7 +23,7 @@ from app.timeline.instants import EVERY_INSTANT, InstantFilter
 from app.timeline.ports import OutcomeUnknown
 from app.timeline.repository.definitions import schema_at
 from app.timeline.repository.instant_rows import chosen_instants, latest_instants
-from app.timeline.repository.kept_versions import check_kept
+from app.timeline.repository.kept_versions import reading_version
 from app.timeline.repository.live_files import (
     files_of_groups,
     group_at,
@@ -49,15 +48,6 @@ class TimelineStore:
         self._database = database
         self._participants = tuple(participants)
 
-    @contextmanager
-    def _of_kept(self, tenant_id: str, dataset_id: str, version: int) -> Iterator[Connection]:
-        """A transaction that reads a version. At its end it raises VersionExpired if the version is not kept any more,
-        NotFound (dataset gone).
-        """
-        with self._database.tenant(tenant_id) as connection:
-            yield connection
-            check_kept(connection, dataset_id, version)
-
     def live_files(
         self,
         tenant_id: str,
@@ -71,7 +61,7 @@ class TimelineStore:
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
-        with self._of_kept(tenant_id, dataset_id, version) as connection:
+        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
             return live_files(connection, dataset_id, version, file_groups, partitions)
 
     def files_of_groups(
@@ -89,7 +79,7 @@ class TimelineStore:
         There are at most `limit`, and more where a single group has more: all of the group are among them. Raises
         VersionExpired, NotFound (dataset gone).
         """
-        with self._of_kept(tenant_id, dataset_id, version) as connection:
+        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
             return files_of_groups(connection, dataset_id, version, kinds, first, end, limit)
 
     def partition_paths(self, tenant_id: str, dataset_id: str, version: int) -> list[str]:
@@ -97,7 +87,7 @@ class TimelineStore:
 
         Raises VersionExpired, NotFound (dataset gone).
         """
-        with self._of_kept(tenant_id, dataset_id, version) as connection:
+        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
             return partition_paths(connection, dataset_id, version)
 
     def group_at(
@@ -107,7 +97,7 @@ class TimelineStore:
 
         Raises VersionExpired, NotFound (dataset gone).
         """
-        with self._of_kept(tenant_id, dataset_id, version) as connection:
+        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
             return group_at(connection, dataset_id, version, kinds, number)
 
     def rows_from(
@@ -117,7 +107,7 @@ class TimelineStore:
 
         Raises VersionExpired, NotFound (dataset gone).
         """
-        with self._of_kept(tenant_id, dataset_id, version) as connection:
+        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
             return rows_from(connection, dataset_id, version, kinds, first)
 
     def publish(
