@@ -64,9 +64,9 @@ figures: setup ## structure of the code in figures: folders, import chains, rest
 mutants: setup ## take guards of the commit path out of a copy, one at a time: their tests must fail (MUTANTS="--share 10")
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
-SECURITY := tests/sql tests/codecs/test_hostile_bodies.py tests/http tests/oidc tests/tenants tests/outbound \
-	tests/jobs/test_fair_queue.py tests/retention tests/changes/service/test_feed_access.py \
-	tests/reads/service/test_row_access.py tests/engine/test_generated_views.py tests/flows/test_fairness.py \
+SECURITY := tests/kernel/sql tests/kernel/codecs/test_hostile_bodies.py tests/http tests/access/oidc tests/access/tenants tests/infra/outbound \
+	tests/core/jobs/test_fair_queue.py tests/features/retention tests/core/changes/service/test_feed_access.py \
+	tests/features/reads/service/test_row_access.py tests/engine/test_generated_views.py tests/flows/test_fairness.py \
 	tests/flows/test_logs.py tests/flows/test_outages.py tests/flows/test_deadly_views.py tests/flows/test_derived_views.py
 security: setup ## the tests of docs/security.md with 10,000 generated examples each (SECURITY_EXAMPLES=10000)
 	@SHARES=long SECURITY_EXAMPLES=$(or $(SECURITY_EXAMPLES),10000) $(BIN)/python -m pytest $(PYTEST) $(SECURITY)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.runtime.loopback import free_port
+from app.infra.runtime.loopback import free_port
 
 _PROGRAMS: Final = Path(__file__).parents[1] / ".venv-cluster" / "bin"
 

@@ -20,15 +20,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.changes.service.read_corrections import ReadCorrections
-from app.db.session import Database
-from app.files.parquet_file import ParquetReader
-from app.files.slices.table_walk import TableWalk
-from app.reads.service.rows import ReadTable, RowQuery
-from app.settings import Settings
-from app.timeline.repository.read_leases import ReadLeaseStore
-from app.versions.repository.named_versions import NamedVersionStore
-from app.versions.service.versions import VersionOf
+from app.core.changes.service.read_corrections import ReadCorrections
+from app.infra.db.session import Database
+from app.infra.files.parquet_file import ParquetReader
+from app.infra.files.slices.table_walk import TableWalk
+from app.features.reads.service.rows import ReadTable, RowQuery
+from app.infra.settings import Settings
+from app.core.timeline.repository.read_leases import ReadLeaseStore
+from app.features.versions.repository.named_versions import NamedVersionStore
+from app.features.versions.service.versions import VersionOf
 from bench.in_process import InProcess
 from bench.options import parser
 from bench.processes import one_core, processor_seconds, tree

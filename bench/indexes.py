@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from app.format.dataset import IndexType
+from app.kernel.format.dataset import IndexType
 from bench.options import parser
 from bench.processes import processor_seconds, tree
 from bench.report import publish

@@ -23,9 +23,9 @@ import httpx
 import numpy as np
 import psutil
 
-from app.files.storage import create_bucket
-from app.runtime.java import java_home
-from app.runtime.loopback import LOOPBACK, free_port
+from app.infra.files.storage import create_bucket
+from app.infra.runtime.java import java_home
+from app.infra.runtime.loopback import LOOPBACK, free_port
 from bench.options import parser
 from bench.processes import processor_seconds
 from bench.report import publish

@@ -18,16 +18,16 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from app.files.deletion_vector_file import VectorReader
-from app.files.lookups.hot_folder import HotFolder
-from app.files.lookups.key_index_file import read_index, write_index
-from app.files.lookups.lookup import KeyLookup
-from app.files.parquet_file import BASE_ROW_GROUP_ROWS, ParquetReader, create_parquet
-from app.files.storage import LocalStorage
-from app.format.file_group import DataFile, Slot
-from app.format.index.key_hash import hash_keys
-from app.format.index.key_index import BloomFilter, KeyIndex
-from app.format.rows.record_key import bucket_numbers, encode_keys
+from app.infra.files.deletion_vector_file import VectorReader
+from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.lookups.key_index_file import read_index, write_index
+from app.infra.files.lookups.lookup import KeyLookup
+from app.infra.files.parquet_file import BASE_ROW_GROUP_ROWS, ParquetReader, create_parquet
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.file_group import DataFile, Slot
+from app.kernel.format.index.key_hash import hash_keys
+from app.kernel.format.index.key_index import BloomFilter, KeyIndex
+from app.kernel.format.rows.record_key import bucket_numbers, encode_keys
 from bench.options import parser
 from bench.report import publish
 from bench.trips import SCHEMA as PLAIN

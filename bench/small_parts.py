@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from app.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, create_parquet
-from app.files.storage import LocalStorage
-from app.runtime.postgres import EmbeddedPostgres
+from app.infra.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, create_parquet
+from app.infra.files.storage import LocalStorage
+from app.infra.runtime.postgres import EmbeddedPostgres
 from bench.options import parser
 from bench.processes import processor_seconds, tree
 from bench.report import publish

@@ -18,7 +18,7 @@ import uvicorn
 from anyio import to_thread
 from litestar import Litestar, Request, Response, post
 
-from app.runtime.loopback import LOOPBACK
+from app.infra.runtime.loopback import LOOPBACK
 from bench.trips import SCHEMA
 
 ANSWER: Final = "answer"

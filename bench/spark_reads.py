@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from app.runtime.java import java_home
+from app.infra.runtime.java import java_home
 from bench.options import parser
 from bench.report import publish
 from bench.service import running_service

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from app.format.dataset import IndexType
+from app.kernel.format.dataset import IndexType
 from bench.service import Service, finished
 from bench.trips import definition, write_parquet
 

@@ -33,7 +33,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from app.runtime.loopback import LOOPBACK
+from app.infra.runtime.loopback import LOOPBACK
 from bench.latency import Follower
 from bench.options import parser
 from bench.processes import processor_seconds, tree

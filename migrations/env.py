@@ -9,7 +9,7 @@ from alembic import context
 from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
-from app.tables import metadata
+from app.process.tables import metadata
 
 # A migration that waits for a lock makes everyone behind it wait: better to give up and be run again.
 LIMITS = {"lock_timeout": "5s", "statement_timeout": "10min"}

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-from app.db.session import ADMINISTRATOR_ROLE, Database
+from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from tests.support.examples import a_third_of
 from tests.support.fixtures import redis, service
 from tests.support.kafka.fixtures import bootstrap, broker, new_topic, registry, topic

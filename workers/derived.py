@@ -21,18 +21,18 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NoReturn
 
-import app.arrow  # noqa: F401  (before all that makes arrays)
-from app.composition import stores_on
-from app.db.session import Database
-from app.format.errors import Unavailable
-from app.jobs.service.relay import APART_SECONDS
-from app.jobs.values import WorkerEnd, WriteProcess
-from app.messaging.work_queue import WRITE_TASK, WorkQueue
-from app.platform import Platform
-from app.runtime.loops import Loop, Loops
-from app.settings import Settings
-from app.tenants.repository.quotas import QuotaStore
-from app.tenants.service import QUOTA_SECONDS, KnownQuotas
+import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
+from app.process.composition import stores_on
+from app.infra.db.session import Database
+from app.kernel.format.errors import Unavailable
+from app.core.jobs.service.relay import APART_SECONDS
+from app.core.jobs.values import WorkerEnd, WriteProcess
+from app.core.messaging.work_queue import WRITE_TASK, WorkQueue
+from app.core.platform import Platform
+from app.infra.runtime.loops import Loop, Loops
+from app.infra.settings import Settings
+from app.access.tenants.repository.quotas import QuotaStore
+from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
 from workers.engine.scratch import scratch_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.jobs.runner import Runner

@@ -13,28 +13,28 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import app.arrow  # noqa: F401  (before all that makes arrays)
-from app.composition import stores_on
-from app.consumers.repository.followers import FollowerStore
-from app.consumers.service.run_followers import Follow
-from app.db.rotation import Rotation
-from app.db.session import Database
-from app.doctor import Examined, log_faults
-from app.jobs.repository.jobs import JobStore
-from app.jobs.repository.workers import WorkerStore
-from app.jobs.service.relay import APART_SECONDS
-from app.jobs.values import JobQueue, WorkerEnd, WriteProcess
-from app.maintenance.compose import maintenance_store
-from app.maintenance.service.run_maintenance import RunMaintenance
-from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, celery_app
-from app.platform import Platform
-from app.retention.compose import end_tenants, reaper, retain, sample_usage
-from app.retention.service.usage import SAMPLE_SECONDS
-from app.runtime.loops import Loop, Loops
-from app.settings import Settings, is_cluster
-from app.sources.compose import round_store
-from app.tenants.repository.quotas import QuotaStore
-from app.tenants.service import QUOTA_SECONDS, KnownQuotas
+import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
+from app.process.composition import stores_on
+from app.core.consumers.repository.followers import FollowerStore
+from app.core.consumers.service.run_followers import Follow
+from app.infra.db.rotation import Rotation
+from app.infra.db.session import Database
+from app.process.doctor import Examined, log_faults
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.repository.workers import WorkerStore
+from app.core.jobs.service.relay import APART_SECONDS
+from app.core.jobs.values import JobQueue, WorkerEnd, WriteProcess
+from app.features.maintenance.compose import maintenance_store
+from app.features.maintenance.service.run_maintenance import RunMaintenance
+from app.core.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, celery_app
+from app.core.platform import Platform
+from app.features.retention.compose import end_tenants, reaper, retain, sample_usage
+from app.features.retention.service.usage import SAMPLE_SECONDS
+from app.infra.runtime.loops import Loop, Loops
+from app.infra.settings import Settings, is_cluster
+from app.features.sources.compose import round_store
+from app.access.tenants.repository.quotas import QuotaStore
+from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
 from workers.engine.scratch import is_alive, remove_abandoned, scratch_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.jobs.celery_worker import register_tasks, serve

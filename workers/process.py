@@ -8,15 +8,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from app.db.session import Database
-from app.jobs.repository.outbox import OutboxStore
-from app.jobs.service.relay import Relay
-from app.logs import configure_logs
-from app.messaging.announcements import Announcements
-from app.messaging.outbox_sender import OutboxSender
-from app.messaging.work_queue import WorkQueue
-from app.platform import row_limits
-from app.settings import Settings, SettingsError, is_cluster
+from app.infra.db.session import Database
+from app.core.jobs.repository.outbox import OutboxStore
+from app.core.jobs.service.relay import Relay
+from app.infra.logs import configure_logs
+from app.core.messaging.announcements import Announcements
+from app.core.messaging.outbox_sender import OutboxSender
+from app.core.messaging.work_queue import WorkQueue
+from app.core.platform import row_limits
+from app.infra.settings import Settings, SettingsError, is_cluster
 from workers.engine.session import ClusterShare, large_turns, start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_setup import TaskSetup

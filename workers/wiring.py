@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app import core
-from app.consumers.followers import ConsumerKind, Follower
-from app.exports import compose as exports
-from app.jobs.service.run_tasks import RunTasks, TaskHandler
-from app.jobs.values import JobKind, WriteProcess
-from app.maintenance import compose as maintenance
-from app.maintenance.values import Reconciler
-from app.metastore import compose as metastore
-from app.metastore.values import Metastore
-from app.overview import compose as overview
-from app.partitions import compose as partitions
-from app.platform import Platform
-from app.reads import compose as reads
-from app.retention import compose as retention
-from app.sources import compose as sources
-from app.sources.service.due import StartRounds
-from app.verifications import compose as verifications
-from app.versions import compose as versions
-from app.views import compose as views
-from app.webhooks import compose as webhooks
-from app.writes import compose as writes
-from app.writes.ports import InputStager
-from app.writes.service.run import RunWrites
+from app.core import compose as core
+from app.core.consumers.followers import ConsumerKind, Follower
+from app.features.exports import compose as exports
+from app.core.jobs.service.run_tasks import RunTasks, TaskHandler
+from app.core.jobs.values import JobKind, WriteProcess
+from app.features.maintenance import compose as maintenance
+from app.features.maintenance.values import Reconciler
+from app.features.metastore import compose as metastore
+from app.features.metastore.values import Metastore
+from app.features.overview import compose as overview
+from app.features.partitions import compose as partitions
+from app.core.platform import Platform
+from app.features.reads import compose as reads
+from app.features.retention import compose as retention
+from app.features.sources import compose as sources
+from app.features.sources.service.due import StartRounds
+from app.features.verifications import compose as verifications
+from app.features.versions import compose as versions
+from app.features.views import compose as views
+from app.features.webhooks import compose as webhooks
+from app.features.writes import compose as writes
+from app.features.writes.ports import InputStager
+from app.features.writes.service.run import RunWrites
 from workers.engine.hive_metastore import HiveMetastore
 from workers.engine.spark_engine import SparkEngine
 

@@ -10,13 +10,13 @@ import msgspec
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from app.audit.service import Audit
-from app.audit.values import Access, AccessOutcome, Caller, NewEntry, RequestedOperation, outcome_of
+from app.access.audit.service import Audit
+from app.access.audit.values import Access, AccessOutcome, Caller, NewEntry, RequestedOperation, outcome_of
 from app.http.auth import PUBLIC, SAFE_METHODS, scope_of
 from app.http.limits.threads import Threads
 from app.http.problems import PROBLEM_CODE, REQUEST_ID
 from app.http.request import ACT_BODY, DATASET_NAME
-from app.tenants.values import KeyScope, Principal
+from app.access.tenants.values import KeyScope, Principal
 
 _ACT: Final = "headwater_act"
 # Requests that make something, though they need no scope of administration.

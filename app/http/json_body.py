@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from app.codecs.value_parser import Members, NonFinite, parse_json
-from app.format.errors import FieldError, InvalidRequest, MalformedBody
-from app.format.member_errors import escaped, field_error
+from app.kernel.codecs.value_parser import Members, NonFinite, parse_json
+from app.kernel.format.errors import FieldError, InvalidRequest, MalformedBody
+from app.kernel.format.member_errors import escaped, field_error
 
 _T = TypeVar("_T")
 

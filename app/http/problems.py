@@ -13,7 +13,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
-from app.format.errors import (
+from app.kernel.format.errors import (
     Fault,
     FieldError,
     HeadwaterError,
@@ -22,9 +22,9 @@ from app.format.errors import (
     Unauthorized,
     without_path,
 )
-from app.format.outages import fault_of_disk
+from app.kernel.format.outages import fault_of_disk
 from app.http.waiting.held_credential import CredentialEnded
-from app.tenants.values import Principal
+from app.access.tenants.values import Principal
 
 PROBLEM_JSON: Final = "application/problem+json"
 REQUEST_ID: Final = "headwater_request_id"

@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 import pyarrow as pa
 from litestar.response import Stream
 
-from app.files.s3.links import StorageLinks
-from app.format.result_file import RunFile
+from app.infra.files.s3.links import StorageLinks
+from app.kernel.format.result_file import RunFile
 from app.http.limits.threads import Threads
 from app.http.parameters.byte_range import requested_range
 from app.http.response import ApiResponse

@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 from cyclopts import App
 
-from app.settings import SettingsError
+from app.infra.settings import SettingsError
 from clients.cli.failure import CommandError
 
 OURS = ("app", "clients", "headwater_client", "migrations", "workers")

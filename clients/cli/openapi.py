@@ -2,9 +2,9 @@
 
 import sys
 
-from app.openapi import schema_json
-from app.providers import PROVIDERS
-from app.routes import ROUTES
+from app.process.openapi import schema_json
+from app.process.providers import PROVIDERS
+from app.process.routes import ROUTES
 
 
 def openapi() -> None:

@@ -6,12 +6,12 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from app.runtime.account import AccountError
-from app.runtime.data_directory import DataDirectoryError
-from app.runtime.java import JavaError
-from app.runtime.postgres import PostgresError
-from app.runtime.supervisor import StartError
-from app.runtime.valkey import ValkeyError
+from app.infra.runtime.account import AccountError
+from app.infra.runtime.data_directory import DataDirectoryError
+from app.infra.runtime.java import JavaError
+from app.infra.runtime.postgres import PostgresError
+from app.infra.runtime.supervisor import StartError
+from app.infra.runtime.valkey import ValkeyError
 from clients.cluster.programs import ProgramError, Programs
 from clients.cluster.start import ClusterError, run
 

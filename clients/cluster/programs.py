@@ -11,7 +11,7 @@ from typing import Final, Self
 
 import msgspec
 
-from app.runtime import postgres, valkey
+from app.infra.runtime import postgres, valkey
 
 # How each can be had, for the message.
 _NEEDED: Final = {

@@ -16,15 +16,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import app
-from app.runtime.account import account_for
-from app.runtime.child import ChildSpec
-from app.runtime.data_directory import DataDirectory
-from app.runtime.java import java_home
-from app.runtime.loopback import LOOPBACK, is_free
-from app.runtime.postgres import create_cluster
-from app.runtime.private_file import kept_secret
-from app.runtime.stack import run_until_stopped
-from app.runtime.supervisor import Supervisor, to_standard_error
+from app.infra.runtime.account import account_for
+from app.infra.runtime.child import ChildSpec
+from app.infra.runtime.data_directory import DataDirectory
+from app.infra.runtime.java import java_home
+from app.infra.runtime.loopback import LOOPBACK, is_free
+from app.infra.runtime.postgres import create_cluster
+from app.infra.runtime.private_file import kept_secret
+from app.infra.runtime.stack import run_until_stopped
+from app.infra.runtime.supervisor import Supervisor, to_standard_error
 from clients.cluster.composition import adjusted, read
 from clients.cluster.plan import INGRESS, Container, plan
 from clients.cluster.programs import Programs

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from app.runtime.child import ChildSpec, has_ended, launch, stop
-from app.runtime.data_directory import ServiceNote
+from app.infra.runtime.child import ChildSpec, has_ended, launch, stop
+from app.infra.runtime.data_directory import ServiceNote
 
 _READY_SECONDS_MAX = 240.0
 _UP = (sys.executable, "-P", "-m", "clients.cli", "up")

@@ -15,8 +15,8 @@ import httpx
 import polars as pl
 import pyarrow as pa
 
-import app.arrow  # noqa: F401  (before the first array: it keeps pandas out)
-from app.runtime.account import AccountError
+import app.kernel.arrow  # noqa: F401  (before the first array: it keeps pandas out)
+from app.infra.runtime.account import AccountError
 from clients.cli.failure import CommandError
 from clients.demo import flights_report as report
 from clients.demo.embedded import StartFailed, embedded_service

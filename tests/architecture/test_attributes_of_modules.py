@@ -93,7 +93,7 @@ def test_attributes_of_modules_exist() -> None:
     "line",
     [
         'patch.setattr(lookup, "GONE", 1)',
-        'patch.setattr("app.files.lookups.lookup.GONE", 1)',
+        'patch.setattr("app.infra.files.lookups.lookup.GONE", 1)',
         'for module in (hot_copy, lookup): patch.setattr(module, "COPIED_ROWS_MIN", 1)',
         'patch.setattr(HotFolder, "gone", None)',
         "lookup.gone()",
@@ -101,8 +101,8 @@ def test_attributes_of_modules_exist() -> None:
 )
 def test_missing_attribute_is_found(line: str) -> None:
     source = f"""
-from app.files.lookups import hot_copy, lookup
-from app.files.lookups.hot_folder import HotFolder
+from app.infra.files.lookups import hot_copy, lookup
+from app.infra.files.lookups.hot_folder import HotFolder
 def test(patch):
     {line}
 def test_of_another(lookup):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from app.settings import VARIABLES, Settings
+from app.infra.settings import VARIABLES, Settings
 from clients.cluster.composition import interpolated
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from app.settings import VARIABLES, Settings
+from app.infra.settings import VARIABLES, Settings
 
 ROOT: Final = Path(__file__).parents[2]
 VERSION: Final = "1.34"

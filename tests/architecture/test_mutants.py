@@ -87,9 +87,9 @@ from tests.mutants.hunt import hunt
 
 needless = Guard(
     name="needless",
-    module="app.commit.conflict",
+    module="app.kernel.commit.conflict",
     text="Nothing that the commit read has changed.",
-    tests=("tests.commit.test_conflict::test_commit_conflicts_with_changes_of_its_file_groups",),
+    tests=("tests.kernel.commit.test_conflict::test_commit_conflicts_with_changes_of_its_file_groups",),
 )
 held = structs.replace(needless, name="held", text="if not hits:", without="if True:")
 gone = structs.replace(needless, name="gone", text="no such text")

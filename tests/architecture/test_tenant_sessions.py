@@ -1,4 +1,4 @@
-"""Postgres is reached through one door, `app/db/session.py`: no statement runs outside of a tenant."""
+"""Postgres is reached through one door, `app/infra/db/session.py`: no statement runs outside of a tenant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOORS = {
     "sql_postgres.py",
     "bounded_postgres.py",
 }
-POSTGRES = ("sqlalchemy", "psycopg", "app.db")
+POSTGRES = ("sqlalchemy", "psycopg", "app.infra.db")
 MODULES = sorted(
     path
     for path in APP.rglob("*.py")

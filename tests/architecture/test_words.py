@@ -50,14 +50,14 @@ WORDS = {
 }
 # Where a word is the field's own.
 ALLOWED = {
-    "lane": {"app/format/index/key_hash.py"},  # XXH64 hashes in four `lanes`
-    "lanes": {"app/format/index/key_hash.py"},
+    "lane": {"app/kernel/format/index/key_hash.py"},  # XXH64 hashes in four `lanes`
+    "lanes": {"app/kernel/format/index/key_hash.py"},
     "tell": {  # the method of a file object
-        "app/reads/content.py",
-        "app/format/rows/formats.py",
+        "app/features/reads/content.py",
+        "app/kernel/format/rows/formats.py",
         "clients/python/headwater_client/spark/part_file.py",
     },
-    "looks": {"app/format/dataset.py"},  # to look a key up is the word for it
+    "looks": {"app/kernel/format/dataset.py"},  # to look a key up is the word for it
 }
 PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.tenants.values import Grant, KeyScope
+from app.access.tenants.values import Grant, KeyScope
 from headwater_client import AsyncHeadwater, DamagedDownload, Headwater, NewDataset, NewField, Problem
 from headwater_client.calls.reading import scans as client_scans
 from headwater_client.spark.part_file import PartFile

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from app.settings import Settings
+from app.infra.settings import Settings
 from clients.cluster.composition import adjusted, image_environment, interpolated, read
 from clients.cluster.plan import Container, plan
 from clients.cluster.programs import ProgramError, Programs

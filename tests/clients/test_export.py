@@ -13,7 +13,7 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from app.reads import tasks as read_tasks
+from app.features.reads import tasks as read_tasks
 from clients.cli.failure import CommandError
 from clients.cli.main import build
 from clients.export import dataset as exported_dataset

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.format.rows import changelog
+from app.kernel.format.rows import changelog
 from clients.demo.fold import FeedBroken, difference, fold
 
 KEY = ("id", "part")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.runtime.postgres import EmbeddedPostgres
+from app.infra.runtime.postgres import EmbeddedPostgres
 from tests.support.shares import share
 
 ROOT = Path(__file__).parents[2]

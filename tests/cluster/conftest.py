@@ -17,7 +17,7 @@ import psutil
 import psycopg
 import pytest
 
-from app.runtime.loopback import free_port
+from app.infra.runtime.loopback import free_port
 from clients.cluster.programs import ProgramError, Programs
 from clients.cluster.start import planned
 from tests.support.repeating import Repeating

@@ -14,11 +14,11 @@ import httpx
 import psycopg
 from psycopg import sql
 
-from app.files.storage import create_bucket, open_storage
-from app.runtime.loopback import LOOPBACK, free_port
-from app.runtime.valkey import EmbeddedValkey
+from app.infra.files.storage import create_bucket, open_storage
+from app.infra.runtime.loopback import LOOPBACK, free_port
+from app.infra.runtime.valkey import EmbeddedValkey
 from clients.cluster.programs import Programs
-from tests.backup import test_disaster as disaster
+from tests.process.backup import test_disaster as disaster
 from tests.cluster.conftest import ROOT, Cluster
 from tests.cluster.load import loaded
 from tests.support.http import ORDERS
@@ -39,7 +39,7 @@ def copy(source: str, target: str) -> tuple[str, ...]:
     script = f"""
 import os
 from pyarrow.fs import copy_files
-from app.files.storage import create_bucket, s3_file_system
+from app.infra.files.storage import create_bucket, s3_file_system
 create_bucket({target!r})
 storage = s3_file_system(os.environ)
 copy_files({source.removeprefix("s3://")!r}, {target.removeprefix("s3://")!r}, storage, storage)

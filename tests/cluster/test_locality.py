@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.settings import Settings
+from app.infra.settings import Settings
 from tests.cluster.conftest import Cluster
 from tests.support.waiting import until
 

@@ -15,10 +15,10 @@ from functools import cache
 from itertools import product
 from typing import Final
 
-from app.commit.commit_message import CommitMessage
-from app.commit.write_plan import MergeTask
-from app.files.storage import LocalStorage
-from app.format.dataset import DatasetDefinition, TableType
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.write_plan import MergeTask
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import DatasetDefinition, TableType
 from tests.conformance.kinds import (
     AXES,
     BUCKETS,

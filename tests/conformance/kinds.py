@@ -8,7 +8,7 @@ from functools import cache
 from itertools import product
 from typing import Any, Final
 
-from app.format.dataset import (
+from app.kernel.format.dataset import (
     Aggregate,
     BucketFunction,
     BucketMode,
@@ -18,8 +18,8 @@ from app.format.dataset import (
     MergeMode,
     TableType,
 )
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import (
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import (
     CreateBucket,
     CreateChangelog,
     CreateDataset,
@@ -28,7 +28,7 @@ from app.format.definition.new_dataset import (
     CreateSchema,
     CreateSequenceGroup,
 )
-from app.format.errors import InvalidDataset
+from app.kernel.format.errors import InvalidDataset
 
 Reason = tuple[str, str]
 """A pointer into the request, and what was expected there."""

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from app.commit.write_options import OnError
-from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
-from app.format.instant import RowCounts
-from app.format.operation import Operation
-from app.format.rows.changelog import OP_COLUMN, Op, fold
-from tests.commit.reference import Key, Row, Table, exact
-from tests.commit.reference import Write as PlainWrite
+from app.kernel.commit.write_options import OnError
+from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import OP_COLUMN, Op, fold
+from tests.kernel.commit.reference import Key, Row, Table, exact
+from tests.kernel.commit.reference import Write as PlainWrite
 from tests.support.lake_table import Change, LakeTable, Outcome, Write
 
 RowChange = tuple[int, Row]

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.commit.write_options import DEFAULT_OPTIONS, OnError, Overwrite, OverwriteScope, WriteOptions
-from app.commit.write_rules import check_options
-from app.format.dataset import DatasetDefinition
-from app.format.errors import InvalidRequest
-from app.format.operation import Operation
-from app.format.rows.changelog import OP_COLUMN, Op
+from app.kernel.commit.write_options import DEFAULT_OPTIONS, OnError, Overwrite, OverwriteScope, WriteOptions
+from app.kernel.commit.write_rules import check_options
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.errors import InvalidRequest
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import OP_COLUMN, Op
 from tests.conformance.kinds import Reason
 from tests.support.lake_table import Row, Write
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Final
 
-from app.format.dataset import DatasetDefinition
+from app.kernel.format.dataset import DatasetDefinition
 from tests.conformance.histories import share
 from tests.conformance.kinds import AXES, Kind, Reason, defined, every_kind, legal_kinds
 from tests.conformance.operations import WAYS, Way

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from app.commit.write_options import OnError, Overwrite, OverwriteScope, WriteOptions
-from app.commit.write_rules import check_options
-from app.format.dataset import ChangelogProducer, DatasetDefinition
-from app.format.errors import InvalidRequest
-from app.format.operation import Operation
-from app.format.rows.changelog import OP_COLUMN, Op
+from app.kernel.commit.write_options import OnError, Overwrite, OverwriteScope, WriteOptions
+from app.kernel.commit.write_rules import check_options
+from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition
+from app.kernel.format.errors import InvalidRequest
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import OP_COLUMN, Op
 from tests.conformance.kinds import Kind, distinct_kinds
 from tests.conformance.operations import Predicate
 from tests.support.lake_table import Row, Write

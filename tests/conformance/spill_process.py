@@ -19,24 +19,24 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
-import app.arrow  # noqa: F401
-from app.files.slices.file_slice import SliceReader
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.slices.merged_slice import merged_blocks
-from app.files.staged_file import StagedFileStore
-from app.files.storage import LocalStorage
-from app.format.dataset import ChangelogProducer, DatasetDefinition, TableType
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import (
+import app.kernel.arrow  # noqa: F401
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.merged_slice import merged_blocks
+from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition, TableType
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import (
     CreateBucket,
     CreateChangelog,
     CreateDataset,
     CreateField,
     CreateSchema,
 )
-from app.format.operation import Operation
-from app.format.rows.meta_columns import META_NAMES
-from app.format.rows.staged import StagedFile
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.meta_columns import META_NAMES
+from app.kernel.format.rows.staged import StagedFile
 from tests.support.lake_table import COMPACT, LakeTable, Write
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from app.files.slices import slice_merge
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import LocalStorage
-from app.format.dataset import TableType
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
-from app.format.operation import Operation
+from app.infra.files.slices import slice_merge
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import TableType
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
+from app.kernel.format.operation import Operation
 from tests.support.lake_table import LakeTable, Write
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources

@@ -11,14 +11,14 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from app.commit.write_options import WriteOptions
-from app.files import data_sink
-from app.files.lookups.key_index_file import read_index
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import LocalStorage
-from app.format.dataset import BucketMode, ChangelogProducer, IndexType, TableType
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import (
+from app.kernel.commit.write_options import WriteOptions
+from app.infra.files import data_sink
+from app.infra.files.lookups.key_index_file import read_index
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import BucketMode, ChangelogProducer, IndexType, TableType
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import (
     CreateBucket,
     CreateChangelog,
     CreateDataset,
@@ -26,11 +26,11 @@ from app.format.definition.new_dataset import (
     CreateIndex,
     CreateSchema,
 )
-from app.format.errors import InvalidDataset
-from app.format.file_group import DataFile, FileKind
-from app.format.index.key_index import KeyIndex
-from app.format.operation import Operation
-from app.format.rows.record_key import encode_keys
+from app.kernel.format.errors import InvalidDataset
+from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.format.index.key_index import KeyIndex
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.record_key import encode_keys
 from tests.support.lake_table import LakeTable, Row, Write
 from workers.engine.merge import task_report
 from workers.engine.merge.merge_handle import MergeHandle

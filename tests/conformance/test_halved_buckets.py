@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from app.commit.commit_message import CommitMessage, changelog_of
-from app.commit.conflict import Conflicted, check_conflicts
-from app.commit.write_options import Overwrite, OverwriteScope, WriteOptions
-from app.commit.write_plan import MergeTask, plan_merge
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import LocalStorage
-from app.format.dataset import HALVED_MAX, BucketFunction, TableType
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
-from app.format.halving import overlaps_within
-from app.format.operation import Operation
+from app.kernel.commit.commit_message import CommitMessage, changelog_of
+from app.kernel.commit.conflict import Conflicted, check_conflicts
+from app.kernel.commit.write_options import Overwrite, OverwriteScope, WriteOptions
+from app.kernel.commit.write_plan import MergeTask, plan_merge
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import HALVED_MAX, BucketFunction, TableType
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
+from app.kernel.format.halving import overlaps_within
+from app.kernel.format.operation import Operation
 from tests.support.lake_table import COMPACT, LakeTable, Row, Write, merged
 from tests.support.verification import verified
 from workers.engine.task_files import TaskResources

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.format.dataset import DatasetDefinition
+from app.kernel.format.dataset import DatasetDefinition
 from tests.conformance.histories import TRIED, eighth, is_tried, share
 from tests.conformance.kinds import AXES, Kind, defined, distinct_kinds, every_kind, legal_kinds
 from tests.conformance.operations import LIVE_KEYS, MOVES, WAYS, Way

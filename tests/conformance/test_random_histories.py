@@ -8,15 +8,15 @@ from typing import Final
 
 import pytest
 
-from app.changelog.verification import check_verifiable
-from app.commit import compaction_plan, folding
-from app.files import data_sink
-from app.files.lookups import lookup
-from app.files.lookups.hot_folder import HotFolder
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import LocalStorage
-from app.format.dataset import DatasetDefinition
-from app.format.errors import NotVerifiable
+from app.kernel.changelog.verification import check_verifiable
+from app.kernel.commit import compaction_plan, folding
+from app.infra.files import data_sink
+from app.infra.files.lookups import lookup
+from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.errors import NotVerifiable
 from tests.conformance.histories import LONG
 from tests.conformance.kinds import Kind, defined
 from tests.conformance.model import Expected, HeapModel, KeyedModel, check_step, model_of

@@ -12,20 +12,20 @@ from typing import Final
 
 import pytest
 
-from app.changelog.verification import check_verifiable
-from app.commit import compaction_plan
-from app.files import data_sink
-from app.files.lookups import lookup
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import LocalStorage
-from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
-from app.format.errors import NotVerifiable
-from app.format.file_group import FileKind
-from app.format.policies import ClusterOrder
-from app.jobs.tasks import ClusteringTask
-from app.maintenance.service.table_service_plans import clustering as cluster
-from app.maintenance.service.table_service_plans import compaction
-from tests.commit.reference import exact
+from app.kernel.changelog.verification import check_verifiable
+from app.kernel.commit import compaction_plan
+from app.infra.files import data_sink
+from app.infra.files.lookups import lookup
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
+from app.kernel.format.errors import NotVerifiable
+from app.kernel.format.file_group import FileKind
+from app.kernel.format.policies import ClusterOrder
+from app.core.jobs.tasks import ClusteringTask
+from app.features.maintenance.service.table_service_plans import clustering as cluster
+from app.features.maintenance.service.table_service_plans import compaction
+from tests.kernel.commit.reference import exact
 from tests.conformance.histories import LONG
 from tests.conformance.kinds import Kind, defined
 from tests.conformance.random_writes import Dice, kinds

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from app.files.lookups import hot_copy
-from app.files.lookups.hot_folder import HotFolder
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import LocalStorage
-from app.format.dataset import BucketMode, ChangelogProducer, IndexType, MergeMode, TableType
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import (
+from app.infra.files.lookups import hot_copy
+from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import BucketMode, ChangelogProducer, IndexType, MergeMode, TableType
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import (
     CreateBucket,
     CreateChangelog,
     CreateDataset,
@@ -23,9 +23,9 @@ from app.format.definition.new_dataset import (
     CreateIndex,
     CreateSchema,
 )
-from app.format.operation import Operation
-from app.format.rows.changelog import Op
-from app.format.rows.meta_columns import OFFSET_COLUMN, VERSION_COLUMN
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import Op
+from app.kernel.format.rows.meta_columns import OFFSET_COLUMN, VERSION_COLUMN
 from tests.support.lake_table import LakeTable, Row, Write, merged
 from tests.support.verification import verified
 from workers.engine.merge import append_write, task_report

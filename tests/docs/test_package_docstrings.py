@@ -36,7 +36,7 @@ def test_docstring_of_a_room_is_a_page(package):
 def test_docstring_names_existing_modules(package):
     folder = PACKAGES[package].parent
     text = DOCSTRINGS[package]
-    # `service/run`, app/changelog/fold_check.py, and head.py of any folder of the package.
+    # `service/run`, app/kernel/changelog/fold_check.py, and head.py of any folder of the package.
     paths = re.findall(r"`((?:\w+/)+\w+)(?:\.py)?`", text)
     paths += re.findall(r"(?<![\w/])((?:\w+/)+\w+)\.py\b", text)
     modules = re.findall(r"(?<![\w/])(\w+\.py)\b", text)

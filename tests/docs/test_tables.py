@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.commit.storing import Storing
-from app.commit.write_effect import WriteEffect
-from app.commit.write_options import OnError, OverwriteScope, SaveMode, WriteOptions
-from app.format.dataset import (
+from app.kernel.commit.storing import Storing
+from app.kernel.commit.write_effect import WriteEffect
+from app.kernel.commit.write_options import OnError, OverwriteScope, SaveMode, WriteOptions
+from app.kernel.format.dataset import (
     Aggregate,
     BucketFunction,
     BucketMode,
@@ -21,17 +21,17 @@ from app.format.dataset import (
     MergeMode,
     TableType,
 )
-from app.format.definition.new_dataset import CreateBucket, CreateDataset
-from app.format.index.index_answer import FileAnswer
-from app.format.operation import Operation
-from app.format.rows.formats import MEDIA_TYPES
-from app.format.schema.types import parse_type
+from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset
+from app.kernel.format.index.index_answer import FileAnswer
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.formats import MEDIA_TYPES
+from app.kernel.format.schema.types import parse_type
 from app.http.problems import STATUS
-from app.jobs.values import SERVICE_MADE
-from app.reads.service.rows import QueryType
-from app.settings import VARIABLES, Settings
-from app.sql.queries import parse_view
-from app.sql.queries.functions.functions import FUNCTIONS
+from app.core.jobs.values import SERVICE_MADE
+from app.features.reads.service.rows import QueryType
+from app.infra.settings import VARIABLES, Settings
+from app.kernel.sql.queries import parse_view
+from app.kernel.sql.queries.functions.functions import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -222,7 +222,7 @@ def test_documented_types_equal_the_supported_ones():
 
 
 def module_paths(module):
-    """The path of a module, and that of the module of a name: `app.files.storage.Storage`."""
+    """The path of a module, and that of the module of a name: `app.infra.files.storage.Storage`."""
     path = module.replace(".", "/")
     return path, path.rpartition("/")[0]
 

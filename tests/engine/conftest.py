@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.files.storage import LocalStorage
+from app.infra.files.storage import LocalStorage
 from tests.support.spark import running_engine
 from workers.engine.spark_engine import SparkEngine
 

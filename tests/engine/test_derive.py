@@ -14,22 +14,22 @@ from typing import Any
 
 import pytest
 
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import LocalStorage
-from app.format.dataset import BucketMode, ChangelogProducer, TableType
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import (
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import BucketMode, ChangelogProducer, TableType
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import (
     CreateBucket,
     CreateChangelog,
     CreateDataset,
     CreateField,
     CreateSchema,
 )
-from app.format.errors import CorruptFile, DerivationFailed, EngineStopped
-from app.format.operation import Operation
-from app.format.rows.changelog import OP_COLUMN
-from app.sql.queries.parse import COMMON_MAX
-from app.views.refresh_plan import changes_sql, rows_sql
+from app.kernel.format.errors import CorruptFile, DerivationFailed, EngineStopped
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import OP_COLUMN
+from app.kernel.sql.queries.parse import COMMON_MAX
+from app.features.views.refresh_plan import changes_sql, rows_sql
 from tests.support.lake_table import LakeTable, Row, Write, merged
 from tests.support.shares import share
 from tests.support.view_runs import (

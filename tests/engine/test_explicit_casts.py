@@ -12,8 +12,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from app.codecs.arrow.explicit_casts import cast_explicit, castable
-from app.format.schema.types import parse_type
+from app.kernel.codecs.arrow.explicit_casts import cast_explicit, castable
+from app.kernel.format.schema.types import parse_type
 from tests.support.shares import share
 from workers.engine.spark_engine import SparkEngine
 

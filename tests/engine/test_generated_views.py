@@ -7,9 +7,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from app.format.errors import InvalidView
-from app.sql.queries import ViewPlan, parse_view, to_spark_sql
-from app.sql.queries.functions.functions import FUNCTIONS
+from app.kernel.format.errors import InvalidView
+from app.kernel.sql.queries import ViewPlan, parse_view, to_spark_sql
+from app.kernel.sql.queries.functions.functions import FUNCTIONS
 from tests.support.commit_seed import commit_seed
 from tests.support.examples import examples
 from tests.support.generated_views import MARKER, ViewTexts

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from app.format.errors import EngineStopped
+from app.kernel.format.errors import EngineStopped
 from tests.support.waiting import until
 from workers.engine.large_tasks import LargeTasks, LargeTurns
 

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from app.commit.write_options import WriteOptions
-from app.files.quarantine_file import QuarantineFileStore
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import LocalStorage
-from app.format.dataset import BucketMode, ChangelogProducer, Late, TableType, Watermark
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import (
+from app.kernel.commit.write_options import WriteOptions
+from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import BucketMode, ChangelogProducer, Late, TableType, Watermark
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import (
     CreateBucket,
     CreateChangelog,
     CreateDataset,
     CreateField,
     CreateSchema,
 )
-from app.format.instant import RowCounts
-from app.format.operation import Operation
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
 from tests.support.lake_table import LakeTable, Write, merged
 from workers.engine.task_files import TaskResources
 

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from app.codecs import Format
-from app.commit.write_options import WriteOptions
-from app.files.staged_file import StagedFileStore
-from app.files.storage import LocalStorage
-from app.format.errors import SchemaMismatch
-from app.format.operation import Operation
-from app.format.rows.staged import RawInput
+from app.kernel.codecs import Format
+from app.kernel.commit.write_options import WriteOptions
+from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.errors import SchemaMismatch
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.staged import RawInput
 from tests.support.lakehouse import definition
 from workers.engine.spark_engine import SparkEngine
 

@@ -11,13 +11,13 @@ import pytest
 from msgspec.structs import replace
 from pyspark import SparkContext
 
-from app.changelog.verification import FoldTask
-from app.commit.merge_bundle import MergeBundle
-from app.commit.write_plan import MergeTask
-from app.format.dataset import DatasetDefinition, TableType
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
-from app.format.file_group import Slot, bucket_file_group
+from app.kernel.changelog.verification import FoldTask
+from app.kernel.commit.merge_bundle import MergeBundle
+from app.kernel.commit.write_plan import MergeTask
+from app.kernel.format.dataset import DatasetDefinition, TableType
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
+from app.kernel.format.file_group import Slot, bucket_file_group
 from tests.support.spark import task_setup
 from workers.engine.executor_hosts import ExecutorHosts, placed
 from workers.engine.placement import Partition, host_of, key_of, partitions_of

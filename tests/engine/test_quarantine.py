@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import xxhash
 
-from app.codecs import BadRecord, Format
-from app.files.quarantine_file import QuarantineFileStore
-from app.files.staged_file import StagedFileStore
-from app.files.storage import LocalStorage
-from app.format.operation import Operation
-from app.format.rows.staged import RawInput
-from app.format.rows.staging import ROW_COLUMN
+from app.kernel.codecs import BadRecord, Format
+from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.staged import RawInput
+from app.kernel.format.rows.staging import ROW_COLUMN
 from tests.support.lakehouse import definition
 from workers.engine.decode.decode_handle import SPLIT_BYTES
 from workers.engine.spark_engine import SparkEngine

@@ -18,23 +18,23 @@ import xxhash
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from app.commit.commit_message import CommitMessage, changelog_of, failed_writes
-from app.commit.merge.merge import merge
-from app.commit.write_plan import WriteIntent, plan_merge
-from app.files.staged_file import StagedFileStore
-from app.files.storage import LocalStorage
-from app.format.dataset import TableType
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
-from app.format.errors import CorruptFile, EngineStopped, SchemaMismatch
-from app.format.file_group import DataFile
-from app.format.instant import RowCounts
-from app.format.operation import Operation
-from app.format.rows.changelog import OP_COLUMN
-from app.format.rows.formats import Format
-from app.format.rows.meta_columns import CORRECTS_COLUMN, META_FIELDS, META_NAMES
-from app.format.rows.staged import RawInput, StagedFile
-from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN, with_ops
+from app.kernel.commit.commit_message import CommitMessage, changelog_of, failed_writes
+from app.kernel.commit.merge.merge import merge
+from app.kernel.commit.write_plan import WriteIntent, plan_merge
+from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import TableType
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
+from app.kernel.format.errors import CorruptFile, EngineStopped, SchemaMismatch
+from app.kernel.format.file_group import DataFile
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import OP_COLUMN
+from app.kernel.format.rows.formats import Format
+from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN, META_FIELDS, META_NAMES
+from app.kernel.format.rows.staged import RawInput, StagedFile
+from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN, with_ops
 from tests.support.process import spark_tasks
 from tests.support.waiting import until
 from workers.engine.decode.decode_handle import SPLIT_BYTES

@@ -8,17 +8,17 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
-from app.files.staged_file import StagedFileStore
-from app.files.storage import LocalStorage
-from app.format.dataset import DatasetDefinition
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
-from app.format.errors import DerivationFailed
-from app.format.operation import Operation
-from app.format.rows.changelog import OP_COLUMN, Op
-from app.format.rows.staged import StagedFile
-from app.sources.service.transforms import BoundTransform, bind_transform, transformed
-from app.sources.values import SourceTransform, TransformField
+from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
+from app.kernel.format.errors import DerivationFailed
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import OP_COLUMN, Op
+from app.kernel.format.rows.staged import StagedFile
+from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
+from app.features.sources.values import SourceTransform, TransformField
 from tests.support.lake_table import Row
 from tests.support.view_runs import staged_rows
 from workers.engine.spark_engine import SparkEngine

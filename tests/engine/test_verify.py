@@ -6,13 +6,13 @@ from functools import partial
 
 import pytest
 
-from app.changelog.verification import FoldVerdict
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import LocalStorage
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
-from app.format.errors import CorruptFile
-from app.format.operation import Operation
+from app.kernel.changelog.verification import FoldVerdict
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
+from app.kernel.format.errors import CorruptFile
+from app.kernel.format.operation import Operation
 from tests.support.lake_table import LakeTable, Write, merged
 from tests.support.verification import fold_tasks, verified
 from workers.engine.spark_engine import SparkEngine

@@ -13,10 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from app.sql.queries import relation_type, to_spark_sql
-from app.sql.queries.functions.functions import FUNCTIONS
-from app.sql.queries.plan import relations_clause
-from app.sql.queries.relation_types import spark_type
+from app.kernel.sql.queries import relation_type, to_spark_sql
+from app.kernel.sql.queries.functions.functions import FUNCTIONS
+from app.kernel.sql.queries.plan import relations_clause
+from app.kernel.sql.queries.relation_types import spark_type
 from tests.support.view_inputs import DATASETS, planned
 from workers.engine.spark_engine import SparkEngine
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.kafka.connection import Brokers, Cluster, servers_of
-from app.kafka.offsets import TopicOffsets
-from app.outbound.addresses import Rules
+from app.infra.kafka.connection import Brokers, Cluster, servers_of
+from app.infra.kafka.offsets import TopicOffsets
+from app.infra.outbound.addresses import Rules
 from tests.support.deployment import WORKERS, Deployment
 from tests.support.kafka.topics import Topic
 from tests.support.left_out import left_out

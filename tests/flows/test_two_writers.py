@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from app.format.rows.record_key import bucket_numbers
+from app.kernel.format.rows.record_key import bucket_numbers
 from tests.support.deployment import Deployment
 from tests.support.shares import share
 from tests.support.table import Row, Table

@@ -5,7 +5,7 @@ import time
 import httpx
 import pytest
 
-from app.format.errors import HeadwaterError
+from app.kernel.format.errors import HeadwaterError
 from app.http.problems import STATUS
 from tests.support.http import ORDERS, problem, upsert
 
@@ -125,7 +125,7 @@ def test_unexpected_error_returns_an_id_and_hides_its_cause(client, service, mon
     def broken(*_, **__):
         raise RuntimeError("secret: the moon")
 
-    monkeypatch.setattr("app.catalog.service.Datasets.list", broken)
+    monkeypatch.setattr("app.core.catalog.service.Datasets.list", broken)
     answer = client.get("/datasets")
     members = problem(answer, 500, "internal")
     assert members["request_id"] == answer.headers["x-request-id"]

@@ -10,11 +10,11 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from app.audit.repository.audit import AuditStore
-from app.audit.values import UNAUTHENTICATED
-from app.format.errors import Unavailable
-from app.format.identifiers import new_id
-from app.tenants.values import new_api_key
+from app.access.audit.repository.audit import AuditStore
+from app.access.audit.values import UNAUTHENTICATED
+from app.kernel.format.errors import Unavailable
+from app.kernel.format.identifiers import new_id
+from app.access.tenants.values import new_api_key
 from tests.support.exports import EVERY_MINUTE
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.receiver import Receiver
@@ -171,7 +171,7 @@ def test_act_whose_entry_cannot_be_stored_is_not_carried_out(tenant: Tenant, mon
     def refuse(*_: object) -> None:
         raise Unavailable("no entry")
 
-    monkeypatch.setattr("app.audit.repository.acts.add_entry", refuse)
+    monkeypatch.setattr("app.access.audit.repository.acts.add_entry", refuse)
     problem(tenant.client.post("/datasets", json=ORDERS), 503, "unavailable")
     assert tenant.client.get("/datasets").json()["items"] == []
     # Nothing changes in Postgres, and the answer is still not sent.

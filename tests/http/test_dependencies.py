@@ -3,7 +3,7 @@
 import pytest
 
 from app.http.dependencies import merged, provided_by_name
-from app.providers import PROVIDERS
+from app.process.providers import PROVIDERS
 
 
 def test_dependencies_of_all_features_are_merged():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.format.errors import FieldError, InvalidRequest
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.http.problems import document
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from litestar.datastructures import MultiDict
 
-from app.changes.handlers.changes import ReadChangesOptions
-from app.format.errors import InvalidRequest
+from app.core.changes.handlers.changes import ReadChangesOptions
+from app.kernel.format.errors import InvalidRequest
 from app.http.parameters.query_options import decode_options
 from tests.support.http import problem
 

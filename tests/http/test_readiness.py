@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
-from app.files.probe import Probed, StorageProbe
-from app.files.storage import LocalStorage
-from app.readiness import loops_check, spark_check
+from app.infra.files.probe import Probed, StorageProbe
+from app.infra.files.storage import LocalStorage
+from app.process.readiness import loops_check, spark_check
 
 SINCE = datetime(2026, 11, 22, 8, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from app.db.acts import begin_act, current_act
-from app.format.errors import NotFound
+from app.infra.db.acts import begin_act, current_act
+from app.kernel.format.errors import NotFound
 from app.http.limits.threads import PARTY, Threads
 from app.http.waiting.shared_lookups import SharedLookups
 from tests.support.streams import when

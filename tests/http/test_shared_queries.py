@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.format.errors import Unavailable
+from app.kernel.format.errors import Unavailable
 from app.http.limits.threads import Threads
 from app.http.waiting.shared_queries import SharedQueries
 

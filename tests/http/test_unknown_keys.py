@@ -9,7 +9,7 @@ import httpx
 
 from app.http.credentials import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX
 from app.http.limits.threads import THREADS_MAX
-from app.tenants.values import new_api_key
+from app.access.tenants.values import new_api_key
 from tests.support.http import ORDERS, problem
 from tests.support.postgres import TestServer
 from tests.support.service import Service

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
-from app.tenants.bootstrap import migrate, revisions
+from app.access.tenants.bootstrap import migrate, revisions
 from tests.support.postgres import TestServer
 
 ROLES: Final = ("headwater_app", "headwater_relay", "headwater_admin")

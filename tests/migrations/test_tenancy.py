@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import create_engine, make_url
 from sqlalchemy.pool import NullPool
 
-from app.tenants.bootstrap import migrate
+from app.access.tenants.bootstrap import migrate
 from tests.support.postgres import TestServer
 
 TENANT = "11111111-1111-7111-8111-111111111111"

@@ -27,27 +27,27 @@ _OPERATIONS = "flows/test_write_operations.py"
 _HUDI = "scenarios/test_hudi.py"
 _ODF = "scenarios/test_open_data_fabric.py"
 _KINDS = "scenarios/test_rows_of_every_kind.py"
-_READ_JOBS = "reads/service/test_read_jobs.py"
+_READ_JOBS = "features/reads/service/test_read_jobs.py"
 _VOCABULARY = "mission/test_vocabulary.py"
 _META = "mission/test_meta_columns.py"
 _PINS = "mission/test_pins.py"
 _CONFLICTS = "mission/test_conflicts.py"
-_FILES = "sources/handlers/test_files.py"
-_TOPICS = "kafka/test_sources_over_http.py"
-_ROUNDS = "sources/repository/test_rounds.py"
+_FILES = "features/sources/handlers/test_files.py"
+_TOPICS = "infra/kafka/test_sources_over_http.py"
+_ROUNDS = "features/sources/repository/test_rounds.py"
 _SPARK = "spark/test_spark"
-_NEW = "writes/handlers/test_new_datasets.py"
+_NEW = "features/writes/handlers/test_new_datasets.py"
 
 SERVICE = (
     row(
         "REST API for datasets, writes, reads and changes",
-        "openapi/test_conformance.py",
+        "process/openapi/test_conformance.py",
         "clients/test_client.py::test_datasets_are_registered_found_listed_and_deleted",
     ),
     row(
         "Postgres timeline with optimistic commit concurrency",
-        "timeline/repository/test_concurrent_commits.py",
-        "timeline/repository/test_interleavings.py",
+        "core/timeline/repository/test_concurrent_commits.py",
+        "core/timeline/repository/test_interleavings.py",
         "flows/test_two_writers.py::test_writers_of_different_buckets_do_not_conflict",
         "flows/test_two_writers.py::test_writers_of_the_same_bucket_replan",
     ),
@@ -59,18 +59,18 @@ SERVICE = (
     ),
     row(
         "changelog offsets are published to consumers",
-        "changes/handlers/test_concurrent_reads.py::test_all_readers_get_the_same_bytes_while_the_feed_is_written",
-        "consumers/repository/test_consumer_histories.py",
+        "core/changes/handlers/test_concurrent_reads.py::test_all_readers_get_the_same_bytes_while_the_feed_is_written",
+        "core/consumers/repository/test_consumer_histories.py",
         "flows/test_webhooks.py::test_webhook_delivers_every_committed_change_once",
     ),
     row(
         "multi-tenant",
-        "tenants/repository/test_row_security.py::test_foreign_tenant_sees_and_changes_nothing",
+        "access/tenants/repository/test_row_security.py::test_foreign_tenant_sees_and_changes_nothing",
         "http/test_access_matrix.py",
         "http/test_quotas.py",
         "flows/test_fairness.py::test_write_is_committed_before_the_queue_of_another_tenant_has_ended",
     ),
-    row("clients generated from OpenAPI", "openapi/test_generated_clients.py", "clients/test_models.py"),
+    row("clients generated from OpenAPI", "process/openapi/test_generated_clients.py", "clients/test_models.py"),
     row("layout of the repository", "clients/test_packages.py", "architecture/test_import_contracts.py"),
 )
 
@@ -83,19 +83,19 @@ HUDI = (
         "insert, upsert, bulk_insert, delete",
         f"{_OPERATIONS}::test_insert_upsert_bulk_insert_and_delete_change_the_table",
         "conformance/test_bulk_insert.py::test_bulk_insert_sorts_and_sizes_files_without_key_lookups",
-        "writes/handlers/test_write_modes.py::test_write_that_does_not_combine_stores_every_row_as_sent",
-        "writes/handlers/test_write_modes.py::test_write_to_a_record_key_always_combines",
+        "features/writes/handlers/test_write_modes.py::test_write_that_does_not_combine_stores_every_row_as_sent",
+        "features/writes/handlers/test_write_modes.py::test_write_to_a_record_key_always_combines",
     ),
     row(
         "ordering field and combining before a write",
         f"{_OPERATIONS}::test_ordering_field_selects_the_newest_row_before_and_after_the_write",
-        "format/test_ordering_field.py::test_row_with_the_greater_member_wins_before_and_after_the_write",
-        "writes/handlers/test_ordering_member.py::test_late_rows_and_deletes_are_compared_by_the_member",
+        "kernel/format/test_ordering_field.py::test_row_with_the_greater_member_wins_before_and_after_the_write",
+        "features/writes/handlers/test_ordering_member.py::test_late_rows_and_deletes_are_compared_by_the_member",
     ),
     row(
         "record key, nested partition path, key generator",
         f"{_OPERATIONS}::test_keys_of_several_fields_and_nested_partition_sources_work",
-        "writes/handlers/test_key_members.py",
+        "features/writes/handlers/test_key_members.py",
     ),
     row("payload class: merge modes", f"{_OPERATIONS}::test_merge_modes_decide_the_result_of_upserts"),
     row("drop duplicates of inserts", f"{_OPERATIONS}::test_drop_duplicates_counts_the_dropped_rows"),
@@ -130,7 +130,7 @@ HUDI = (
     row("asynchronous compaction", f"{_HUDI}::test_compaction_merges_logs_beside_a_writer"),
     row(
         "timeline metadata and lineage",
-        "overview/handlers/test_overview.py::test_timeline_entries_have_metadata_and_lineage",
+        "features/overview/handlers/test_overview.py::test_timeline_entries_have_metadata_and_lineage",
         f"{_FILES}::test_position_is_in_the_timeline_entry_of_the_commit",
     ),
     row(
@@ -146,7 +146,7 @@ HUDI = (
     row(
         "a bad record does not fail the job",
         f"{_OPERATIONS}::test_bad_record_is_quarantined_and_its_job_succeeds",
-        "writes/handlers/test_bad_neighbours.py",
+        "features/writes/handlers/test_bad_neighbours.py",
         "mission/test_overflows.py::test_overflowing_sum_quarantines_the_rows_of_its_key_only",
         "mission/test_overflows.py::test_feed_has_no_row_of_a_key_that_overflows",
         "mission/test_overflows.py::test_writes_of_one_commit_quarantine_their_own_rows",
@@ -167,9 +167,9 @@ HUDI = (
     ),
     row(
         "errors of incremental queries",
-        "reads/service/test_refused_reads.py::test_incremental_query_without_a_begin_is_refused",
-        "reads/service/test_refused_reads.py::test_incremental_query_of_an_empty_timeline_is_refused",
-        "reads/handlers/test_reads.py::test_unknown_query_type_is_refused",
+        "features/reads/service/test_refused_reads.py::test_incremental_query_without_a_begin_is_refused",
+        "features/reads/service/test_refused_reads.py::test_incremental_query_of_an_empty_timeline_is_refused",
+        "features/reads/handlers/test_reads.py::test_unknown_query_type_is_refused",
     ),
     row(
         "latest schema for incremental reads",
@@ -184,18 +184,18 @@ HUDI = (
         f"{_FILES}::test_rounds_are_bounded_and_follow_each_other",
         "flows/test_sources.py::test_round_with_a_killed_worker_is_committed_once",
         "flows/test_sources_killed.py",
-        "kafka/test_impressions_example.py",
+        "infra/kafka/test_impressions_example.py",
     ),
     row(
         "Kafka, Avro and schema registry",
         f"{_TOPICS}::test_messages_of_a_topic_become_rows_of_the_feed",
         f"{_TOPICS}::test_schemas_of_the_registry_are_the_columns_and_change_in_flight",
-        "kafka/test_source_kind.py::test_avro_is_read_with_the_schema_of_each_message",
+        "infra/kafka/test_source_kind.py::test_avro_is_read_with_the_schema_of_each_message",
         "flows/test_topics.py::test_each_message_is_one_row_while_workers_are_killed",
     ),
     row(
         "transformer",
-        "sources/handlers/test_transforms.py",
+        "features/sources/handlers/test_transforms.py",
         "engine/test_transforms.py",
         "flows/test_sources.py::test_round_with_a_transform_and_a_killed_worker_is_committed_once",
     ),
@@ -215,7 +215,7 @@ HUDI = (
     row(
         "empty batch commits nothing",
         "flows/test_input_formats.py::test_write_without_rows_changes_nothing",
-        "sources/handlers/test_sources.py::test_round_without_input_succeeds_without_a_version",
+        "features/sources/handlers/test_sources.py::test_round_without_input_succeeds_without_a_version",
     ),
     row("metrics and timers", missing="there is no metrics endpoint"),
     row(
@@ -229,7 +229,7 @@ PAIMON = (
     row(
         "save modes",
         f"{_OPERATIONS}::test_save_modes_append_overwrite_ignore_or_refuse",
-        "writes/handlers/test_write_conflicts.py::test_rows_committed_meanwhile_decide_the_save_mode",
+        "features/writes/handlers/test_write_conflicts.py::test_rows_committed_meanwhile_decide_the_save_mode",
         f"{_NEW}::test_write_registers_its_dataset_in_every_save_mode",
         f"{_NEW}::test_dataset_with_rows_is_left_alone_or_refused",
         f"{_NEW}::test_failed_write_leaves_no_dataset_and_its_job",
@@ -262,7 +262,7 @@ PAIMON = (
     row(
         "keys unique across partitions",
         "conformance/test_file_sizes.py::test_moved_row_takes_a_bucket_of_its_new_partition",
-        "writes/handlers/test_write_modes.py::test_key_moved_by_an_overwrite_by_partitions_leaves_its_old_partition",
+        "features/writes/handlers/test_write_modes.py::test_key_moved_by_an_overwrite_by_partitions_leaves_its_old_partition",
     ),
     row(
         "appends without buckets, optional partition shuffle",
@@ -270,8 +270,8 @@ PAIMON = (
     ),
     row(
         "postponed buckets",
-        "maintenance/service/test_run_table_service.py::test_writes_postponed_during_the_service_wait_for_the_next",
-        "versions/service/test_restore.py::test_restore_drops_later_postponed_writes_and_returns_earlier_ones",
+        "features/maintenance/service/test_run_table_service.py::test_writes_postponed_during_the_service_wait_for_the_next",
+        "features/versions/service/test_restore.py::test_restore_drops_later_postponed_writes_and_returns_earlier_ones",
     ),
     row(
         "commit messages of tasks, one commit",
@@ -281,20 +281,20 @@ PAIMON = (
     row(
         "post-commit actions",
         "engine/test_hive_metastore.py",
-        "versions/service/test_tag_reconciler.py",
-        "partitions/handlers/test_partition_events.py::test_idle_partition_is_marked_done",
+        "features/versions/service/test_tag_reconciler.py",
+        "features/partitions/handlers/test_partition_events.py::test_idle_partition_is_marked_done",
         "mission/test_partition_done.py::test_write_ends_the_partitions_that_it_changes",
         "mission/test_partition_done.py::test_partitions_end_only_with_a_commit",
         "mission/test_partition_done.py::test_partition_done_requires_its_service",
-        "sources/handlers/test_ended_partitions.py::test_partitions_are_done_once_everything_was_read",
-        "versions/handlers/test_batch_tags.py::test_latest_batches_are_tagged_in_their_commits",
-        "metastore/service/test_metastore_reconciler.py::test_report_waits_until_the_dataset_is_idle",
+        "features/sources/handlers/test_ended_partitions.py::test_partitions_are_done_once_everything_was_read",
+        "features/versions/handlers/test_batch_tags.py::test_latest_batches_are_tagged_in_their_commits",
+        "features/metastore/service/test_metastore_reconciler.py::test_report_waits_until_the_dataset_is_idle",
         "flows/test_post_commit_actions.py",
     ),
     row(
         "streaming sink: batches are idempotent",
         f"{_OPERATIONS}::test_writer_batch_commits_once",
-        "writes/handlers/test_write_modes.py::test_writer_batch_commits_once",
+        "features/writes/handlers/test_write_modes.py::test_writer_batch_commits_once",
         f"{_SPARK}_streams.py::test_stream_of_changes_continues_from_its_checkpoint",
         f"{_SPARK}_streams.py::test_complete_mode_replaces_the_table",
         f"{_SPARK}_streams.py::test_a_repeated_batch_is_committed_once",
@@ -306,11 +306,11 @@ PAIMON = (
 OPEN_DATA_FABRIC = (
     row(
         "watermarks and late rows",
-        "commit/test_watermarks.py",
+        "kernel/commit/test_watermarks.py",
         "engine/test_late_rows.py",
-        "timeline/repository/test_watermarks.py",
-        "changes/handlers/test_watermarks.py",
-        "views/repository/test_derived_views.py::test_watermark_of_a_view_is_the_least_of_its_inputs_and_never_goes_back",
+        "core/timeline/repository/test_watermarks.py",
+        "core/changes/handlers/test_watermarks.py",
+        "features/views/repository/test_derived_views.py::test_watermark_of_a_view_is_the_least_of_its_inputs_and_never_goes_back",
     ),
     row("op column", f"{_ODF}::test_op_is_uint8_and_a_dictionary_encoded_int32_in_parquet"),
     row(
@@ -333,16 +333,16 @@ OPEN_DATA_FABRIC = (
     row(
         "corrections and retractions as input",
         f"{_ODF}::test_changelog_write_reproduces_corrections_and_retractions",
-        "writes/handlers/test_row_changes.py::"
+        "features/writes/handlers/test_row_changes.py::"
         "test_retract_stream_reproduces_a_keyless_dataset_at_every_version",
-        "writes/handlers/test_row_changes.py::"
+        "features/writes/handlers/test_row_changes.py::"
         "test_retraction_of_a_row_that_is_not_there_is_quarantined_and_redriven",
-        "sources/handlers/test_dataset_changes.py::"
+        "features/sources/handlers/test_dataset_changes.py::"
         "test_changes_of_a_dataset_without_a_key_are_applied_row_by_row",
     ),
     row(
         "provenance of derived changes",
-        "views/handlers/test_origins.py",
+        "features/views/handlers/test_origins.py",
         "flows/test_derived_views.py::test_row_by_row_view_follows_every_change",
     ),
     row(
@@ -392,7 +392,7 @@ BEYOND = (
     ),
     row(
         "the feed folds to the table",
-        "verifications/handlers/test_verify.py::test_table_equals_its_feed_at_every_version",
+        "features/verifications/handlers/test_verify.py::test_table_equals_its_feed_at_every_version",
     ),
     row(
         "conflicts name the winning commit",
@@ -408,8 +408,8 @@ BEYOND = (
     ),
     row(
         "retention knows consumers",
-        "retention/repository/test_retention.py::test_consumers_within_their_lag_bound_retain_their_changes",
-        "retention/handlers/test_retention.py::test_expired_changes_are_gone_and_rows_stay",
+        "features/retention/repository/test_retention.py::test_consumers_within_their_lag_bound_retain_their_changes",
+        "features/retention/handlers/test_retention.py::test_expired_changes_are_gone_and_rows_stay",
     ),
     row(
         "quarantine with redrive",
@@ -417,18 +417,18 @@ BEYOND = (
     ),
     row(
         "feed across schema changes",
-        "format/test_evolution_merge.py",
-        "catalog/handlers/test_schema_changes.py",
+        "kernel/format/test_evolution_merge.py",
+        "core/catalog/handlers/test_schema_changes.py",
     ),
     row(
         "webhooks from an outbox",
         "flows/test_webhooks.py::test_webhook_delivers_every_committed_change_once",
         "flows/test_webhooks.py::test_webhook_that_starts_with_the_table_goes_on_while_workers_are_killed",
-        "webhooks/handlers/test_webhook_snapshots.py",
+        "features/webhooks/handlers/test_webhook_snapshots.py",
     ),
     row("Delta Sharing", missing="the Delta Sharing endpoint is not built"),
     row("Iceberg snapshots", missing="Iceberg metadata is not published"),
-    row("S3-compatible storage", "cluster/test_stories.py", "files/test_storage.py"),
+    row("S3-compatible storage", "cluster/test_stories.py", "infra/files/test_storage.py"),
     row("console in the browser", missing="the console is not built"),
     row(
         "command line",
@@ -442,13 +442,13 @@ BEYOND = (
     ),
     row(
         "rows by key",
-        "reads/service/test_lookup.py::test_every_key_has_its_row_at_every_version",
-        "reads/handlers/test_rows.py::test_row_is_found_by_its_key_at_any_version",
+        "features/reads/service/test_lookup.py::test_every_key_has_its_row_at_every_version",
+        "features/reads/handlers/test_rows.py::test_row_is_found_by_its_key_at_any_version",
     ),
     row(
         "the table, then its changes",
         "clients/test_client_reads.py::test_feed_starts_with_the_table",
-        "consumers/handlers/test_consumers.py::test_consumer_starts_with_the_table_and_resumes_within_it",
+        "core/consumers/handlers/test_consumers.py::test_consumer_starts_with_the_table_and_resumes_within_it",
     ),
 )
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.http import problem
 from tests.support.races import overtaken
 from tests.support.service import Service
-from tests.writes.handlers.test_write_modes import KEYED, Written, row
+from tests.features.writes.handlers.test_write_modes import KEYED, Written, row
 
 
 class Tenant:

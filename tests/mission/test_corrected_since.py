@@ -8,7 +8,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from app.retention.repository.feed import RetentionStore
+from app.features.retention.repository.feed import RetentionStore
 from tests.support.exports import contents, exported, tables
 from tests.support.http import ORDERS, problem, upsert
 

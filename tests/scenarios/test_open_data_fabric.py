@@ -8,7 +8,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
-from app.files.storage import open_storage
+from app.infra.files.storage import open_storage
 from tests.support.http import EVENTS, ORDERS
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}

@@ -18,8 +18,8 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from app.commit.commit_message import CommitMessage
-from app.commit.write_plan import MergeTask
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.write_plan import MergeTask
 from tests.support.service import Service
 from tests.support.shares import share
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from app.runtime.java import java_home
+from app.infra.runtime.java import java_home
 from headwater_client import Dataset, Headwater, NewDataset, NewField
 from headwater_client.spark import register
 from tests.support.service import Service

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from app.tenants.values import Grant, KeyScope
+from app.access.tenants.values import Grant, KeyScope
 from headwater_client import AddField, NewDataset, NewField
 from tests.support.left_out import left_out
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from app.tenants.repository.administration import AdministrationStore
-from app.tenants.values import KeyScope, MadeKey, NewKey
+from app.access.tenants.repository.administration import AdministrationStore
+from app.access.tenants.values import KeyScope, MadeKey, NewKey
 
 
 class Administration(AdministrationStore):

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from app.catalog.values import Dataset
-from app.commit.commit_message import CommitMessage
-from app.commit.restore_plan import plan_restore
-from app.commit.write_options import WriteOptions
-from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import CreateField
-from app.format.definition.schema_change import AddField
-from app.format.identifiers import new_id, new_instant_id
-from app.format.instant import RowCounts
-from app.format.operation import Operation
-from app.format.rows.staged import StagedBatch, StagedFile
-from app.jobs.values import Job, JobState, Progress, WriteRequest, kind_of
-from app.writes.attempt import Claimed, Decoded, Merged, Plan, Planned
-from app.writes.ports import RestoredVersion, StagedInput
+from app.core.catalog.values import Dataset
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.restore_plan import plan_restore
+from app.kernel.commit.write_options import WriteOptions
+from app.kernel.format.definition.evolution import evolve
+from app.kernel.format.definition.new_dataset import CreateField
+from app.kernel.format.definition.schema_change import AddField
+from app.kernel.format.identifiers import new_id, new_instant_id
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.staged import StagedBatch, StagedFile
+from app.core.jobs.values import Job, JobState, Progress, WriteRequest, kind_of
+from app.features.writes.attempt import Claimed, Decoded, Merged, Plan, Planned
+from app.features.writes.ports import RestoredVersion, StagedInput
 from tests.support.lakehouse import definition
 
 NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)

@@ -6,12 +6,12 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from app.format.dataset import DatasetDefinition
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.format.operation import Operation
-from app.format.rows.changelog import Op
-from tests.commit.reference import Table as Model
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import Op
+from tests.kernel.commit.reference import Table as Model
 from tests.support.table import Row, Table, by_key, fold
 from tests.support.threads import together
 

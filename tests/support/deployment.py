@@ -13,17 +13,17 @@ from typing import Any, Self
 import httpx
 import psycopg
 
-from app.db.session import Database
-from app.files.storage import open_storage
-from app.retention.repository.references import ReferenceStore
-from app.retention.service.reaper import Reap
-from app.runtime.child import ChildSpec
-from app.runtime.java import java_home
-from app.runtime.loopback import LOOPBACK, free_port
-from app.runtime.postgres import EmbeddedPostgres
-from app.runtime.stack import answers_ready
-from app.runtime.valkey import EmbeddedValkey
-from app.tenants.bootstrap import initialise
+from app.infra.db.session import Database
+from app.infra.files.storage import open_storage
+from app.features.retention.repository.references import ReferenceStore
+from app.features.retention.service.reaper import Reap
+from app.infra.runtime.child import ChildSpec
+from app.infra.runtime.java import java_home
+from app.infra.runtime.loopback import LOOPBACK, free_port
+from app.infra.runtime.postgres import EmbeddedPostgres
+from app.infra.runtime.stack import answers_ready
+from app.infra.runtime.valkey import EmbeddedValkey
+from app.access.tenants.bootstrap import initialise
 from tests.support.gates import Gate, Gates, Waiting
 from tests.support.process import Process
 from tests.support.proxy import BreakingProxy

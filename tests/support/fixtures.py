@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from app.runtime.valkey import EmbeddedValkey
+from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.postgres import TestServer
 from tests.support.service import Service, running_service, settings_for
 

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from app.format.dataset import DatasetDefinition
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.format.operation import Operation
-from app.format.rows.changelog import Op
-from tests.commit.reference import Row, Table
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import Op
+from tests.kernel.commit.reference import Row, Table
 
 FIELDS = [
     CreateField(name="k", type="string"),

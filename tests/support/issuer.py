@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from app.oidc.issuers import Issuer
-from app.runtime.loopback import LOOPBACK
+from app.access.oidc.issuers import Issuer
+from app.infra.runtime.loopback import LOOPBACK
 
 AUDIENCE = "headwater"
 ALGORITHMS = ("RS256", "ES256", "EdDSA")

@@ -11,31 +11,31 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from app.changelog.forms import ChangeForm
-from app.commit.commit_message import CommitMessage, KeyConflict, failed_writes, removed_of
-from app.commit.compaction_plan import plan_compaction
-from app.commit.conflict import CommittedChange
-from app.commit.merge_bundle import bundled
-from app.commit.watermarks import latest
-from app.commit.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
-from app.commit.write_plan import MergeTask, WriteIntent, plan_merge
-from app.commit.write_scope import scope_of
-from app.exports.tasks import ExportFormat, ExportQuery, ExportSpec, changed_row_parts
-from app.files.deletion_vector_file import VectorReader
-from app.files.parquet_file import ParquetReader
-from app.files.slices.file_slice import SliceReader
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.slices.merged_slice import merged_blocks
-from app.files.staged_file import StagedFileStore
-from app.files.storage import LocalStorage
-from app.format.dataset import DatasetDefinition
-from app.format.file_group import ChangelogFile, DataFile, FileKind
-from app.format.instant import RowCounts
-from app.format.operation import Operation
-from app.format.quarantine import QuarantineFile
-from app.format.rows.changelog import OP_COLUMN, OP_FIELD
-from app.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, resolved_offsets
-from app.format.rows.staged import StagedFile
+from app.kernel.changelog.forms import ChangeForm
+from app.kernel.commit.commit_message import CommitMessage, KeyConflict, failed_writes, removed_of
+from app.kernel.commit.compaction_plan import plan_compaction
+from app.kernel.commit.conflict import CommittedChange
+from app.kernel.commit.merge_bundle import bundled
+from app.kernel.commit.watermarks import latest
+from app.kernel.commit.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
+from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
+from app.kernel.commit.write_scope import scope_of
+from app.features.exports.tasks import ExportFormat, ExportQuery, ExportSpec, changed_row_parts
+from app.infra.files.deletion_vector_file import VectorReader
+from app.infra.files.parquet_file import ParquetReader
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.merged_slice import merged_blocks
+from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.file_group import ChangelogFile, DataFile, FileKind
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
+from app.kernel.format.quarantine import QuarantineFile
+from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, resolved_offsets
+from app.kernel.format.rows.staged import StagedFile
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.read.export_handle import changed_rows
 from workers.engine.task_files import TaskResources, with_own_rows

@@ -7,18 +7,18 @@ from itertools import count
 
 import msgspec
 
-from app.commit.commit_message import CommitMessage
-from app.commit.conflict import Conflicted
-from app.format.dataset import DatasetDefinition
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
-from app.format.file_group import ChangelogFile, ColumnStatistics, DataFile, Slot, bucket_file_group
-from app.format.identifiers import new_id, new_instant_id
-from app.format.instant import Action, RowCounts
-from app.format.operation import Operation
-from app.jobs.values import Claim, ClaimRules, Job, NewJob, WriteRequest
-from app.timeline.repository.timeline import TimelineStore
-from app.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.conflict import Conflicted
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
+from app.kernel.format.file_group import ChangelogFile, ColumnStatistics, DataFile, Slot, bucket_file_group
+from app.kernel.format.identifiers import new_id, new_instant_id
+from app.kernel.format.instant import Action, RowCounts
+from app.kernel.format.operation import Operation
+from app.core.jobs.values import Claim, ClaimRules, Job, NewJob, WriteRequest
+from app.core.timeline.repository.timeline import TimelineStore
+from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
 
 
 class OneByOne(TimelineStore):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import app.services
-from app.files.s3.links import StorageLinks
-from app.runtime.valkey import EmbeddedValkey
+import app.process.services
+from app.infra.files.s3.links import StorageLinks
+from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.postgres import TestServer
 from tests.support.service import Service, running_service, settings_for
 

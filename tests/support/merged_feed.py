@@ -9,9 +9,9 @@ from itertools import count
 
 from msgspec import structs
 
-from app.changelog.merge_plan import SmallFile
-from app.files.changelog_merge import ChangelogMerger
-from app.format.file_group import ChangelogSegment, StoredFile
+from app.kernel.changelog.merge_plan import SmallFile
+from app.infra.files.changelog_merge import ChangelogMerger
+from app.kernel.format.file_group import ChangelogSegment, StoredFile
 from tests.support.table_feed import TableFeed
 
 _numbers = count(1)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyspark
 
-from app.runtime.java import java_home
-from app.runtime.loopback import LOOPBACK, free_port, is_free
+from app.infra.runtime.java import java_home
+from app.infra.runtime.loopback import LOOPBACK, free_port, is_free
 
 _OPENED = ("java.lang", "java.net", "java.util", "java.util.concurrent")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from app.runtime.child import ChildSpec, has_ended, launch, reap, stop
+from app.infra.runtime.child import ChildSpec, has_ended, launch, reap, stop
 from tests.support.waiting import until
 
 _DAEMON = "workers.engine.python_daemon"

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from app.commit.commit_message import CommitMessage
+from app.kernel.commit.commit_message import CommitMessage
 from tests.support.service import Service
 
 

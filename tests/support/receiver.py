@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from app.runtime.loopback import LOOPBACK
+from app.infra.runtime.loopback import LOOPBACK
 
 
 @dataclass(frozen=True, kw_only=True)

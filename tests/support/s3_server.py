@@ -14,8 +14,8 @@ from typing import Self
 import httpx
 import pytest
 
-from app.files.storage import open_storage
-from app.runtime.loopback import LOOPBACK, free_port
+from app.infra.files.storage import open_storage
+from app.infra.runtime.loopback import LOOPBACK, free_port
 from tests.support.waiting import until
 
 

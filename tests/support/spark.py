@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.runtime.java import java_home
+from app.infra.runtime.java import java_home
 from workers.engine.session import large_turns, start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_setup import TaskSetup

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from app.runtime.java import java_home
+from app.infra.runtime.java import java_home
 from headwater_client.spark import register
 from workers.engine.session import start_session
 

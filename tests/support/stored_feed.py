@@ -9,16 +9,16 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pyarrow as pa
 
-from app.catalog.values import AwaitedHead, Dataset
-from app.changes.positions import FeedBounds
-from app.format.file_group import ChangelogFile, ChangelogSegment, StoredFile
-from app.format.rows.changelog import OP_COLUMN
-from app.format.rows.meta_columns import CORRECTS_FIELD
-from app.format.rows.row_sizes import rows_within
-from app.format.schema.schema import Schema
-from app.format.schema.schema_projection import project_rows
-from app.sql.conditions.evaluate import matches
-from app.sql.conditions.tree import Filter
+from app.core.catalog.values import AwaitedHead, Dataset
+from app.core.changes.positions import FeedBounds
+from app.kernel.format.file_group import ChangelogFile, ChangelogSegment, StoredFile
+from app.kernel.format.rows.changelog import OP_COLUMN
+from app.kernel.format.rows.meta_columns import CORRECTS_FIELD
+from app.kernel.format.rows.row_sizes import rows_within
+from app.kernel.format.schema.schema import Schema
+from app.kernel.format.schema.schema_projection import project_rows
+from app.kernel.sql.conditions.evaluate import matches
+from app.kernel.sql.conditions.tree import Filter
 from tests.support.histories import DEFINITION, History, committed_ms
 
 DATASET = Dataset(

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.catalog.values import Dataset, SchemaVersion
-from app.changelog.corrections import resolved_bound
-from app.changes.positions import FeedBounds
-from app.changes.service.read_corrections import ReadCorrections
-from app.format.errors import NotFound
-from app.format.file_group import ChangelogFile, ChangelogSegment
+from app.core.catalog.values import Dataset, SchemaVersion
+from app.kernel.changelog.corrections import resolved_bound
+from app.core.changes.positions import FeedBounds
+from app.core.changes.service.read_corrections import ReadCorrections
+from app.kernel.format.errors import NotFound
+from app.kernel.format.file_group import ChangelogFile, ChangelogSegment
 from tests.support.lake_table import LakeTable
 from tests.support.versioned_tables import VersionedTable, committed_at
 

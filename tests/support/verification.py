@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from app.changelog.verification import FoldTask, FoldVerdict, plan_fold
-from app.files.deletion_vector_file import VectorReader
-from app.files.parquet_file import ParquetReader
-from app.files.slices.feed_verification import check_files
-from app.files.slices.file_slice import SliceReader
-from app.files.slices.memory_budget import MemoryBudget
-from app.format.file_group import ChangelogSegment
-from app.format.schema.schema import Schema
+from app.kernel.changelog.verification import FoldTask, FoldVerdict, plan_fold
+from app.infra.files.deletion_vector_file import VectorReader
+from app.infra.files.parquet_file import ParquetReader
+from app.infra.files.slices.feed_verification import check_files
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.kernel.format.file_group import ChangelogSegment
+from app.kernel.format.schema.schema import Schema
 from tests.support.lake_table import LakeTable
 
 

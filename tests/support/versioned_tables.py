@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from app.catalog.values import Dataset
-from app.commit.write_options import WriteOptions
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import LocalStorage
-from app.format.dataset import (
+from app.core.catalog.values import Dataset
+from app.kernel.commit.write_options import WriteOptions
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.dataset import (
     BucketMode,
     ChangelogProducer,
     DatasetDefinition,
@@ -21,8 +21,8 @@ from app.format.dataset import (
     MergeMode,
     TableType,
 )
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import (
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import (
     CreateBucket,
     CreateChangelog,
     CreateDataset,
@@ -30,9 +30,9 @@ from app.format.definition.new_dataset import (
     CreateIndex,
     CreateSchema,
 )
-from app.format.file_group import DataFile, bucket_prefix
-from app.format.operation import Operation
-from app.format.schema.schema import Schema
+from app.kernel.format.file_group import DataFile, bucket_prefix
+from app.kernel.format.operation import Operation
+from app.kernel.format.schema.schema import Schema
 from tests.support.groups_of_files import GroupsOfFiles
 from tests.support.lake_table import COMPACT, LakeTable, Write, merged
 from workers.engine.task_files import TaskResources

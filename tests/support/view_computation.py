@@ -8,18 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from app.derivation.request import DeriveInput, DeriveRequest, FeedInput, RowsInput, TableInput, has_ops
-from app.files.deletion_vector_file import VectorReader
-from app.files.parquet_file import ParquetReader
-from app.files.slices.file_slice import SliceReader
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.slices.merged_slice import merged_blocks
-from app.files.staged_file import StagedFileStore
-from app.files.storage import Storage
-from app.format.errors import DerivationFailed
-from app.format.file_group import DataFile
-from app.format.rows.changelog import OP_COLUMN, OP_FIELD
-from app.format.rows.staged import StagedFile
+from app.kernel.derivation.request import DeriveInput, DeriveRequest, FeedInput, RowsInput, TableInput, has_ops
+from app.infra.files.deletion_vector_file import VectorReader
+from app.infra.files.parquet_file import ParquetReader
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.merged_slice import merged_blocks
+from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.storage import Storage
+from app.kernel.format.errors import DerivationFailed
+from app.kernel.format.file_group import DataFile
+from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.kernel.format.rows.staged import StagedFile
 
 Row = dict[str, Any]
 # Of a list of rows for each input, in the order of their names. Of a view that follows its input row by row it makes

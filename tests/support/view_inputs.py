@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.format.dataset import DatasetDefinition
-from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.sql.queries import ViewPlan, bind_view, parse_view
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
+from app.kernel.sql.queries import ViewPlan, bind_view, parse_view
 
 
 def _dataset(name: str, key: list[str], fields: dict[str, str]) -> DatasetDefinition:

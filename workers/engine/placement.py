@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from app.commit.merge_bundle import MergeBundle
+from app.kernel.commit.merge_bundle import MergeBundle
 from workers.engine.task_files import marks_rows
 from workers.engine.tasks import Task
 

@@ -11,30 +11,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from app.commit.write_plan import MergeTask
-from app.files.data_sink import ChangelogSink, ChangesSection, DataSink
-from app.files.deletion_vector_file import VectorReader
-from app.files.lookups.file_finder import FileFinder
-from app.files.lookups.hot_folder import HotFolder
-from app.files.lookups.lookup import KeyLookup
-from app.files.ordered_sink import OrderedSink, curve_through
-from app.files.parquet_file import ParquetReader
-from app.files.slices.file_slice import Block, SliceReader
-from app.files.slices.incoming import Incoming, InScope, incoming_schema
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.slices.slice_merge import row_hashes
-from app.files.staged_file import StagedFileStore, only_parts
-from app.files.storage import Storage
-from app.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
-from app.format.errors import FieldError, InvalidRequest
-from app.format.file_group import DataFile, FileKind, IndexKind, Slot
-from app.format.halving import inside
-from app.format.partition.codes import partition_codes
-from app.format.paths import Folder, written_path
-from app.format.rows.meta_columns import stored_schema
-from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
-from app.sql.conditions.evaluate import matches
-from app.sql.conditions.prune import Sought
+from app.kernel.commit.write_plan import MergeTask
+from app.infra.files.data_sink import ChangelogSink, ChangesSection, DataSink
+from app.infra.files.deletion_vector_file import VectorReader
+from app.infra.files.lookups.file_finder import FileFinder
+from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.lookups.lookup import KeyLookup
+from app.infra.files.ordered_sink import OrderedSink, curve_through
+from app.infra.files.parquet_file import ParquetReader
+from app.infra.files.slices.file_slice import Block, SliceReader
+from app.infra.files.slices.incoming import Incoming, InScope, incoming_schema
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.slice_merge import row_hashes
+from app.infra.files.staged_file import StagedFileStore, only_parts
+from app.infra.files.storage import Storage
+from app.kernel.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
+from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.file_group import DataFile, FileKind, IndexKind, Slot
+from app.kernel.format.halving import inside
+from app.kernel.format.partition.codes import partition_codes
+from app.kernel.format.paths import Folder, written_path
+from app.kernel.format.rows.meta_columns import stored_schema
+from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+from app.kernel.sql.conditions.evaluate import matches
+from app.kernel.sql.conditions.prune import Sought
 
 # Segments of many small batches are read at once.
 _STEP_ROWS: Final = 256 * 1024

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from app.files.lookups.hot_folder import HotFolder
-from app.files.slices.memory_budget import MemoryBudget
-from app.files.storage import open_storage
-from app.format.errors import HeadwaterError, error_of
-from app.format.outages import fault_of_disk
-from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
+from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import open_storage
+from app.kernel.format.errors import HeadwaterError, error_of
+from app.kernel.format.outages import fault_of_disk
+from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from workers.engine.task_files import TaskResources
 
 _T = TypeVar("_T")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.format.errors import Unavailable
-from app.jobs.values import WorkerEnd
+from app.kernel.format.errors import Unavailable
+from app.core.jobs.values import WorkerEnd
 
 _log = logging.getLogger(__name__)
 

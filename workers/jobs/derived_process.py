@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from app.jobs.values import WriteProcess
-from app.runtime.child import ChildSpec, describe_exit, has_ended, launch, reap, stop
-from app.runtime.loops import Loop
-from app.runtime.supervisor import RestartPolicy
+from app.core.jobs.values import WriteProcess
+from app.infra.runtime.child import ChildSpec, describe_exit, has_ended, launch, reap, stop
+from app.infra.runtime.loops import Loop
+from app.infra.runtime.supervisor import RestartPolicy
 
 _log = logging.getLogger(__name__)
 _PROGRAM: Final = (sys.executable, "-P", "-m", "workers.derived")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
-from app.tenants.quotas import RateLimited
+from app.access.tenants.quotas import RateLimited
 
 LARGE_BYTES: Final = 256 * 1024
 """Larger bodies count. They are sent in pieces of this size, each once most of the one before is read."""

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from app.tenants.usage import KeyUsage
-from app.tenants.values import Principal
+from app.access.tenants.usage import KeyUsage
+from app.access.tenants.values import Principal
 
 _KEYS_MAX: Final = 100_000
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from app.format.member_errors import EXPECTED
+from app.kernel.format.member_errors import EXPECTED
 from app.http.openapi.attribute_docs import attribute_docs
 
 _REFERENCE: Final = "#/components/schemas/"

@@ -11,7 +11,7 @@ import msgspec
 from litestar.datastructures import Headers
 from litestar.datastructures.headers import Accept
 
-from app.format.errors import FieldError, InvalidRequest, PreconditionFailed, PreconditionRequired
+from app.kernel.format.errors import FieldError, InvalidRequest, PreconditionFailed, PreconditionRequired
 from app.http.problems import NotAcceptable
 
 WAIT_SECONDS_MAX: Final = 60

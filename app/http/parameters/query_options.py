@@ -10,8 +10,8 @@ import msgspec
 from litestar.datastructures import MultiDict
 from litestar.handlers import BaseRouteHandler
 
-from app.format.errors import FieldError, InvalidRequest
-from app.format.member_errors import EXPECTED_TIME, field_error
+from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.member_errors import EXPECTED_TIME, field_error
 
 OPTIONS = "options"
 """The name of the parameter by which a handler declares its options: `options: Provided[RowOptions]`."""

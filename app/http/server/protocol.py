@@ -19,8 +19,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.format.errors import HeadwaterError, Unavailable
-from app.format.identifiers import new_id
+from app.kernel.format.errors import HeadwaterError, Unavailable
+from app.kernel.format.identifiers import new_id
 from app.http.middleware import SECURITY_HEADERS
 from app.http.problems import PROBLEM_JSON, document, retry_after, status_of
 from app.http.server.connections import Connections

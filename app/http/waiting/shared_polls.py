@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, Generic, TypeAlias, TypeVar
 from zlib import crc32
 
-from app.format.errors import Unavailable
+from app.kernel.format.errors import Unavailable
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
 

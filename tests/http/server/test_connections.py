@@ -11,7 +11,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from app.runtime.stack import answers_ready
+from app.infra.runtime.stack import answers_ready
 from tests.support.http import ORDERS, problem
 from tests.support.service import running_service
 

@@ -15,7 +15,7 @@ import uvicorn
 
 from app.http.waiting.subscriptions import Subscriptions
 from app.main import Server
-from app.runtime.loopback import free_port
+from app.infra.runtime.loopback import free_port
 from tests.support.waiting import until
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.runtime.java import JavaError, java_home
-from app.runtime.loopback import LOOPBACK, free_port, is_free
+from app.infra.runtime.java import JavaError, java_home
+from app.infra.runtime.loopback import LOOPBACK, free_port, is_free
 from tests.support import maven
 
 _ROOT: Final = Path(__file__).parents[3]

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
-from app.runtime.loopback import LOOPBACK
+from app.infra.runtime.loopback import LOOPBACK
 from tests.support.kafka.compatibility import LEVELS, is_compatible
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"

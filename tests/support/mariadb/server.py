@@ -21,7 +21,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from app.runtime.loopback import LOOPBACK, free_port, is_free
+from app.infra.runtime.loopback import LOOPBACK, free_port, is_free
 from tests.support import maven
 
 _ROOT: Final = Path(__file__).parents[3]

@@ -7,15 +7,15 @@ from itertools import count, islice
 
 import msgspec
 
-from app.codecs.arrow.flat_form import op_names
-from app.commit.write_options import WriteOptions
-from app.format.dataset import DatasetDefinition
-from app.format.definition.schema_merge import merge_schemas
-from app.format.operation import Operation, input_schema
-from app.format.rows.row_limits import RowLimits
-from app.format.rows.staged import RawInput
-from app.format.schema.shapes import Shape, common_members
-from app.writes.engine import DecodedInput
+from app.kernel.codecs.arrow.flat_form import op_names
+from app.kernel.commit.write_options import WriteOptions
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.schema_merge import merge_schemas
+from app.kernel.format.operation import Operation, input_schema
+from app.kernel.format.rows.row_limits import RowLimits
+from app.kernel.format.rows.staged import RawInput
+from app.kernel.format.schema.shapes import Shape, common_members
+from app.features.writes.engine import DecodedInput
 from workers.engine.decode.decode_handle import (
     DecodedRows,
     DecodeTask,

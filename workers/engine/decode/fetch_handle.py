@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.files.storage import Storage
-from app.sources.kinds.registry import KINDS
-from app.sources.output import FetchOutput
-from app.sources.ports import Fetched
-from app.sources.tasks import FetchTask
+from app.infra.files.storage import Storage
+from app.features.sources.kinds.registry import KINDS
+from app.features.sources.output import FetchOutput
+from app.features.sources.ports import Fetched
+from app.features.sources.tasks import FetchTask
 
 
 def fetch(task: FetchTask, storage: Storage) -> Fetched:

@@ -22,9 +22,9 @@ from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from app.derivation.request import DeriveRequest
-from app.format.errors import DerivationFailed, HeadwaterError
-from app.format.rows.staged import StagedFile
+from app.kernel.derivation.request import DeriveRequest
+from app.kernel.format.errors import DerivationFailed, HeadwaterError
+from app.kernel.format.rows.staged import StagedFile
 from workers.engine.decode.decode_handle import DecodedRows, decoded_input
 from workers.engine.derive.view_tasks import (
     StageTask,

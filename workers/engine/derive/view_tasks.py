@@ -11,22 +11,22 @@ from typing import Final, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from app.codecs.arrow.conform import check_columns, conform_step, steps
-from app.codecs.arrow.flat_form import flat_form
-from app.codecs.arrow.parquet_rows import joined
-from app.codecs.record_errors import InputRejection
-from app.derivation.request import DeriveInput, FeedInput, RowsInput, TableInput, has_ops
-from app.files.slices.merged_slice import merged_blocks
-from app.files.staged_file import StagedFileStore
-from app.format.dataset import DatasetDefinition
-from app.format.errors import DerivationFailed, RowTooLarge, SchemaMismatch
-from app.format.file_group import ChangelogFile, DataFile, FileKind
-from app.format.operation import Operation, input_schema
-from app.format.rows.changelog import OP_COLUMN, OP_FIELD
-from app.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
-from app.format.rows.staged import StagedFile
-from app.format.schema.types import to_arrow
-from app.sql.queries.relation_types import relation_type
+from app.kernel.codecs.arrow.conform import check_columns, conform_step, steps
+from app.kernel.codecs.arrow.flat_form import flat_form
+from app.kernel.codecs.arrow.parquet_rows import joined
+from app.kernel.codecs.record_errors import InputRejection
+from app.kernel.derivation.request import DeriveInput, FeedInput, RowsInput, TableInput, has_ops
+from app.infra.files.slices.merged_slice import merged_blocks
+from app.infra.files.staged_file import StagedFileStore
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.errors import DerivationFailed, RowTooLarge, SchemaMismatch
+from app.kernel.format.file_group import ChangelogFile, DataFile, FileKind
+from app.kernel.format.operation import Operation, input_schema
+from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
+from app.kernel.format.rows.staged import StagedFile
+from app.kernel.format.schema.types import to_arrow
+from app.kernel.sql.queries.relation_types import relation_type
 from workers.engine.decode.decode_handle import DecodedRows
 from workers.engine.task_files import TaskResources
 

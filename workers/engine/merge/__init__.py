@@ -1,4 +1,4 @@
-"""Merging one file group: `merge_handle` runs a `MergeTask` in the way that `app.commit.storing` names.
+"""Merging one file group: `merge_handle` runs a `MergeTask` in the way that `app.kernel.commit.storing` names.
 
 append_write      no key: the rows in new files, each a +A in the feed
 log_write         merge_on_read whose feed needs no old rows, and bucket mode `postpone`: rows beside the base files

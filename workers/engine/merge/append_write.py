@@ -7,14 +7,14 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from app.commit.commit_message import CommitMessage
-from app.commit.merge.outcome import appends
-from app.files.data_sink import SMALL_CHANGES_BYTES
-from app.format.dataset import ChangelogProducer
-from app.format.instant import RowCounts
-from app.format.rows.changelog import OP_COLUMN
-from app.format.rows.meta_columns import META_FIELDS, relative_offsets
-from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.merge.outcome import appends
+from app.infra.files.data_sink import SMALL_CHANGES_BYTES
+from app.kernel.format.dataset import ChangelogProducer
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.rows.changelog import OP_COLUMN
+from app.kernel.format.rows.meta_columns import META_FIELDS, relative_offsets
+from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from workers.engine.task_files import TaskFiles
 
 

@@ -9,17 +9,17 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from app.commit.commit_message import CommitMessage
-from app.commit.folding import folded_files
-from app.files.deletion_vector_file import VectorReader, write_vectors
-from app.files.slices.file_slice import Block
-from app.files.slices.slice_merge import IncomingKeys, MatchedRows, merge_incoming
-from app.format.file_group import DataFile
-from app.format.index.deletion_vector import union
-from app.format.paths import Folder
-from app.format.rows.meta_columns import resolved, stored_schema
-from app.format.rows.placement import Placement, numbers_in
-from app.sql.conditions.prune import Sought
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.folding import folded_files
+from app.infra.files.deletion_vector_file import VectorReader, write_vectors
+from app.infra.files.slices.file_slice import Block
+from app.infra.files.slices.slice_merge import IncomingKeys, MatchedRows, merge_incoming
+from app.kernel.format.file_group import DataFile
+from app.kernel.format.index.deletion_vector import union
+from app.kernel.format.paths import Folder
+from app.kernel.format.rows.meta_columns import resolved, stored_schema
+from app.kernel.format.rows.placement import Placement, numbers_in
+from app.kernel.sql.conditions.prune import Sought
 from workers.engine.merge.task_report import TaskReport
 from workers.engine.task_files import TaskFiles
 

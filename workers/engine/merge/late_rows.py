@@ -10,19 +10,19 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from app.codecs.faults import below
-from app.commit.commit_message import CommitMessage
-from app.commit.watermarks import Lateness, is_late, latest, watermark_of
-from app.commit.write_plan import MergeTask
-from app.files.quarantine_file import QuarantineFileStore
-from app.files.storage import Storage
-from app.format.dataset import Late, Watermark
-from app.format.errors import FieldError
-from app.format.instant import RowCounts
-from app.format.operation import Operation
-from app.format.quarantine import QuarantineFile
-from app.format.rows.changelog import OP_COLUMN, Op
-from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+from app.kernel.codecs.faults import below
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.watermarks import Lateness, is_late, latest, watermark_of
+from app.kernel.commit.write_plan import MergeTask
+from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.files.storage import Storage
+from app.kernel.format.dataset import Late, Watermark
+from app.kernel.format.errors import FieldError
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
+from app.kernel.format.quarantine import QuarantineFile
+from app.kernel.format.rows.changelog import OP_COLUMN, Op
+from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 
 # Other operations state what the table becomes: without a row they would delete one.
 _LEAVES_OUT: Final = frozenset({Operation.INSERT, Operation.UPSERT, Operation.BULK_INSERT})

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from app.commit.commit_message import CommitMessage, Reads
-from app.files.log_file import PUT, log_schema
-from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import MatchedRows, merge_incoming
-from app.format.dataset import ChangelogProducer
-from app.format.file_group import FileKind
-from app.format.instant import RowCounts
-from app.format.partition.members import key_fields
-from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
-from app.format.rows.meta_columns import META_FIELDS
-from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+from app.kernel.commit.commit_message import CommitMessage, Reads
+from app.infra.files.log_file import PUT, log_schema
+from app.infra.files.slices.merged_slice import merged_blocks
+from app.infra.files.slices.slice_merge import MatchedRows, merge_incoming
+from app.kernel.format.dataset import ChangelogProducer
+from app.kernel.format.file_group import FileKind
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.partition.members import key_fields
+from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
+from app.kernel.format.rows.meta_columns import META_FIELDS
+from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from workers.engine.merge.task_report import TaskReport
 from workers.engine.task_files import TaskFiles
 

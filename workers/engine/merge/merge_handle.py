@@ -1,6 +1,6 @@
 """The merge task: applies writes to one file group. Runs in Spark's Python processes; never accesses Postgres.
 
-`app.commit.storing` determines the form in which the result is stored.
+`app.kernel.commit.storing` determines the form in which the result is stored.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from app.commit.commit_message import CommitMessage
-from app.commit.merge_bundle import MergeBundle, MergedBundle
-from app.commit.storing import Storing, storing_of
-from app.commit.write_plan import MergeTask
-from app.files.data_sink import ChangesSection
-from app.format.file_group import FileKind, partition_of, shared_changes
-from app.format.paths import Folder
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.merge_bundle import MergeBundle, MergedBundle
+from app.kernel.commit.storing import Storing, storing_of
+from app.kernel.commit.write_plan import MergeTask
+from app.infra.files.data_sink import ChangesSection
+from app.kernel.format.file_group import FileKind, partition_of, shared_changes
+from app.kernel.format.paths import Folder
 from workers.engine.merge.append_write import append_rows
 from workers.engine.merge.delete_marking import mark_rows
 from workers.engine.merge.file_rewrite import rewrite_files

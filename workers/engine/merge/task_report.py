@@ -7,25 +7,25 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from app.codecs.faults import below
-from app.commit.commit_message import CommitMessage, KeyConflict, Reads
-from app.commit.merge.outcome import MergeResult
-from app.files.data_sink import SMALL_CHANGES_BYTES, ChangelogSink, ChangesSection, DataSink, at_offset
-from app.files.ordered_sink import OrderedSink
-from app.files.quarantine_file import QuarantineFileStore
-from app.files.slices.slice_merge import MatchedRows
-from app.format.dataset import ChangelogProducer
-from app.format.errors import FieldError
-from app.format.file_group import DataFile
-from app.format.instant import RowCounts
-from app.format.operation import Operation
-from app.format.paths import Folder
-from app.format.quarantine import QuarantineFile
-from app.format.rows.changelog import OP_COLUMN, OP_FIELD, SYMBOLS
-from app.format.rows.key_order import key_order
-from app.format.rows.meta_columns import CORRECTS_FIELD
-from app.format.rows.placement import Placement
-from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+from app.kernel.codecs.faults import below
+from app.kernel.commit.commit_message import CommitMessage, KeyConflict, Reads
+from app.kernel.commit.merge.outcome import MergeResult
+from app.infra.files.data_sink import SMALL_CHANGES_BYTES, ChangelogSink, ChangesSection, DataSink, at_offset
+from app.infra.files.ordered_sink import OrderedSink
+from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.files.slices.slice_merge import MatchedRows
+from app.kernel.format.dataset import ChangelogProducer
+from app.kernel.format.errors import FieldError
+from app.kernel.format.file_group import DataFile
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
+from app.kernel.format.paths import Folder
+from app.kernel.format.quarantine import QuarantineFile
+from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, SYMBOLS
+from app.kernel.format.rows.key_order import key_order
+from app.kernel.format.rows.meta_columns import CORRECTS_FIELD
+from app.kernel.format.rows.placement import Placement
+from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from workers.engine.task_files import TaskFiles
 
 _ABSENT = FieldError(pointer="/row", detail="no row of the table equals this one, so it cannot be retracted")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from app.changelog.changelog_scan import ChangelogReader
-from app.changelog.correction_marks import CorrectionMarks
-from app.changelog.corrections_since import CorrectionsSince
-from app.codecs.commit_times import PackedCommitTimes
-from app.codecs.meta_on_read import (
+from app.kernel.changelog.changelog_scan import ChangelogReader
+from app.kernel.changelog.correction_marks import CorrectionMarks
+from app.kernel.changelog.corrections_since import CorrectionsSince
+from app.kernel.codecs.commit_times import PackedCommitTimes
+from app.kernel.codecs.meta_on_read import (
     CORRECTED_ON_READ,
     META_ON_READ,
     META_SOURCES,
@@ -19,11 +19,11 @@ from app.codecs.meta_on_read import (
     with_corrections,
     with_meta,
 )
-from app.format.dataset import DatasetDefinition
-from app.format.partition.members import key_fields
-from app.format.rows.meta_columns import OFFSET_COLUMN
-from app.format.schema.schema import Schema
-from app.sql.conditions.bound_access import BoundAccess
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.partition.members import key_fields
+from app.kernel.format.rows.meta_columns import OFFSET_COLUMN
+from app.kernel.format.schema.schema import Schema
+from app.kernel.sql.conditions.bound_access import BoundAccess
 
 
 def rows_schema(shown: Schema) -> pa.Schema:

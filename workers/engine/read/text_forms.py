@@ -7,10 +7,10 @@ from functools import partial
 
 import pyarrow as pa
 
-from app.codecs.csv.encode_csv import csv_header, encode_csv
-from app.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
-from app.files.export_file import TextForm
-from app.format.file_format import FileFormat
+from app.kernel.codecs.csv.encode_csv import csv_header, encode_csv
+from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
+from app.infra.files.export_file import TextForm
+from app.kernel.format.file_format import FileFormat
 
 
 def rows_text(format_: FileFormat, schema: pa.Schema) -> TextForm | None:

@@ -1,0 +1,116 @@
+"""The entries of the audit in Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from sqlalchemy import ColumnClause, Connection, column, delete, insert, select, text
+
+from app.access.audit.tables import audit
+from app.access.audit.values import AuditEntry, AuditFilter, Caller, NewEntry
+from app.infra.db.session import Database
+from app.infra.db.times import seconds_ago
+from app.kernel.format.identifiers import new_id
+from app.kernel.paging import Page, PageTokens
+from app.access.tenants.tables import api_keys
+
+_COLUMNS: Final = tuple(audit.c[name] for name in AuditEntry.__struct_fields__)
+_HAS_CHANGED: Final = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
+_ROW: Final[ColumnClause[str]] = column("ctid")
+
+
+class AuditStore:
+    """The audit. `administration`: with the administration's login, which sees that of all tenants."""
+
+    def __init__(self, database: Database, administration: Database | None = None) -> None:
+        self._database = database
+        self._administration = administration
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the entries of all tenants can be listed."""
+        return self._administration is not None
+
+    def add(self, tenant_id: str, entries: Sequence[NewEntry]) -> None:
+        """Adds entries of a tenant in a transaction of their own."""
+        with self._database.tenant(tenant_id) as connection:
+            for entry in entries:
+                add_entry(connection, tenant_id, entry)
+
+    def entries(
+        self, tenant_id: str | None, wanted: AuditFilter, *, page_size: int, page_token: str | None
+    ) -> Page:
+        """AuditEntry items, the newest first: those of this tenant, or of all tenants, for which see `sees_all`.
+
+        Raises InvalidRequest for a token that is not valid.
+        """
+        tokens = PageTokens("audit", tenant_id, wanted)
+        query = select(*_COLUMNS).order_by(audit.c.id.desc()).limit(page_size + 1)
+        conditions = {
+            audit.c.tenant_id: wanted.tenant_id,
+            audit.c.key_id: wanted.key_id,
+            audit.c.operation: wanted.operation,
+            audit.c.outcome: None if wanted.outcome is None else wanted.outcome.value,
+        }
+        for each, value in conditions.items():
+            if value is not None:
+                query = query.where(each == value)
+        if wanted.since is not None:
+            query = query.where(audit.c.at >= wanted.since)
+        if wanted.until is not None:
+            query = query.where(audit.c.at < wanted.until)
+        if page_token is not None:
+            query = query.where(audit.c.id < tokens.id(page_token))
+        with self._session(tenant_id) as connection:
+            rows = connection.execute(query).all()
+        return tokens.page(rows, page_size, lambda row: row.id, lambda row: AuditEntry(**row._asdict()))
+
+    def expire(self, tenant_id: str, *, keep_seconds: float, limit: int) -> int:
+        """Deletes up to `limit` entries of a tenant that are older; returns their number."""
+        old = audit.c.at < seconds_ago(keep_seconds)
+        some = select(_ROW).select_from(audit).where(old).limit(limit)
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(delete(audit).where(_ROW.in_(some))).rowcount
+
+    def owner_of(self, digest: bytes) -> Caller | None:
+        """Whose key this is or was, revoked and expired ones included."""
+        query = select(api_keys.c.tenant_id, api_keys.c.id, api_keys.c.name)
+        with self._database.credential(digest) as connection:
+            row = connection.execute(query.where(api_keys.c.digest == digest)).one_or_none()
+        return None if row is None else Caller(tenant_id=row.tenant_id, key_id=row.id, key_name=row.name)
+
+    def _session(self, tenant_id: str | None) -> AbstractContextManager[Connection]:
+        if tenant_id is not None:
+            return self._database.tenant(tenant_id)
+        if self._administration is None:
+            raise AssertionError("the entries of all tenants need the administration's login")
+        return self._administration.administration()
+
+
+def has_changed(connection: Connection) -> bool:
+    """Whether the transaction has changed or locked rows."""
+    return bool(connection.execute(_HAS_CHANGED).scalar_one())
+
+
+def add_entry(connection: Connection, tenant_id: str, entry: NewEntry) -> None:
+    """Adds an entry of a tenant in this transaction."""
+    values: dict[str, Any] = {
+        "tenant_id": tenant_id,
+        "id": new_id(),
+        "first_at": seconds_ago(entry.first_age_seconds),
+        "at": seconds_ago(entry.age_seconds),
+        "key_tenant_id": entry.caller.tenant_id,
+        "key_id": entry.caller.key_id,
+        "key_name": entry.caller.key_name,
+        "operation": entry.operation.id,
+        "method": entry.operation.method,
+        "route": entry.operation.path,
+        "outcome": entry.outcome.value,
+        **{
+            name: getattr(entry, name)
+            for name in ("resources", "members", "address", "status", "code", "request_id", "count")
+        },
+    }
+    connection.execute(insert(audit).values(values))

@@ -1,0 +1,129 @@
+"""Initialises a database: the latest schema, the roles, the first tenant and its operator key."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, create_engine, make_url, text
+from sqlalchemy.pool import NullPool
+
+import migrations
+from app.infra.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
+from app.kernel.format.errors import NotFound, Unavailable
+from app.access.tenants.repository.administration import AdministrationStore
+from app.access.tenants.values import DEFAULT_TENANT_ID, KeyScope, NewKey
+
+DEFAULT_TENANT_NAME: Final = "default"
+OPERATOR_SCOPES: Final = tuple(KeyScope)
+_LOCK: Final = 0x68656164776174  # "headwat": the advisory lock of a process that initialises a database
+# Longer than the migrations of a release take.
+_LOCK_SECONDS_MAX: Final = 1_800.0
+_LOCK_PAUSE_SECONDS: Final = 0.1
+
+
+class BootstrapResult(msgspec.Struct, frozen=True, kw_only=True):
+    """`api_key`: the operator key if this call has created it, otherwise None: it cannot be read again."""
+
+    tenant_id: str
+    api_key: str | None
+
+    def __repr__(self) -> str:
+        return f"BootstrapResult(tenant_id={self.tenant_id!r})"
+
+
+def initialise(
+    database_url: str,
+    *,
+    application_url: str | None = None,
+    administration_url: str | None = None,
+    api_key: str | None = None,
+) -> BootstrapResult:
+    """Migrates to the latest schema; creates the default tenant and, if it has no key yet, its operator key.
+
+    May be called repeatedly and by several processes at once. `database_url`: the schema's owner. `application_url`:
+    its login gets the roles of the service (default: the owner). `administration_url`: its login gets the role that
+    administers tenants and keys. `api_key`: the operator key to use instead of a new one. Raises ValueError if it does
+    not have the form of a key, Unavailable if another call does not end.
+    """
+    with _alone(database_url) as connection:
+        migrate(connection)
+        owner = str(connection.execute(text("SELECT current_user")).scalar_one())
+        serving = make_url(application_url).username if application_url else owner
+        administering = make_url(administration_url).username if administration_url else owner
+        _grant_roles(connection, {serving, owner}, {APPLICATION_ROLE, RELAY_ROLE})
+        _grant_roles(connection, {administering, owner}, {ADMINISTRATOR_ROLE})
+        database = Database(
+            database_url, role=ADMINISTRATOR_ROLE, application_name="headwater init", connections_max=1
+        )
+        try:
+            return _first_tenant(database, api_key)
+        finally:
+            database.close()
+
+
+def migrate(connection: Connection, revision: str = "head") -> None:
+    """Runs the migrations up to `revision` and commits."""
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    command.upgrade(config, revision)
+    connection.commit()
+
+
+def migrate_to(database_url: str, revision: str) -> None:
+    """Runs the migrations up to `revision`, as the schema's owner. Raises Unavailable if another call does not end."""
+    with _alone(database_url) as connection:
+        migrate(connection, revision)
+
+
+def revisions() -> list[str]:
+    """The migrations of this release, the first one first: their files begin with their number."""
+    folder = Path(migrations.__file__).parent / "versions"
+    return sorted(path.name.partition("_")[0] for path in folder.glob("[0-9]*.py"))
+
+
+@contextmanager
+def _alone(database_url: str) -> Iterator[Connection]:
+    """A connection with the advisory lock, for which a second caller waits."""
+    engine = create_engine(make_url(database_url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
+    with engine.connect() as connection:
+        # A transaction that waits for the lock would be waited for by migrations that build an index concurrently.
+        deadline = time.monotonic() + _LOCK_SECONDS_MAX
+        while not connection.execute(
+            text("SELECT pg_try_advisory_lock(:lock)"), {"lock": _LOCK}
+        ).scalar_one():
+            connection.commit()
+            if time.monotonic() > deadline:
+                raise Unavailable("another initialisation has not ended; run this one again")
+            time.sleep(_LOCK_PAUSE_SECONDS)
+        connection.commit()
+        # Closing the connection releases the lock, also after a failure.
+        yield connection
+
+
+def _grant_roles(connection: Connection, logins: Collection[str | None], roles: set[str]) -> None:
+    """Grants the roles to the logins without inheritance: a session has one role at a time."""
+    quote = connection.dialect.identifier_preparer.quote
+    for member in sorted({login for login in logins if login is not None}):
+        for role in sorted(roles - {member}):
+            connection.execute(text(f"GRANT {role} TO {quote(member)} WITH INHERIT FALSE, SET TRUE"))
+    connection.commit()
+
+
+def _first_tenant(database: Database, api_key: str | None) -> BootstrapResult:
+    store = AdministrationStore(database)
+    try:
+        store.tenant(DEFAULT_TENANT_ID)
+    except NotFound:
+        store.add_tenant(DEFAULT_TENANT_NAME, tenant_id=DEFAULT_TENANT_ID)
+    if store.keys(DEFAULT_TENANT_ID, page_size=1, page_token=None).items:
+        return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=None)
+    new = NewKey(name="operator", scopes=frozenset(OPERATOR_SCOPES))
+    made = store.add_key(DEFAULT_TENANT_ID, new, api_key=api_key)
+    return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=made.api_key)

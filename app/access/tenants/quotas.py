@@ -1,0 +1,163 @@
+"""What a tenant may use, and the errors of what goes beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, time, timedelta
+from math import ceil
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+
+from app.kernel.format.errors import HeadwaterError
+
+_INTEGER_MAX: Final = 2**53 - 1
+# The time that a piece of work counts is divided by it, and must stay finite.
+_WEIGHT_MIN: Final = 0.01
+
+_Count: TypeAlias = (
+    Annotated[int, msgspec.Meta(ge=0, le=_INTEGER_MAX, examples=[100])] | msgspec.UnsetType | None
+)
+RequestRate: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1_000_000, examples=[50])]
+"""Requests per second."""
+
+
+class Quotas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The limits of a tenant. One that is absent does not exist. In a change, null removes a limit."""
+
+    datasets: _Count = msgspec.UNSET
+    """The datasets that exist, the tables of views included."""
+    views: _Count = msgspec.UNSET
+    """The views that exist."""
+    consumers: _Count = msgspec.UNSET
+    """The consumers that exist, without those of webhooks, exports and views."""
+    webhooks: _Count = msgspec.UNSET
+    """The webhooks that exist."""
+    exports: _Count = msgspec.UNSET
+    """The exports that have not ended."""
+    sources: _Count = msgspec.UNSET
+    """The sources that exist."""
+    queued_jobs: _Count = msgspec.UNSET
+    """The requested jobs that wait for a worker. Jobs that the service starts itself are neither counted nor refused.
+    """
+    running_jobs: _Count = msgspec.UNSET
+    """The jobs that run at a time; writes that share a commit count once. Further jobs wait."""
+    storage_bytes: _Count = msgspec.UNSET
+    """The bytes of all files, measured every minute. Once they reach it, only deletions are accepted as writes."""
+    rows_per_day: _Count = msgspec.UNSET
+    """The rows that writes change in a day, in UTC. Once they reach it, no write is accepted until the next day."""
+    bytes_per_day: _Count = msgspec.UNSET
+    """The bytes of the files that writes add in a day, in UTC. Once they reach it, no write is accepted until the next
+    day.
+    """
+    streams: _Count = msgspec.UNSET
+    """The requests that wait at a time: event streams and long polls."""
+    requests_per_second: RequestRate | msgspec.UnsetType | None = msgspec.UNSET
+    """The requests per second. As many may come at once after a pause of a second."""
+    weight: (
+        Annotated[float, msgspec.Meta(ge=_WEIGHT_MIN, le=1000, examples=[1])] | msgspec.UnsetType | None
+    ) = msgspec.UNSET
+    """The share of the workers, relative to those of other tenants; 1 by default."""
+    job_seconds: (
+        Annotated[float, msgspec.Meta(gt=0, le=31536000, examples=[600])] | msgspec.UnsetType | None
+    ) = msgspec.UNSET
+    """The time that an attempt at a write, a read or the computation of a view may run."""
+
+    def limit(self, name: str) -> int | None:
+        """The limit of this name; None if there is none."""
+        value = getattr(self, name)
+        return None if value is None or value is msgspec.UNSET else value
+
+    def with_changes(self, change: Quotas) -> Quotas:
+        """The quotas after a change, member by member; null removes one."""
+        return Quotas(
+            **{
+                name: wanted
+                for name in self.__struct_fields__
+                if (wanted := _either(getattr(change, name), getattr(self, name))) is not None
+            }
+        )
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits that there are, by name."""
+        return {name: limit for name in self.__struct_fields__ if (limit := self.limit(name)) is not None}
+
+
+NO_QUOTAS: Final = Quotas()
+COUNTED: Final = (
+    "datasets",
+    "views",
+    "consumers",
+    "webhooks",
+    "exports",
+    "sources",
+    "queued_jobs",
+    "running_jobs",
+)
+"""The quotas of what exists. Its creation is counted under a lock."""
+METERED: Final = ("storage_bytes", "rows_per_day", "bytes_per_day")
+"""The quotas of what is metered."""
+
+_QUEUE_SECONDS: Final = 5
+_STREAM_SECONDS: Final = 5
+_STORAGE_SECONDS: Final = 60
+_COUNT_SECONDS: Final = 60
+
+
+class QuotaExceeded(HeadwaterError):
+    """The request goes beyond a quota of the tenant. Facts: `quota`, `limit`, `used`, `retry_after_seconds`."""
+
+    code = "quota-exceeded"
+    title = "The quota of the tenant is exhausted"
+
+
+class RateLimited(HeadwaterError):
+    """Too many requests in a short time. Facts: `quota`, `limit`, `used`, `retry_after_seconds`, `limited`."""
+
+    code = "rate-limited"
+    title = "Too many requests"
+
+
+def quotas_of(stored: Mapping[str, Any]) -> Quotas:
+    """The quotas in their stored form. Names that this release does not know are left out.
+
+    A weight that was stored while there was no least one counts as that.
+    """
+    known = {name: stored[name] for name in Quotas.__struct_fields__ if name in stored}
+    if "weight" in known:
+        known["weight"] = max(known["weight"], _WEIGHT_MIN)
+    return msgspec.convert(known, Quotas)
+
+
+def quota_exceeded(name: str, limit: int, used: int, now: datetime | None = None) -> QuotaExceeded:
+    """The error of a request beyond the quota. `used`: without what the request needs."""
+    again = _retry_after_seconds(name, now or datetime.now(UTC))
+    detail = f"the tenant's quota {name} is {limit}, and {used} are used"
+    return QuotaExceeded(detail, quota=name, limit=limit, used=used, retry_after_seconds=again)
+
+
+def rate_limited(limited: str, limit: int, wait_seconds: float) -> RateLimited:
+    """The error of a request beyond a rate. `limited`: `tenant` or `key`."""
+    detail = f"the {limited} may send {limit} requests per second"
+    return RateLimited(
+        detail,
+        quota="requests_per_second",
+        limit=limit,
+        used=limit,
+        limited=limited,
+        retry_after_seconds=max(1, ceil(wait_seconds)),
+    )
+
+
+def _retry_after_seconds(name: str, now: datetime) -> int:
+    """When a repetition may succeed, in whole seconds: for the quota of a day, at its end."""
+    if name.endswith("_per_day"):
+        midnight = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
+        return max(1, ceil((midnight - now).total_seconds()))
+    known = {"queued_jobs": _QUEUE_SECONDS, "streams": _STREAM_SECONDS, "storage_bytes": _STORAGE_SECONDS}
+    return known.get(name, _COUNT_SECONDS)
+
+
+def _either(wanted: Any, before: Any) -> Any:
+    return before if wanted is msgspec.UNSET else wanted

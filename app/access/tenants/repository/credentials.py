@@ -1,0 +1,150 @@
+"""Credentials as the service's own login reads them: the key or token of a request, its tenant, and uses of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from app.infra.db.any_of import any_of
+from app.infra.db.session import Database
+from app.infra.db.times import seconds_ago
+from app.kernel.format.identifiers import is_uuid
+from app.access.tenants.quotas import quotas_of
+from app.access.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_of, tenant_of
+from app.access.tenants.tables import api_keys, tenants, token_subjects
+from app.access.tenants.values import (
+    API_KEY,
+    ApiKey,
+    KeyScope,
+    Principal,
+    Tenant,
+    TenantState,
+    TokenClaims,
+    key_digest,
+)
+
+USED_SECONDS: Final = 60.0
+"""How exactly it is known when a key was last used."""
+SEEN_SECONDS: Final = 86_400.0
+"""How exactly it is known when the subject of a token was last seen."""
+_NOW: Final = func.clock_timestamp()
+# The keys of such a tenant are revoked; its tokens have no row that could be.
+_ENDED: Final = (TenantState.DELETING.value, TenantState.DELETED.value)
+LIVE: Final = (
+    api_keys.c.revoked_at.is_(None),
+    or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > _NOW),
+)
+"""The conditions of a key that is neither revoked nor expired."""
+_BY_DIGEST: Final = (
+    select(
+        api_keys.c.tenant_id,
+        api_keys.c.id,
+        api_keys.c.name,
+        api_keys.c.scopes,
+        api_keys.c.grants,
+        func.extract("epoch", api_keys.c.expires_at - _NOW).label("seconds"),
+        tenants.c.state,
+        tenants.c.suspended_reason,
+        tenants.c.quotas,
+        api_keys.c.requests_per_second,
+    )
+    .join(tenants, tenants.c.tenant_id == api_keys.c.tenant_id)
+    .where(*LIVE)
+)
+
+
+class CredentialStore:
+    """The credentials of requests."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def authenticate(self, api_key: str) -> Principal | None:
+        """The principal of a live key; None for any other text."""
+        if not API_KEY.fullmatch(api_key):
+            return None
+        digest = key_digest(api_key)
+        with self._database.credential(digest) as connection:
+            row = connection.execute(_BY_DIGEST.where(api_keys.c.digest == digest)).one_or_none()
+        if row is None:
+            return None
+        return Principal(
+            tenant_id=row.tenant_id,
+            actor=row.id,
+            key_name=row.name,
+            scopes=frozenset(map(KeyScope, row.scopes)),
+            grants=row.grants,
+            suspended=_suspended(row),
+            valid_seconds=None if row.seconds is None else float(row.seconds),
+            quotas=quotas_of(row.quotas),
+            requests_per_second=row.requests_per_second,
+        )
+
+    def admit(self, claims: TokenClaims) -> Principal | None:
+        """The principal of a verified token, whose subject is recorded; None if its tenant does not exist, or does no
+        longer.
+        """
+        tenant_id = claims.tenant if is_uuid(claims.tenant) else self._id_of(claims.tenant)
+        if tenant_id is None:
+            return None
+        with self._database.tenant(tenant_id) as connection:
+            row = connection.execute(select(*TENANT_COLUMNS)).one_or_none()
+            if row is None or row.state in _ENDED:
+                return None
+            _record(connection, claims)
+        return Principal(
+            tenant_id=row.id,
+            actor=claims.identity.actor,
+            key_name=claims.identity.subject,
+            token=claims.identity,
+            scopes=claims.scopes,
+            grants=claims.grants,
+            suspended=_suspended(row),
+            valid_seconds=claims.valid_seconds,
+            quotas=quotas_of(row.quotas),
+        )
+
+    def identity(self, principal: Principal) -> tuple[Tenant, ApiKey | None]:
+        """The tenant and the key of a principal; no key if it has a token."""
+        key = select(*KEY_COLUMNS).where(api_keys.c.id == principal.actor)
+        with self._database.tenant(principal.tenant_id) as connection:
+            tenant = tenant_of(connection.execute(select(*TENANT_COLUMNS)).one())
+            if principal.token is not None:
+                return tenant, None
+            return tenant, key_of(connection.execute(key).one())
+
+    def note_use(self, tenant_id: str, key_ids: Collection[str]) -> None:
+        """Records that keys of a tenant were used now, unless that is known to be less than a minute ago."""
+        long_ago = api_keys.c.last_used_at < _NOW - timedelta(seconds=USED_SECONDS)
+        used = (
+            update(api_keys)
+            .where(any_of(api_keys.c.id, key_ids), or_(api_keys.c.last_used_at.is_(None), long_ago))
+            .values(last_used_at=_NOW)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            connection.execute(used)
+
+    def _id_of(self, name: str) -> str | None:
+        with self._database.named(name) as connection:
+            return connection.execute(select(tenants.c.tenant_id)).scalar_one_or_none()
+
+
+def _suspended(row: Any) -> str | None:
+    return (row.suspended_reason or "") if row.state == TenantState.SUSPENDED.value else None
+
+
+def _record(connection: Connection, claims: TokenClaims) -> None:
+    """Records the subject, so that timelines can name it.
+
+    The update comes first: of a row that is expiring at this moment it waits for the end, and then inserts it again.
+    """
+    identity = claims.identity
+    a_day_ago = token_subjects.c.last_seen_at < seconds_ago(SEEN_SECONDS)
+    seen = update(token_subjects).where(token_subjects.c.id == identity.actor, a_day_ago)
+    connection.execute(seen.values(last_seen_at=_NOW))
+    new = {"id": identity.actor, "issuer": identity.issuer, "subject": identity.subject}
+    connection.execute(insert(token_subjects).values(new).on_conflict_do_nothing())

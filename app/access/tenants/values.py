@@ -1,0 +1,332 @@
+"""Values of tenants, API keys and tokens that the services and their ports use."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Final, TypeAlias
+from uuid import NAMESPACE_URL, uuid5
+
+import msgspec
+
+from app.kernel.format.errors import HeadwaterError, RestrictedGrant
+from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
+from app.kernel.sql.conditions.language import TEXT_CHARACTERS_MAX as CONDITION_CHARACTERS_MAX
+from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess, combined
+from app.access.tenants.quotas import NO_QUOTAS, Quotas
+
+DEFAULT_TENANT_ID: Final = "00000000-0000-7000-8000-000000000001"
+"""The id of the first tenant, the same in every installation."""
+API_KEY: Final = re.compile(r"hw_[A-Za-z0-9_-]{43}")
+KEYS_MAX: Final = 1_000
+"""Live keys of a tenant."""
+GRANTS_MAX: Final = 100
+"""Grants of a key."""
+_PATTERN_CHARACTERS_MAX: Final = 255
+_MASKED_MAX: Final = 100
+_ColumnName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=FIELD_NAME_CHARACTERS_MAX)]
+_ColumnNames: TypeAlias = Annotated[tuple[_ColumnName, ...], msgspec.Meta(max_length=_MASKED_MAX)]
+_Condition: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=CONDITION_CHARACTERS_MAX)]
+
+
+class KeyScope(str, Enum):
+    """What a key may do. No scope implies another."""
+
+    READ = "read"
+    """Read rows, feeds and definitions; hold positions; jobs that only read; exports that run once."""
+    WRITE = "write"
+    """Write rows, and register datasets and views."""
+    MANAGE = "manage"
+    """Change and delete datasets and views, go back in time, table services, webhooks, export schedules, keys."""
+    OPERATE = "operate"
+    """Make, suspend and resume tenants, and make keys for them."""
+
+
+FIRST_KEY_SCOPES: Final = frozenset({KeyScope.READ, KeyScope.WRITE, KeyScope.MANAGE})
+"""The scopes of the first key of a tenant."""
+
+
+class TenantState(str, Enum):
+    """Whether a tenant may write, or what has become of it."""
+
+    ACTIVE = "active"
+    SUSPENDED = "suspended"
+    DELETING = "deleting"
+    """No key of it works any more, and its data are being deleted."""
+    DELETED = "deleted"
+    """Only its id and the report of its deletion are left."""
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Datasets that a key reaches, and what it may do with them."""
+
+    datasets: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1,
+            max_length=_PATTERN_CHARACTERS_MAX,
+            pattern=r"^[A-Za-z0-9_.*-]+$",
+            examples=["orders_*"],
+        ),
+    ]
+    """A pattern of names: `*` stands for any characters, every other character for itself."""
+    scopes: tuple[KeyScope, ...] = ()
+    """The scopes of the key that apply to these datasets; all of them by default. With `where` or `mask`, only `read`
+    is possible.
+    """
+    where: _Condition | msgspec.UnsetType | None = msgspec.UNSET
+    """A condition, as in `where` of reads: only the rows for which it is true exist for the key."""
+    mask: _ColumnNames | msgspec.UnsetType | None = msgspec.UNSET
+    """The columns whose values the key does not see: they read as null."""
+
+    def access(self) -> RowAccess:
+        """What the grant shows of its datasets."""
+        return RowAccess(
+            where=(self.where,) if isinstance(self.where, str) else (),
+            masked=self.mask if isinstance(self.mask, tuple) else (),
+        )
+
+    def matches(self, name: str) -> bool:
+        """Whether the pattern fits the whole name. The time is linear in its length, whatever the pattern."""
+        first, *rest = self.datasets.split("*")
+        if not rest:
+            return name == first
+        *middle, last = rest
+        if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
+            return False
+        at, end = len(first), len(name) - len(last)
+        for part in middle:
+            found = name.find(part, at, end)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return True
+
+
+class TokenIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a token of an OpenID Connect issuer is: `subject` is unique at the issuer."""
+
+    issuer: str
+    subject: str
+    expires_at: datetime
+
+    @property
+    def actor(self) -> str:
+        """The id of the subject, the same in every process."""
+        return str(uuid5(uuid5(NAMESPACE_URL, self.issuer), self.subject))
+
+
+class TokenClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verified token gives. `tenant`: by its id or name; it may not exist.
+
+    `valid_seconds`: for how long this holds without another verification.
+    """
+
+    tenant: str
+    identity: TokenIdentity
+    scopes: frozenset[KeyScope]
+    grants: tuple[Grant, ...] | None
+    valid_seconds: float
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """The principal of a request: the tenant of the credential, and what the credential permits.
+
+    No other value determines the tenant. `actor`: the id of the API key, or that of the subject of the `token`.
+    `key_name`: the name of the key, or the subject.
+    `grants`: the datasets that it reaches; None for all of the tenant. `suspended`: why the tenant may not write; None
+    if it may. `valid_seconds`: for how long it holds without another check; None if only a change of the key or of
+    the tenant ends that. `quotas`: those of the tenant. `requests_per_second`: what the key itself may send; None for
+    no limit of its own.
+    """
+
+    tenant_id: str
+    actor: str
+    token: TokenIdentity | None = None
+    scopes: frozenset[KeyScope]
+    key_name: str = ""
+    grants: tuple[Grant, ...] | None = None
+    suspended: str | None = None
+    valid_seconds: float | None = None
+    quotas: Quotas = NO_QUOTAS
+    requests_per_second: int | None = None
+
+    def scopes_on(self, dataset: str) -> frozenset[KeyScope]:
+        """What it may do with the dataset of this name; nothing if the dataset is not granted."""
+        if self.grants is None:
+            return self.scopes
+        granted = [grant for grant in self.grants if grant.matches(dataset)]
+        return frozenset(scope for grant in granted for scope in grant.scopes or self.scopes) & self.scopes
+
+    def reaches(self, dataset: str) -> bool:
+        """Whether the dataset of this name exists for it."""
+        return self.grants is None or any(grant.matches(dataset) for grant in self.grants)
+
+    @property
+    def sees_parts(self) -> bool:
+        """Whether it may see only a part of some dataset."""
+        return any(grant.access().restricted for grant in self.grants or ())
+
+    def access(self, dataset: str) -> RowAccess:
+        """What it sees of the dataset of this name when it reads: everything, unless its grants say otherwise."""
+        if self.grants is None:
+            return EVERYTHING
+        granted = [
+            grant.access()
+            for grant in self.grants
+            if KeyScope.READ in (grant.scopes or self.scopes) and grant.matches(dataset)
+        ]
+        return combined(granted)
+
+    def sees_whole(self, dataset: str) -> bool:
+        """Whether it may read every value of the dataset of this name."""
+        return KeyScope.READ in self.scopes_on(dataset) and not self.access(dataset).restricted
+
+    def patterns(self, scope: KeyScope) -> tuple[str, ...] | None:
+        """The patterns of the datasets with which it may do this; None for all datasets."""
+        if self.grants is None:
+            return None
+        return tuple(grant.datasets for grant in self.grants if scope in (grant.scopes or self.scopes))
+
+
+class TenantDeletion(msgspec.Struct, frozen=True, kw_only=True):
+    """The deletion of a tenant: what was deleted so far, and, once it was found empty, what was left.
+
+    `rows_deleted` and `rows_left` are numbers by table. `requested_by`: the id of a key. `cleared_at`: when nothing
+    was found any more. `finished_at`: when its keys were removed and its name was freed.
+    """
+
+    name: str
+    requested_at: datetime
+    requested_by: str | None
+    rows_deleted: dict[str, int]
+    files_deleted: int
+    bytes_deleted: int
+    rows_left: dict[str, int] | None
+    files_left: int | None
+    cleared_at: datetime | None
+    finished_at: datetime | None
+
+
+class Tenant(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant. `suspended_reason` and `suspended_at` are None unless it is suspended."""
+
+    id: str
+    name: str
+    state: TenantState
+    quotas: Quotas
+    suspended_reason: str | None
+    suspended_at: datetime | None
+    created_at: datetime
+
+
+class TenantChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a tenant. `state`: None leaves it. `reason`: of a suspension. `quotas`: merged member by member."""
+
+    state: TenantState | None = None
+    reason: str | None = None
+    quotas: Quotas = NO_QUOTAS
+
+
+class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key to make. `created_by`: the id of the key, or of the subject of the token, that makes it."""
+
+    name: str
+    scopes: frozenset[KeyScope]
+    grants: tuple[Grant, ...] | None = None
+    expires_at: datetime | None = None
+    requests_per_second: int | None = None
+    created_by: str | None = None
+
+
+class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key, without its text. `last_used_at`: the minute of its last request."""
+
+    id: str
+    tenant_id: str
+    name: str
+    scopes: tuple[KeyScope, ...]
+    grants: tuple[Grant, ...] | None
+    created_at: datetime
+    created_by: str | None
+    expires_at: datetime | None
+    requests_per_second: int | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+class MadeKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A new API key. `api_key` is its text, which cannot be read again."""
+
+    key: ApiKey
+    api_key: str
+
+    @property
+    def key_id(self) -> str:
+        return self.key.id
+
+    def __repr__(self) -> str:
+        return f"MadeKey(key_id={self.key_id!r})"
+
+
+class TenantExists(HeadwaterError):
+    """Another tenant has this name."""
+
+    code = "tenant-exists"
+    title = "A tenant of this name already exists"
+
+
+class TenantProtected(HeadwaterError):
+    """The first tenant of an installation, and that of the key, cannot be deleted."""
+
+    code = "tenant-protected"
+    title = "This tenant cannot be deleted"
+
+
+class TenantDeleted(HeadwaterError):
+    """The tenant is being deleted, or was. Fact: `state`."""
+
+    code = "tenant-deleted"
+    title = "The tenant is deleted"
+
+
+class TenantSuspended(HeadwaterError):
+    """The tenant may not write. Fact: `reason`."""
+
+    code = "tenant-suspended"
+    title = "The tenant is suspended"
+
+
+class TooManyKeys(HeadwaterError):
+    """The tenant has as many live keys as it may have. Fact: `keys_max`."""
+
+    code = "too-many-keys"
+    title = "The tenant has too many API keys"
+
+
+class AdministrationUnavailable(HeadwaterError):
+    """This deployment does not administer tenants and keys over HTTP. Fact: `setting`, which is missing."""
+
+    code = "administration-unavailable"
+    title = "Tenants and keys are not administered here"
+
+
+def seen_in_part(dataset: str) -> RestrictedGrant:
+    """The error for an operation that shows or changes more of a dataset than the principal sees."""
+    return RestrictedGrant(
+        f"this key sees a part of {dataset!r} only: this needs a grant without `where` and `mask`",
+        dataset=dataset,
+    )
+
+
+def new_api_key() -> str:
+    """256 random bits behind a prefix that scanners for leaked secrets can recognise."""
+    return f"hw_{secrets.token_urlsafe(32)}"
+
+
+def key_digest(api_key: str) -> bytes:
+    """The stored form of a key. Its text is random and long, so a plain hash cannot be reversed."""
+    return hashlib.sha256(api_key.encode()).digest()

@@ -1,0 +1,189 @@
+"""Datasets: register, find, list, change, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from litestar import delete, get, patch, post
+from litestar.params import JSONBody, QueryParameter
+
+from app.core.catalog.schemas import (
+    DatasetPage,
+    DatasetResponse,
+    ListDatasetsOptions,
+    ListSchemasOptions,
+    SchemaPage,
+    SchemaResponse,
+    dataset_path,
+    dataset_response,
+    schema_response,
+)
+from app.core.catalog.service import Datasets, GrantedDatasets
+from app.core.catalog.values import Dataset
+from app.kernel.format.definition.new_dataset import CreateDataset
+from app.kernel.format.definition.schema_change import UpdateDataset
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
+from app.http.parameters.query_parameters import INT64_MAX, DatasetReference
+from app.http.response import Created, Tagged
+from app.core.idempotency.providers import Idempotency
+from app.access.tenants.values import KeyScope, Principal
+
+_DEFINITION_BYTES_MAX: Final = 4 * 1024 * 1024
+_TAGS: Final = ["datasets"]
+
+
+@post(
+    "/datasets",
+    operation_id="create_dataset",
+    summary="Register a dataset",
+    tags=_TAGS,
+    request_max_body_size=_DEFINITION_BYTES_MAX,
+    opt=needs(KeyScope.WRITE) | documented(problems=[409, 422]),
+)
+async def create_dataset(
+    data: JSONBody[CreateDataset],
+    idempotency: Provided[Idempotency],
+    datasets: Provided[Datasets],
+    granted: Provided[GrantedDatasets],
+    principal: Provided[Principal],
+) -> Created[DatasetResponse]:
+    """Registers a dataset: its columns, its key, and how rows are laid out and merged.
+
+    Without a `record_key` it is append-only.
+    """
+
+    granted.check_new(data.name)
+
+    def create() -> Created[DatasetResponse]:
+        dataset = datasets.register(principal.tenant_id, data)
+        return Created(dataset_response(dataset), path=dataset_path(dataset), revision=dataset.version)
+
+    return await idempotency.run(create)
+
+
+@get("/datasets", operation_id="list_datasets", summary="List datasets", tags=_TAGS, opt=needs(KeyScope.READ))
+async def list_datasets(
+    options: Provided[ListDatasetsOptions],
+    datasets: Provided[Datasets],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> DatasetPage:
+    """Lists the tenant's datasets by name."""
+    page = await threads.run(
+        datasets.list, principal, page_size=options.page_size, page_token=options.page_token
+    )
+    return DatasetPage(items=[dataset_response(each) for each in page.items], next_page_token=page.next_token)
+
+
+@get(
+    "/datasets/{dataset:str}",
+    operation_id="get_dataset",
+    summary="Get a dataset",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ, in_part=True),
+)
+async def get_dataset(found: Provided[Dataset]) -> Tagged[DatasetResponse]:
+    """Returns a dataset by its id or its name. The ETag is its version."""
+    return Tagged(dataset_response(found), revision=found.version)
+
+
+@patch(
+    "/datasets/{dataset:str}",
+    operation_id="change_dataset",
+    summary="Change a dataset",
+    tags=_TAGS,
+    request_max_body_size=_DEFINITION_BYTES_MAX,
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409, 422]),
+)
+async def change_dataset(
+    dataset: DatasetReference,
+    data: JSONBody[UpdateDataset],
+    required_revision: Provided[int],
+    datasets: Provided[Datasets],
+    granted: Provided[GrantedDatasets],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> Tagged[DatasetResponse]:
+    """Changes the members of the request: the name, the schema, the retention of the feed, the table services.
+
+    All of them are changed, or none. That makes a version without files. No file is rewritten: rows that are there
+    already are read under the new schema.
+    """
+    if data.name is not msgspec.UNSET:
+        granted.check_new(data.name)
+    changed = await threads.run(
+        datasets.change,
+        principal.tenant_id,
+        dataset,
+        data,
+        version=required_revision,
+        actor=principal.actor,
+    )
+    return Tagged(dataset_response(changed), revision=changed.version)
+
+
+@get(
+    "/datasets/{dataset:str}/schema",
+    operation_id="get_dataset_schema",
+    summary="Get the schema of a dataset",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ, in_part=True),
+)
+async def get_dataset_schema(
+    found: Provided[Dataset],
+    datasets: Provided[Datasets],
+    threads: Provided[Threads],
+    schema_id: Annotated[
+        int | None,
+        QueryParameter(
+            name="id",
+            ge=1,
+            le=INT64_MAX,
+            description="The id of a schema that the dataset had; the latest by default.",
+        ),
+    ] = None,
+) -> SchemaResponse:
+    """Returns a schema, with the ids that fields keep when they are renamed."""
+    return schema_response(await threads.run(datasets.schema, found, schema_id))
+
+
+@get(
+    "/datasets/{dataset:str}/schemas",
+    operation_id="list_dataset_schemas",
+    summary="List the schemas of a dataset",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ, in_part=True),
+)
+async def list_dataset_schemas(
+    options: Provided[ListSchemasOptions],
+    found: Provided[Dataset],
+    datasets: Provided[Datasets],
+    threads: Provided[Threads],
+) -> SchemaPage:
+    """Lists every schema that the dataset had, the latest first."""
+    page = await threads.run(
+        datasets.schemas, found, page_size=options.page_size, page_token=options.page_token
+    )
+    return SchemaPage(items=[schema_response(each) for each in page.items], next_page_token=page.next_token)
+
+
+@delete(
+    "/datasets/{dataset:str}",
+    operation_id="delete_dataset",
+    summary="Delete a dataset",
+    tags=_TAGS,
+    opt=needs(KeyScope.MANAGE) | documented(problems=[409]),
+)
+async def delete_dataset(
+    dataset: DatasetReference,
+    expected_revision: Provided[int | None],
+    datasets: Provided[Datasets],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> None:
+    """Deletes a dataset and cancels its jobs. Its name is free at once. A dataset that views read is kept: 409."""
+    await threads.run(datasets.delete, principal.tenant_id, dataset, version=expected_revision)

@@ -1,0 +1,22 @@
+"""What use cases need of the catalogue.
+
+The tenant is the first argument of everything that touches a tenant's data.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from app.core.catalog.values import Dataset, SchemaVersion
+
+
+class DatasetLookup(Protocol):
+    """Registered datasets."""
+
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        """The dataset with this id or name. Raises NotFound."""
+        ...
+
+    def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
+        """One of the schemas that the dataset had. Raises NotFound."""
+        ...

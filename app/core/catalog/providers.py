@@ -1,0 +1,71 @@
+"""Provides handlers with the dataset of the path, and with those that the principal may name elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from app.core.catalog.service import Datasets, GrantedDatasets
+from app.core.catalog.values import Dataset
+from app.kernel.format.errors import NotFound
+from app.kernel.format.identifiers import is_uuid
+from app.http.auth import scope_of
+from app.http.dependencies import Provided, Provider
+from app.http.parameters.query_parameters import DatasetReference
+from app.http.request import DATASET_NAME, ApiRequest
+from app.http.waiting.shared_lookups import SharedLookups
+from app.kernel.sql.conditions.row_access import RowAccess
+from app.access.tenants.values import Principal
+
+
+async def found(
+    request: ApiRequest,
+    dataset: DatasetReference,
+    dataset_lookups: Provided[SharedLookups[Dataset]],
+    principal: Provided[Principal],
+) -> Dataset:
+    """The dataset of the path, which `require_grant` has checked. Raises NotFound."""
+    dataset_found = await dataset_lookups.get(principal.tenant_id, dataset)
+    request.scope["state"][DATASET_NAME] = dataset_found.definition.name
+    return dataset_found
+
+
+async def existing(
+    request: ApiRequest,
+    dataset: DatasetReference,
+    dataset_lookups: Provided[SharedLookups[Dataset]],
+    principal: Provided[Principal],
+) -> Dataset | None:
+    """The dataset of the path; None if there is none of this name, where the handler may register it.
+
+    Raises NotFound for an id.
+    """
+    try:
+        return await found(request, dataset, dataset_lookups, principal)
+    except NotFound:
+        # A name never has the form of an id.
+        if is_uuid(dataset):
+            raise
+        return None
+
+
+async def granted(
+    request: ApiRequest, datasets: Provided[Datasets], principal: Provided[Principal]
+) -> GrantedDatasets:
+    """The datasets with which the principal may do what the scope of the handler names."""
+    scope = scope_of(request.route_handler)
+    assert scope is not None, "a handler that reaches datasets needs a scope"
+    return GrantedDatasets(catalog=datasets.catalog, principal=principal, scope=scope)
+
+
+async def access(found: Provided[Dataset], principal: Provided[Principal]) -> RowAccess:
+    """What the principal sees of the dataset of the path."""
+    return principal.access(found.definition.name)
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = {
+    "found": found,
+    "existing": existing,
+    "granted": granted,
+    "access": access,
+}

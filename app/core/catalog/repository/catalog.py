@@ -1,0 +1,229 @@
+"""Registered datasets and uploads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from sqlalchemy import BigInteger, Connection, any_, bindparam, column, func, insert, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from app.core.catalog.repository.live_datasets import (
+    COUNT,
+    LiveDatasets,
+    dataset_not_found,
+    dataset_of,
+    share_datasets,
+)
+from app.core.catalog.repository.participants import CatalogParticipants, DefinitionCommit
+from app.core.catalog.repository.schemas import change_definition, schemas_of
+from app.core.catalog.tables import datasets, heads, schema_versions, uploads
+from app.core.catalog.values import AwaitedHead, Dataset, SchemaVersion, Upload
+from app.infra.db.any_of import any_of, matches_any
+from app.infra.db.session import Database
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.errors import NotFound, PreconditionFailed
+from app.kernel.format.identifiers import is_uuid
+from app.kernel.paging import Page, PageTokens
+
+_SCHEMA_ID_MAX: Final = 2**31 - 1
+_IDS: Final = bindparam("ids", type_=ARRAY(datasets.c.id.type))
+_AWAITED: Final = (
+    func.unnest(_IDS, bindparam("positions", type_=ARRAY(BigInteger)))
+    .table_valued(column("id", datasets.c.id.type), column("position", BigInteger))
+    .render_derived(name="awaited")
+)
+_LIVE: Final = select(datasets.c.id).where(datasets.c.id == any_(_IDS), datasets.c.deleted_at.is_(None))
+
+
+class CatalogStore:
+    """The catalogue in Postgres. `live` finds datasets within a transaction."""
+
+    def __init__(self, database: Database, participants: CatalogParticipants) -> None:
+        self._database = database
+        self._participants = participants
+        self.live: Final = LiveDatasets(participants.derivations)
+        # Made once: requests that wait begin with it.
+        self._moved: Final = (
+            self.live.query()
+            .join(_AWAITED, _AWAITED.c.id == datasets.c.id)
+            .where(heads.c.next_offset > _AWAITED.c.position)
+        )
+
+    def create(self, tenant_id: str, dataset_id: str, definition: DatasetDefinition) -> Dataset:
+        """Raises DatasetExists if a live dataset has the name, QuotaExceeded."""
+        with self._database.tenant(tenant_id) as connection:
+            return self.live.insert(connection, dataset_id, definition)
+
+    def count(self, tenant_id: str) -> int:
+        """The datasets that count against the quota `datasets`."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(COUNT).scalar_one()
+
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        """The dataset with this id or name. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return self.live.find(connection, reference)
+
+    def moved_heads(self, tenant_id: str, awaited: Collection[AwaitedHead]) -> dict[str, Dataset | None]:
+        """The live ones of the datasets by id; None for one whose head is after none of the positions."""
+        positions: dict[str, int] = {}
+        for each in awaited:
+            positions[each.dataset_id] = min(each.position, positions.get(each.dataset_id, each.position))
+        values = {"ids": list(positions), "positions": list(positions.values())}
+        with self._database.tenant(tenant_id) as connection:
+            moved = [dataset_of(row) for row in connection.execute(self._moved, values)]
+            found: dict[str, Dataset | None] = {each.id: each for each in moved}
+            if rest := positions.keys() - found.keys():
+                found |= dict.fromkeys(connection.execute(_LIVE, {"ids": list(rest)}).scalars())
+        return found
+
+    def names(self, tenant_id: str, dataset_ids: Collection[str]) -> list[str]:
+        """The names of those of the datasets that there are, deleted ones included."""
+        query = select(datasets.c.name).where(any_of(datasets.c.id, dataset_ids))
+        with self._database.tenant(tenant_id) as connection:
+            return list(connection.execute(query).scalars())
+
+    def input_names(self, tenant_id: str, dataset_id: str) -> Sequence[str]:
+        """The names of the datasets from which a dataset is derived; none if it is not derived, or was deleted."""
+        with self._database.tenant(tenant_id) as connection:
+            return self._participants.derivations.input_names(connection, dataset_id)
+
+    def list(
+        self,
+        tenant_id: str,
+        *,
+        page_size: int,
+        page_token: str | None,
+        patterns: Collection[str] | None = None,
+    ) -> Page:
+        """Live datasets by name, those whose names match a pattern, unless None.
+
+        Raises InvalidRequest for a token that is not valid.
+        """
+        tokens = PageTokens("datasets", tenant_id)
+        query = self.live.query().order_by(datasets.c.name).limit(page_size + 1)
+        if patterns is not None:
+            query = query.where(matches_any(datasets.c.name, patterns))
+        if page_token is not None:
+            query = query.where(datasets.c.name > tokens.position(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(query).all()
+        return tokens.page(rows, page_size, lambda row: row.definition.name, dataset_of)
+
+    def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
+        """Ends the dataset and cancels its jobs; its name is free at once.
+
+        A view ends with its dataset. Raises NotFound, PreconditionFailed, DatasetInUse if views read it.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            dataset_id = self.live.find(connection, reference).id
+            head = _lock_head(connection, dataset_id)
+            # Waits for requests that accept writes now, so that their jobs are cancelled here, too.
+            still = select(datasets.c.deleted_at).where(datasets.c.id == dataset_id).with_for_update()
+            if connection.execute(still).scalar_one() is not None:
+                raise dataset_not_found(reference)
+            if version is not None:
+                _check_version(head, version)
+            self._participants.derivations.check_unread(connection, dataset_id)
+            end_dataset(connection, dataset_id, self._participants)
+
+    def evolve(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        definition: DatasetDefinition,
+        *,
+        version: int,
+        instant_id: str,
+        actor: str | None = None,
+    ) -> Dataset:
+        """Stores an evolved definition as the next version of the dataset, which must still be at `version`.
+
+        Raises NotFound, PreconditionFailed, DatasetExists if the definition has a name that is taken.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            self.live.find(connection, dataset_id)
+            head = _lock_head(connection, dataset_id)
+            # Read again, since it may have been deleted while this transaction waited for the lock.
+            before = self.live.find(connection, dataset_id).definition
+            _check_version(head, version)
+            committed_at, next_offset = change_definition(
+                connection, dataset_id, before, definition, version + 1
+            )
+            self._participants.history.definition_changed(
+                connection,
+                DefinitionCommit(
+                    dataset_id=dataset_id,
+                    version=version + 1,
+                    committed_at=committed_at,
+                    next_offset=next_offset,
+                    schema_id=definition.schema.id,
+                    instant_id=instant_id,
+                    actor=actor,
+                ),
+            )
+            return self.live.find(connection, dataset_id)
+
+    def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
+        """Raises NotFound."""
+        wanted = schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id == schema_id
+        with self._database.tenant(tenant_id) as connection:
+            found = schemas_of(connection, *wanted, limit=1) if schema_id <= _SCHEMA_ID_MAX else []
+        if not found:
+            raise NotFound(f"The dataset has no schema {schema_id}")
+        return found[0]
+
+    def schemas(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """SchemaVersion items, the latest first. Raises InvalidRequest for a token that is not valid."""
+        tokens = PageTokens("schemas", dataset_id)
+        wanted = [schema_versions.c.dataset_id == dataset_id]
+        if page_token is not None:
+            wanted.append(schema_versions.c.schema_id < tokens.number(page_token, _SCHEMA_ID_MAX))
+        with self._database.tenant(tenant_id) as connection:
+            found = schemas_of(connection, *wanted, limit=page_size + 1)
+        return tokens.page(found, page_size, lambda item: str(item.schema.id), lambda item: item)
+
+    def add_upload(self, tenant_id: str, upload: Upload) -> None:
+        """Records an upload. Raises NotFound if its dataset is gone."""
+        with self._database.tenant(tenant_id) as connection:
+            if not share_datasets(connection, [upload.dataset_id]):
+                raise dataset_not_found(upload.dataset_id)
+            connection.execute(
+                insert(uploads).values({name: getattr(upload, name) for name in Upload.__struct_fields__})
+            )
+
+    def get_uploads(self, tenant_id: str, dataset_id: str, upload_ids: Sequence[str]) -> tuple[Upload, ...]:
+        """The uploads, in the order of their ids. Raises NotFound."""
+        columns = [uploads.c[name] for name in Upload.__struct_fields__]
+        wanted = [upload_id.lower() for upload_id in upload_ids if is_uuid(upload_id)]
+        query = select(*columns).where(any_of(uploads.c.id, wanted), uploads.c.dataset_id == dataset_id)
+        with self._database.tenant(tenant_id) as connection:
+            rows = [Upload(**row._asdict()) for row in connection.execute(query)] if wanted else []
+        found = {str(upload.id): upload for upload in rows}
+        missing = [upload_id for upload_id in upload_ids if upload_id.lower() not in found]
+        if missing:
+            raise NotFound(f"there is no upload {missing[0]} of this dataset")
+        return tuple([found[upload_id.lower()] for upload_id in upload_ids])
+
+
+def end_dataset(connection: Connection, dataset_id: str, participants: CatalogParticipants) -> None:
+    """Marks a dataset as deleted. The caller has locked its head and its row, and checked that no view reads it."""
+    connection.execute(
+        update(datasets).where(datasets.c.id == dataset_id).values(deleted_at=func.clock_timestamp())
+    )
+    for participant in participants.deletion:
+        participant.dataset_deleted(connection, dataset_id)
+
+
+def _lock_head(connection: Connection, dataset_id: str) -> int:
+    """Locks the head and returns its version. The order of locks is that of commits, so there are no deadlocks."""
+    version: int = connection.execute(
+        select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
+    ).scalar_one()
+    return version
+
+
+def _check_version(head: int, version: int) -> None:
+    if version != head:
+        raise PreconditionFailed(f"The dataset is at version {head}, not {version}", version=head)

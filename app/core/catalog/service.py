@@ -1,0 +1,223 @@
+"""Registers, reads, changes and deletes datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from app.core.catalog.repository.catalog import CatalogStore
+from app.core.catalog.repository.live_datasets import dataset_not_found
+from app.core.catalog.values import Dataset, SchemaVersion
+from app.kernel.format.definition.dataset_definition import (
+    define_dataset,
+    with_changelog,
+    with_name,
+    with_services,
+)
+from app.kernel.format.definition.evolution import evolve
+from app.kernel.format.definition.new_dataset import CreateDataset
+from app.kernel.format.definition.schema_change import UpdateDataset
+from app.kernel.format.errors import (
+    DerivedDataset,
+    Forbidden,
+    InvalidDataset,
+    NotFound,
+    PreconditionFailed,
+    scope_missing,
+)
+from app.kernel.format.identifiers import new_id, new_instant_id
+from app.kernel.format.policies import TableServices
+from app.kernel.paging import Page
+from app.kernel.sql.conditions.row_access import RowAccess
+from app.access.tenants.values import KeyScope, Principal, seen_in_part
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Datasets:
+    """The datasets of a tenant. `wake` is called after one was deleted; losing it costs latency only.
+
+    `metastore`: whether a Hive metastore is configured.
+    """
+
+    catalog: CatalogStore
+    wake: Callable[[], None]
+    metastore: bool = False
+
+    def register(self, tenant_id: str, new: CreateDataset) -> Dataset:
+        """Raises InvalidDataset, DatasetExists."""
+        _check_metastore(new.services, available=self.metastore)
+        return self.catalog.create(tenant_id, new_id(), define_dataset(new))
+
+    def list(self, principal: Principal, *, page_size: int, page_token: str | None) -> Page:
+        """The datasets that the principal may read, by name."""
+        return self.catalog.list(
+            principal.tenant_id,
+            page_size=page_size,
+            page_token=page_token,
+            patterns=principal.patterns(KeyScope.READ),
+        )
+
+    def change(
+        self,
+        tenant_id: str,
+        reference: str,
+        wanted: UpdateDataset,
+        *,
+        version: int,
+        actor: str | None = None,
+    ) -> Dataset:
+        """Changes the name, schema, feed, services or compression of a dataset, which must still be at `version`.
+
+        The change makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
+        DatasetExists, DerivedDataset (the SQL of a view determines its schema).
+        """
+        dataset = self.catalog.get(tenant_id, reference)
+        if dataset.version != version:
+            raise PreconditionFailed(
+                f"The dataset is at version {dataset.version}, not {version}", version=dataset.version
+            )
+        evolved = dataset.definition
+        if wanted.name is not msgspec.UNSET:
+            evolved = with_name(evolved, wanted.name)
+        if wanted.changelog is not msgspec.UNSET:
+            evolved = with_changelog(evolved, wanted.changelog)
+        if wanted.services is not msgspec.UNSET:
+            services = wanted.services.instead_of(evolved.services)
+            _check_metastore(services, available=self.metastore)
+            evolved = with_services(evolved, services)
+        if wanted.compression is not msgspec.UNSET:
+            evolved = msgspec.structs.replace(evolved, compression=wanted.compression)
+        if wanted.changes or evolved is dataset.definition:
+            refuse_derived(dataset)
+            evolved = evolve(evolved, wanted.changes)
+        return self.catalog.evolve(
+            tenant_id, dataset.id, evolved, version=version, instant_id=new_instant_id(), actor=actor
+        )
+
+    def schema(self, dataset: Dataset, schema_id: int | None) -> SchemaVersion:
+        """A schema of the dataset; the latest one for None. Raises NotFound."""
+        wanted = dataset.definition.schema.id if schema_id is None else schema_id
+        return self.catalog.schema(dataset.tenant_id, dataset.id, wanted)
+
+    def schemas(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
+        """Every schema that the dataset had, the latest first."""
+        return self.catalog.schemas(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
+
+    def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
+        """Deletes a dataset, which must still be at `version`, unless None.
+
+        Raises NotFound, PreconditionFailed, DatasetInUse.
+        """
+        self.catalog.delete(tenant_id, reference, version=version)
+        self.wake()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GrantedDatasets:
+    """The datasets with which a principal may do what a scope names. Others do not exist for it.
+
+    It is a `DatasetLookup` for use cases that are given names of datasets by a request.
+    """
+
+    catalog: CatalogStore
+    principal: Principal
+    scope: KeyScope
+
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        """A dataset that the principal sees whole. Raises NotFound, Forbidden, RestrictedGrant."""
+        dataset, access = self.seen(tenant_id, reference)
+        if access.restricted:
+            raise seen_in_part(dataset.definition.name)
+        return dataset
+
+    def seen(self, tenant_id: str, reference: str) -> tuple[Dataset, RowAccess]:
+        """A dataset, and what the principal sees of it. Raises NotFound, Forbidden."""
+        dataset = self.catalog.get(tenant_id, reference)
+        name = dataset.definition.name
+        self._check([name], dataset_not_found(reference))
+        return dataset, self.principal.access(name)
+
+    def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
+        """A schema of a dataset that `get` has returned. Raises NotFound."""
+        return self.catalog.schema(tenant_id, dataset_id, schema_id)
+
+    def reading(self) -> GrantedDatasets:
+        """Those that the principal may read."""
+        return replace(self, scope=KeyScope.READ)
+
+    def check(self, names: Sequence[str], missing: NotFound) -> None:
+        """Raises `missing` if one of these names is not granted, Forbidden if one is granted without the scope.
+
+        Raises RestrictedGrant if the principal sees only a part of one.
+        """
+        self._check(names, missing)
+        for name in names:
+            if self.principal.access(name).restricted:
+                raise seen_in_part(name)
+
+    def _check(self, names: Sequence[str], missing: NotFound) -> None:
+        if not all(map(self.principal.reaches, names)):
+            raise missing
+        for name in names:
+            if self.scope not in self.principal.scopes_on(name):
+                raise scope_missing(self.scope.value)
+
+    def check_ids(self, dataset_ids: Collection[str], missing: NotFound) -> None:
+        """`check` of datasets by id, deleted ones included."""
+        if self.principal.grants is not None:
+            self.check(self.catalog.names(self.principal.tenant_id, dataset_ids), missing)
+
+    def manage(self, dataset: Dataset) -> None:
+        """Raises Forbidden if the principal may not manage a dataset that it was given."""
+        name = dataset.definition.name
+        replace(self, scope=KeyScope.MANAGE)._check([name], dataset_not_found(name))
+
+    def shows(self, dataset_id: str, made: RowAccess | None) -> bool:
+        """Whether the principal sees all that was made of a dataset with this access; None if it may be anything."""
+        if not self.principal.sees_parts:
+            return True
+        seen = [
+            self.principal.access(name) for name in self.catalog.names(self.principal.tenant_id, [dataset_id])
+        ]
+        return all(not each.restricted or (made is not None and made.within(each)) for each in seen)
+
+    def sees_inputs(self, dataset_id: str) -> bool:
+        """Whether the principal sees all rows of all inputs of a view. Those of a deleted view are not known."""
+        if self.principal.grants is None:
+            return True
+        names = self.catalog.input_names(self.principal.tenant_id, dataset_id)
+        return bool(names) and all(map(self.principal.sees_whole, names))
+
+    def check_missing(self, name: str, *, registers: bool) -> None:
+        """Raises NotFound unless the request registers the dataset that there is not, and what `check_new` raises."""
+        if not registers:
+            raise dataset_not_found(name)
+        self.check_new(name)
+
+    def check_new(self, name: str) -> None:
+        """Raises Forbidden if the principal may not give a dataset this name."""
+        if self.scope not in self.principal.scopes_on(name):
+            raise Forbidden(
+                f"the grants of this key do not include a dataset named {name!r} with the scope {self.scope.value!r}",
+                required_scope=self.scope.value,
+            )
+
+
+def refuse_derived(dataset: Dataset) -> None:
+    """Raises DerivedDataset if the dataset is a view's: only its refreshes write to it."""
+    if dataset.derived:
+        raise DerivedDataset(
+            f"{dataset.definition.name!r} is a view: it changes when the datasets that it reads do, so write to these"
+        )
+
+
+def _check_metastore(services: TableServices, *, available: bool) -> None:
+    """Raises InvalidDataset if the services name a metastore table, but no metastore is configured."""
+    if services.metastore is not None and not available:
+        detail = (
+            "this deployment reports to no Hive metastore: leave it out, or have its operator set "
+            "HEADWATER_METASTORE_URI"
+        )
+        raise InvalidDataset.of([("/services/metastore", detail)])

@@ -1,0 +1,104 @@
+"""The tables.
+
+Every row belongs to a tenant: `tenant_id` leads every key, and its default is the tenant of the transaction,
+so that no statement names it; row level security (see the migrations) hides all others. Two keys reach across
+tenants because they must: the digest of an API key identifies the tenant of a request, and tenants' own names differ.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from app.infra.db.columns import (
+    id_column,
+    integer_column,
+    json_column,
+    metadata,
+    of_dataset,
+    of_tenant,
+    tenant_column,
+    text_column,
+    timestamp_column,
+)
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.schema.schema import Schema
+
+datasets: Final = Table(
+    "datasets",
+    metadata,
+    tenant_column(),
+    id_column("id"),
+    text_column("name"),
+    json_column("definition", DatasetDefinition),
+    timestamp_column("created_at", default=True),
+    timestamp_column("deleted_at", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    of_tenant(),
+    Index(
+        "datasets_live_name", "tenant_id", "name", unique=True, postgresql_where=text("deleted_at IS NULL")
+    ),
+)
+
+# The one hot row of a dataset, locked by each commit. It is apart from `datasets` so that accepting a write,
+# which takes a share of the dataset's row, never waits behind a commit.
+heads: Final = Table(
+    "heads",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    integer_column("version", default=0),
+    integer_column("next_offset", default=0),
+    integer_column("earliest_offset", default=0),
+    timestamp_column("committed_at", nullable=True),
+    # The files of earlier versions are kept no longer, unless a name or a reader holds them.
+    integer_column("earliest_version", default=0),
+    # How far events are complete, where the dataset or the inputs of the view declare a watermark. It never goes back.
+    timestamp_column("watermark", nullable=True),
+    # Until then no writes are claimed: a table service waits for those that run to end, to publish between two groups.
+    timestamp_column("turn_until", nullable=True),
+    # When the first version was made that was not checked yet for the dataset's table services. Set until one is, so
+    # that commits in a row leave the index alone.
+    timestamp_column("unkept_since", nullable=True, default=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id"),
+    CheckConstraint("0 <= earliest_offset AND earliest_offset <= next_offset", name="offsets"),
+    CheckConstraint("0 <= earliest_version AND earliest_version <= version", name="versions"),
+    of_dataset(),
+    Index("heads_unkept", "unkept_since", postgresql_where=text("unkept_since IS NOT NULL")),
+)
+
+schema_versions: Final = Table(
+    "schema_versions",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    Column("schema_id", Integer, nullable=False),
+    json_column("schema", Schema),
+    timestamp_column("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "schema_id"),
+    of_dataset(),
+)
+
+uploads: Final = Table(
+    "uploads",
+    metadata,
+    tenant_column(),
+    id_column("id"),
+    id_column("dataset_id"),
+    Column("path", Text, nullable=False),
+    integer_column("size_bytes"),
+    Column("checksum", Text, nullable=False),
+    timestamp_column("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    of_dataset(),
+)

@@ -1,0 +1,67 @@
+"""Values that the use cases and their ports exchange."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from app.infra.files.checksums import is_sha256
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.schema.schema import Schema
+
+
+class Dataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A registered dataset and where its head stands.
+
+    `next_offset` is the number of changes so far; those from `earliest_offset` on are kept. So are the files of the
+    versions from `earliest_version` on, and of those that have a name.
+    `watermark`: that of the head; None before the first event time.
+    `derived`: it is a view's, so that nothing but its refreshes writes to it.
+    """
+
+    id: str
+    tenant_id: str
+    definition: DatasetDefinition
+    version: int
+    next_offset: int
+    created_at: datetime
+    committed_at: datetime | None
+    earliest_offset: int = 0
+    earliest_version: int = 0
+    watermark: datetime | None = None
+    derived: bool = False
+
+
+class AwaitedHead(NamedTuple):
+    """A dataset of which a change at or after `position` is awaited: its head is after the position then."""
+
+    dataset_id: str
+    position: int
+
+
+class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the schemas that a dataset had."""
+
+    schema: Schema
+    created_at: datetime
+
+
+class Upload(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that a client has uploaded, to be named by a write.
+
+    `checksum`: XXH3-128, or SHA-256 of bytes that the client sends to a link, whenever it does.
+    """
+
+    id: str
+    dataset_id: str
+    path: str
+    size_bytes: int
+    checksum: str
+    created_at: datetime
+
+    @property
+    def linked(self) -> bool:
+        """Whether its bytes are sent to a link."""
+        return is_sha256(self.checksum)

@@ -1,0 +1,38 @@
+"""Polls of the head of a dataset, for requests that wait for changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from app.core.catalog.values import AwaitedHead, Dataset
+from app.kernel.format.errors import NotFound
+from app.http.limits.threads import Threads
+from app.http.waiting.shared_polls import SharedPolls
+from app.http.waiting.shared_queries import SharedQueries
+from app.http.waiting.subscriptions import Subscriptions
+
+HeadPolls: TypeAlias = SharedPolls[int, Dataset]
+"""Polls for changes at or after a position. The result is the dataset, with its head after the position."""
+
+
+FindHeads: TypeAlias = Callable[[str, Sequence[AwaitedHead]], Mapping[str, Dataset | None]]
+"""Called in a thread. Returns the live ones of a tenant's datasets by id; None for one whose head has not moved."""
+
+
+def head_polls(subscriptions: Subscriptions, threads: Threads, find: FindHeads) -> HeadPolls:
+    """The polls of all datasets."""
+    # Those that are polled by the clock are polled together. No notification waits for another.
+    finds = SharedQueries(threads, find, together_seconds=0.0)
+
+    async def fetch(tenant_id: str, dataset_id: str, positions: Sequence[int]) -> list[Dataset | None]:
+        found = await finds.find(tenant_id, [AwaitedHead(dataset_id, min(positions))])
+        if dataset_id not in found:
+            raise NotFound(f"there is no dataset {dataset_id!r}")
+        dataset = found[dataset_id]
+        return [
+            dataset if dataset is not None and dataset.next_offset > position else None
+            for position in positions
+        ]
+
+    return SharedPolls(subscriptions, fetch)

@@ -1,0 +1,53 @@
+"""Polls of jobs, for requests that wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from app.http.limits.threads import Threads
+from app.http.waiting.shared_polls import SharedPolls
+from app.http.waiting.shared_queries import SharedQueries
+from app.http.waiting.subscriptions import Subscriptions
+from app.core.jobs.values import Job
+
+# Most requests end by an announcement, so the poll for a new one can be delayed and shared with others.
+_GATHER_SECONDS: Final = 0.1
+# An announcement is often one of several datasets. Their polls are one query.
+_TOGETHER_SECONDS: Final = 0.003
+
+
+class AwaitedJob(NamedTuple):
+    """A job that a request waits for: until it has ended or, with `known`, until it differs from that state."""
+
+    job_id: str
+    known: Job | None
+
+
+JobPolls: TypeAlias = SharedPolls[AwaitedJob, Job]
+FindJobs: TypeAlias = Callable[[str, Sequence[str]], Sequence[Job]]
+"""Called in a thread. Returns the jobs of a tenant with these ids that exist."""
+
+
+def job_polls(subscriptions: Subscriptions, threads: Threads, find: FindJobs) -> JobPolls:
+    """The polls of all datasets."""
+    finds = SharedQueries(threads, find, together_seconds=_TOGETHER_SECONDS)
+
+    async def fetch(tenant_id: str, _: str, awaited: Sequence[AwaitedJob]) -> list[Job | None]:
+        found = await finds.find(tenant_id, {one.job_id for one in awaited})
+        jobs = {job.id: job for job in found}
+        return [_if_changed(jobs.get(job_id), known) for job_id, known in awaited]
+
+    return SharedPolls(subscriptions, fetch, unannounced=_is_unannounced, gather_seconds=_GATHER_SECONDS)
+
+
+def _is_unannounced(awaited: AwaitedJob) -> bool:
+    """Whether it may come without an announcement: only ends of jobs are announced, their progress is not."""
+    return awaited.known is not None
+
+
+def _if_changed(job: Job | None, known: Job | None) -> Job | None:
+    if job is None:
+        return None
+    changed = job.state.final if known is None else job != known
+    return job if changed else None

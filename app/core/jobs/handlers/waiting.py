@@ -1,0 +1,75 @@
+"""Waiting for a job to end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.http.limits.threads import Threads
+from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.subscriptions import Subscriptions
+from app.core.jobs.handlers.job_polls import AwaitedJob, JobPolls
+from app.core.jobs.values import Job
+
+_SILENCE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobWaits:
+    """What requests wait for jobs with. `get_job`: the job of a tenant with an id. Raises NotFound."""
+
+    polls: JobPolls
+    get_job: Callable[[str, str], Job]
+    threads: Threads
+    subscriptions: Subscriptions
+
+
+@dataclass(frozen=True, slots=True)
+class JobWaiter:
+    """Waits for jobs without holding a thread, as long as the credential of the request permits it.
+
+    `shown`: a job as the principal of the request may see it.
+    """
+
+    waits: JobWaits
+    credential: HeldCredential
+    shown: Callable[[Job], Job]
+
+    async def until_final(self, job: Job, seconds: float) -> Job:
+        """The job once it has ended, or its state after `seconds`, or when the process stops.
+
+        Raises CredentialEnded, and Unavailable if the credential cannot be checked.
+        """
+        if job.state.final or seconds <= 0:
+            return await self._shown(job)
+        waits = self.waits
+        with waits.polls.join(job.tenant_id, job.dataset_id, self.credential) as waiter:
+            ended = await waiter.wait(AwaitedJob(job.id, None), seconds)
+        if ended is None:
+            ended = await waits.threads.run(waits.get_job, job.tenant_id, job.id)
+        await self.credential.check()
+        return await self._shown(ended)
+
+    async def until_all_final(self, jobs: Sequence[Job], seconds: float) -> None:
+        """Waits for jobs of several datasets that end at once. Raises as `until_final` does."""
+        for job in jobs:
+            self.credential.is_of(job.dataset_id)
+        await self.until_final(jobs[0], seconds)
+
+    async def states(self, job: Job) -> AsyncGenerator[Job | None, None]:
+        """The job whenever it has changed, until it has ended; None after 10 s without a change.
+
+        Raises CredentialEnded.
+        """
+        self.credential.is_of(job.dataset_id)
+        yield await self._shown(job)
+        waits = self.waits
+        with waits.polls.join(job.tenant_id, job.dataset_id, self.credential) as waiter:
+            while not job.state.final and not waits.subscriptions.closed:
+                changed = await waiter.wait(AwaitedJob(job.id, job), _SILENCE_SECONDS)
+                job = changed or job
+                yield changed and await self._shown(changed)
+
+    async def _shown(self, job: Job) -> Job:
+        return job if job.error is None else await self.waits.threads.run(self.shown, job)

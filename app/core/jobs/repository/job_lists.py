@@ -1,0 +1,76 @@
+"""Lists of jobs, the newest first."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, TextClause, select
+
+from app.core.catalog.tables import datasets
+from app.infra.db.any_of import matches_any
+from app.core.jobs.repository.job_row import JOB_COLUMNS, job_from
+from app.core.jobs.tables import UNFINISHED, jobs
+from app.core.jobs.values import JobFilter
+from app.kernel.paging import Page, PageTokens, unknown_token
+
+SCANNED_MAX: Final = 10_000
+"""The most jobs that a page scans. A page that finds too few of them ends there, with a token for the rest."""
+
+
+def list_jobs(
+    connection: Connection,
+    tenant_id: str,
+    wanted: JobFilter,
+    *,
+    page_size: int,
+    page_token: str | None,
+    scanned_max: int = SCANNED_MAX,
+) -> Page:
+    """Raises InvalidRequest for a token that is not valid."""
+    tokens = job_tokens(tenant_id, wanted)
+    conditions: list[ColumnElement[bool] | TextClause] = []
+    if wanted.dataset_id is not None:
+        conditions.append(jobs.c.dataset_id == wanted.dataset_id)
+    if wanted.unfinished:
+        # Of these there are few, and they have an index of their own.
+        conditions.append(UNFINISHED)
+    if page_token is not None:
+        conditions.append(jobs.c.seq < _sequence_number(connection, tokens.id(page_token)))
+    newest = select(*JOB_COLUMNS, jobs.c.seq).where(*conditions).order_by(jobs.c.seq.desc())
+    scanned = newest.limit(scanned_max).subquery()
+    found = select(scanned).order_by(scanned.c.seq.desc()).limit(page_size + 1)
+    if wanted.kinds is not None:
+        found = found.where(scanned.c.kind.in_([kind.value for kind in wanted.kinds]))
+    if wanted.states is not None:
+        found = found.where(scanned.c.state.in_([state.value for state in wanted.states]))
+    if wanted.datasets is not None:
+        granted = select(datasets.c.id).where(matches_any(datasets.c.name, wanted.datasets))
+        found = found.where(scanned.c.dataset_id.in_(granted))
+    rows = connection.execute(found).all()
+    page = tokens.page(rows, page_size, lambda row: row.id, _job)
+    unfiltered = wanted.kinds is None and wanted.states is None and wanted.datasets is None
+    if page.next_token is not None or unfiltered:
+        return page
+    last = connection.execute(
+        select(jobs.c.id).where(*conditions).order_by(jobs.c.seq.desc()).offset(scanned_max - 1).limit(1)
+    ).scalar_one_or_none()
+    return Page(items=page.items, next_token=None if last is None else tokens.encode(last))
+
+
+def job_tokens(tenant_id: str, wanted: JobFilter) -> PageTokens:
+    """The tokens of a list of jobs."""
+    return PageTokens("jobs", tenant_id, wanted)
+
+
+def _sequence_number(connection: Connection, job_id: str) -> int:
+    """Where the job of a token stands. The token has its id: the number counts the jobs of all tenants."""
+    number = connection.execute(select(jobs.c.seq).where(jobs.c.id == job_id)).scalar_one_or_none()
+    if number is None:
+        raise unknown_token()
+    return number
+
+
+def _job(row: Any) -> Any:
+    columns = row._asdict()
+    del columns["seq"]
+    return job_from(columns)

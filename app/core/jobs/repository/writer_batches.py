@@ -1,0 +1,108 @@
+"""Batches of streams: numbered upwards by their writer, each committed once, however often it is sent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, insert, select, text, update
+
+from app.kernel.format.errors import BatchOutOfOrder
+from app.core.jobs.repository.job_row import get_job
+from app.core.jobs.tables import writer_batches
+from app.core.jobs.values import Job, NewJob, WriteRequest, failed_by_service
+
+_LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtextextended(:stream, 0))")
+
+
+def reserve_batches(connection: Connection, new: Sequence[NewJob]) -> dict[str, str | BatchOutOfOrder]:
+    """Gives batches to the jobs that come first with theirs.
+
+    For each job that does not, by its id: the id of the job that its batch belongs to, or why it cannot be taken.
+    """
+    streams: dict[tuple[str, str], list[NewJob]] = defaultdict(list)
+    for each in new:
+        if isinstance(each.request, WriteRequest) and each.request.options.writer_id is not None:
+            streams[each.dataset_id, each.request.options.writer_id].append(each)
+    settled: dict[str, str | BatchOutOfOrder] = {}
+    # Every transaction takes its streams in the same order, so that no two wait for each other in a ring.
+    for stream in sorted(streams):
+        connection.execute(_LOCK, {"stream": " ".join(stream)})
+        settled |= _reserve(connection, *stream, streams[stream])
+    return settled
+
+
+def find_batch(connection: Connection, dataset_id: str, writer_id: str, batch_id: int) -> Job | None:
+    """The job that the batch belongs to; None if a new one may have it. Raises BatchOutOfOrder."""
+    job = _known(connection, dataset_id, writer_id, [batch_id]).get(batch_id)
+    if job is None:
+        _check_order(writer_id, batch_id, _last(connection, dataset_id, writer_id))
+    return None if job is None or failed_by_service(job.state, job.error) else job
+
+
+def _reserve(
+    connection: Connection, dataset_id: str, writer_id: str, new: Sequence[NewJob]
+) -> dict[str, str | BatchOutOfOrder]:
+    """The same for the jobs of one stream, in order."""
+    numbered = [(each, each.write.options.batch_id or 0) for each in new]
+    found = _known(connection, dataset_id, writer_id, [batch_id for _, batch_id in numbered])
+    owners = {batch_id: job.id for batch_id, job in found.items()}
+    free = {batch_id for batch_id, job in found.items() if failed_by_service(job.state, job.error)}
+    last = _last(connection, dataset_id, writer_id)
+    settled: dict[str, str | BatchOutOfOrder] = {}
+    for each, batch_id in numbered:
+        if batch_id in owners and batch_id not in free:
+            settled[each.id] = owners[batch_id]
+            continue
+        try:
+            if batch_id not in owners:
+                _check_order(writer_id, batch_id, last)
+        except BatchOutOfOrder as error:
+            settled[each.id] = error
+            continue
+        _give(connection, dataset_id, writer_id, batch_id, each.id, reassigned=batch_id in owners)
+        owners[batch_id] = each.id
+        free.discard(batch_id)
+        last = batch_id if last is None else max(last, batch_id)
+    return settled
+
+
+def _check_order(writer_id: str, batch_id: int, last: int | None) -> None:
+    if last is not None and batch_id < last:
+        raise BatchOutOfOrder(
+            f"batch {batch_id} of writer {writer_id!r} comes after batch {last}, and was never sent or has expired",
+            last_batch_id=last,
+        )
+
+
+def _give(
+    connection: Connection, dataset_id: str, writer_id: str, batch_id: int, job_id: str, *, reassigned: bool
+) -> None:
+    if not reassigned:
+        values = {"dataset_id": dataset_id, "writer_id": writer_id, "batch_id": batch_id, "job_id": job_id}
+        connection.execute(insert(writer_batches).values(values))
+        return
+    taken = (*_of(dataset_id, writer_id), writer_batches.c.batch_id == batch_id)
+    connection.execute(
+        update(writer_batches).where(*taken).values(job_id=job_id, created_at=func.clock_timestamp())
+    )
+
+
+def _known(
+    connection: Connection, dataset_id: str, writer_id: str, batch_ids: Sequence[int]
+) -> dict[int, Job]:
+    """The jobs that these batches belong to, as far as they were seen."""
+    query = select(writer_batches.c.batch_id, writer_batches.c.job_id).where(
+        *_of(dataset_id, writer_id), writer_batches.c.batch_id.in_(batch_ids)
+    )
+    return {row.batch_id: get_job(connection, row.job_id) for row in connection.execute(query).all()}
+
+
+def _last(connection: Connection, dataset_id: str, writer_id: str) -> int | None:
+    query = select(func.max(writer_batches.c.batch_id)).where(*_of(dataset_id, writer_id))
+    return connection.execute(query).scalar_one()
+
+
+def _of(dataset_id: str, writer_id: str) -> tuple[Any, Any]:
+    return writer_batches.c.dataset_id == dataset_id, writer_batches.c.writer_id == writer_id

@@ -1,0 +1,129 @@
+"""The JSON of jobs, and the options of their list."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from litestar.params import PathParameter
+
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
+from app.http.encoding import PROBLEM
+from app.http.parameters.page_options import PageOptions
+from app.http.problems import fault_document
+from app.core.jobs.values import Job, JobKind, JobState, Progress, WriteRequest
+
+JobId: TypeAlias = Annotated[str, PathParameter(description="The id of a job.")]
+
+
+class ListJobsOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_jobs`."""
+
+    dataset: str | None = None
+    """The id or the name of a dataset: its jobs only."""
+    kind: list[JobKind] | None = None
+    """The jobs of this kind only; repeated, of these kinds."""
+    state: list[JobState] | None = None
+    """The jobs in this state only; repeated, in these states."""
+
+
+class JobLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """The paths of a job's resources."""
+
+    self_: Annotated[str, msgspec.Meta(examples=["/jobs/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"])]
+    """The job."""
+    events: str
+    """Its state changes, as server-sent events."""
+    dataset: Annotated[str, msgspec.Meta(examples=["/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d3"])]
+    """Its dataset."""
+    transaction: str | None
+    """The transaction that it is part of; null for none."""
+
+
+class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A job."""
+
+    id: str
+    """Its id."""
+    kind: JobKind
+    """What it does."""
+    state: JobState
+    """Where it is in its life."""
+    operation: Operation | None
+    """The operation of a write; null for other kinds."""
+    progress: Progress
+    """How far it is."""
+    attempts: int
+    """How often it was started."""
+    committed_version: int | None
+    """The version that it committed; null where it has committed none."""
+    first_offset: int | None
+    """The offset of the first change of its commit, which it may share with writes accepted at the same time."""
+    last_offset: int | None
+    """The offset of the last change of its commit."""
+    rows: RowCounts
+    """What it did to rows."""
+    result: dict[str, Any] | None
+    """What a job other than a write produced; its members depend on the kind."""
+    error: Annotated[dict[str, Any], PROBLEM] | None
+    """Why it failed."""
+    created_at: datetime
+    """When it was accepted."""
+    started_at: datetime | None
+    """When its last attempt started."""
+    finished_at: datetime | None
+    """When it ended."""
+    actor: str | None
+    """The id of the API key, or of the subject of the token, that requested it; null for the service itself."""
+    links: JobLinks
+    """The paths of its resources."""
+
+
+class JobPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs, the newest first."""
+
+    items: list[JobResponse]
+    """The jobs of this page; fewer than `page_size` where many others had to be passed over."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+def job_path(job: Job) -> str:
+    """The path of a job's resource."""
+    return f"/jobs/{job.id}"
+
+
+def transaction_path(transaction_id: str) -> str:
+    """The path of a transaction's resource."""
+    return f"/transactions/{transaction_id}"
+
+
+def job_response(job: Job) -> JobResponse:
+    """The JSON form of a job."""
+    path = job_path(job)
+    return JobResponse(
+        id=job.id,
+        kind=job.kind,
+        state=job.state,
+        operation=job.request.operation if isinstance(job.request, WriteRequest) else None,
+        progress=job.progress,
+        attempts=job.attempts,
+        committed_version=job.committed_version,
+        first_offset=job.first_offset,
+        last_offset=job.last_offset,
+        rows=job.rows,
+        result=job.result,
+        error=None if job.error is None else fault_document(job.error),
+        created_at=job.created_at,
+        started_at=job.started_at,
+        finished_at=job.finished_at,
+        actor=job.actor,
+        links=JobLinks(
+            self_=path,
+            events=f"{path}/events",
+            dataset=f"/datasets/{job.dataset_id}",
+            transaction=None if job.transaction_id is None else transaction_path(job.transaction_id),
+        ),
+    )

@@ -1,0 +1,50 @@
+"""Gives claimed jobs back after a fault of the environment or of the database."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from app.kernel.format.errors import Unavailable
+from app.kernel.format.outages import awaited
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.values import Claim
+
+_log = logging.getLogger(__name__)
+# While the database is out of reach, the claims are kept and given back once it answers.
+_PAUSES_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
+
+
+def give_back(
+    jobs: JobStore,
+    tenant_id: str,
+    claims: Sequence[Claim],
+    error: Exception,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Puts the jobs of one group back into their queue, if the error is one of the environment or of the database.
+
+    False, and nothing is changed, for any other error. If the database stays away, the leases run out.
+    """
+    waiting_for = awaited(error)
+    if waiting_for is None and not isinstance(error, Unavailable):
+        return False
+    _log.warning(
+        "job %s waits for the %s: %s", claims[0].job_id if claims else "", waiting_for or "database", error
+    )
+    for pause in (*_PAUSES_SECONDS, None):
+        try:
+            if waiting_for is None:
+                jobs.release(tenant_id, claims)
+            else:
+                jobs.postpone(tenant_id, claims, waiting_for)
+        except Unavailable:
+            if pause is not None:
+                sleep(pause)
+        else:
+            return True
+    _log.warning("the database stays away; the leases of %d job(s) will run out", len(claims))
+    return True

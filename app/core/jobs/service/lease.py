@@ -1,0 +1,74 @@
+"""Leases of jobs: a heartbeat extends them while the work goes on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Self
+
+from app.kernel.format.errors import Unavailable
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.values import Claim, Progress
+
+_log = logging.getLogger(__name__)
+
+
+class Lease(AbstractContextManager["Lease"]):
+    """Extends the leases of a group of claims in the background; `lost` is called once none of them is valid.
+
+    The lease is for liveness only. The epoch, which is checked at the commit, fences a late worker.
+    """
+
+    def __init__(
+        self,
+        jobs: JobStore,
+        tenant_id: str,
+        claims: Sequence[Claim],
+        *,
+        lease_seconds: float,
+        heartbeat_seconds: float,
+        progress: Callable[[], Progress],
+        lost: Callable[[], None],
+    ) -> None:
+        self._jobs = jobs
+        self._tenant_id = tenant_id
+        self._claims = list(claims)
+        self._lease_seconds = lease_seconds
+        self._heartbeat_seconds = heartbeat_seconds
+        self._progress = progress
+        self._lost = lost
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="lease", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._heartbeat_seconds):
+            try:
+                held = self._jobs.heartbeat(
+                    self._tenant_id,
+                    self._claims,
+                    lease_seconds=self._lease_seconds,
+                    progress=self._progress(),
+                )
+            except Unavailable:
+                _log.warning("the database is unavailable; the leases will be extended later")
+                continue
+            except Exception:
+                _log.exception("the heartbeat failed; trying again")
+                continue
+            if not held:
+                _log.warning("lost every job of the group %s", [claim.job_id for claim in self._claims])
+                self._lost()
+                return

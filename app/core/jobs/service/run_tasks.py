@@ -1,0 +1,94 @@
+"""Runs tasks: jobs in a queue of their own, beside the writes of their dataset."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.kernel.format.errors import EngineStopped, Fault, HeadwaterError, without_path
+from app.core.jobs.engine import TaskProgress, engine_tag
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.service.give_back import give_back
+from app.core.jobs.service.lease import Lease
+from app.core.jobs.service.time_limit import TimeLimit
+from app.core.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress
+
+_log = logging.getLogger(__name__)
+
+
+class TaskHandler(Protocol):
+    """Runs the tasks of one kind."""
+
+    def run(self, job: Job, tag: str) -> None:
+        """Runs a claimed task under the engine's tag, and ends the job with its result.
+
+        Raises HeadwaterError if the task fails. A task must be repeatable: it runs again if its worker dies.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunTasks:
+    """The worker's use case. `owner` names this worker process; `announce` is called when a job has ended.
+
+    `seconds_max`: the time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`.
+    """
+
+    jobs: JobStore
+    handlers: Mapping[JobKind, TaskHandler]
+    engine: TaskProgress
+    announce: Callable[[], None]
+    owner: str
+    rules: ClaimRules
+    heartbeat_seconds: float
+    seconds_max: Callable[[str], float]
+
+    def run(self, tenant_id: str, dataset_id: str) -> bool:
+        """Claims and runs one task of the dataset; False if there was none to claim."""
+        job = self.jobs.claim_task(tenant_id, dataset_id, self.owner, self.rules)
+        if job is None:
+            return False
+        tag = engine_tag(job)
+        try:
+            with (
+                TimeLimit(
+                    self.seconds_max(tenant_id) if job.kind in TIME_LIMITED else None,
+                    lambda: self.engine.cancel(tag),
+                ),
+                Lease(
+                    self.jobs,
+                    tenant_id,
+                    [job.claim],
+                    lease_seconds=self.rules.lease_seconds,
+                    heartbeat_seconds=self.heartbeat_seconds,
+                    progress=lambda: self._progress(job, tag),
+                    lost=lambda: self.engine.cancel(tag),
+                ),
+            ):
+                self.handlers[job.kind].run(job, tag)
+        except EngineStopped:
+            _log.info("task %s was stopped: it is no longer ours", tag)
+        except Exception as error:
+            if not give_back(self.jobs, tenant_id, [job.claim], error):
+                self._end(job, error)
+        finally:
+            self.announce()
+        return True
+
+    def _progress(self, job: Job, tag: str) -> Progress:
+        done, total = self.engine.progress(tag)
+        return Progress(stage=job.kind.value, done=done, total=total)
+
+    def _end(self, job: Job, error: Exception) -> None:
+        """Fails the task. Raises an unexpected error."""
+        if isinstance(error, HeadwaterError):
+            if job.access is not None and job.access.restricted:
+                _log.warning("task %s failed: %s", job.id, error.detail)
+                error = without_path(error)
+            self.jobs.fail(job.tenant_id, job.claim, Fault.of(error))
+            return
+        _log.error("task %s died; it goes back into the queue", f"{job.id}-{job.epoch}", exc_info=error)
+        self.jobs.release(job.tenant_id, [job.claim])
+        raise error

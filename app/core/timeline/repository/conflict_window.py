@@ -1,0 +1,124 @@
+"""What was committed since a commit was planned, restricted to what that commit has read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, literal, or_, select, true, union_all
+
+from app.kernel.commit.commit_message import Reads
+from app.kernel.commit.conflict import CommittedChange, Conflicted
+from app.infra.db.any_of import any_of
+from app.kernel.format.file_group import halved_slot
+from app.core.timeline.tables import commits, files
+from app.core.timeline.values import NewCommit
+
+_CHANGED: Final = (files.c.file_group, files.c.partition_path, files.c.path)
+
+
+class InconsistentCommit(Exception):
+    """The commit names files that do not fit the table: a bug in its plan, never a lost race."""
+
+
+def window_of(connection: Connection, commit: NewCommit, head_version: int) -> list[CommittedChange]:
+    """The changes of commits after the read version to the files that this commit has read, and to its scope."""
+    if head_version < commit.read_version:
+        raise InconsistentCommit(
+            f"planned at version {commit.read_version}, but the head is at {head_version}"
+        )
+    if head_version == commit.read_version:
+        return []
+    changes = union_all(
+        *(
+            select(version.label("version"), literal(removed).label("removed"), *_CHANGED).where(
+                files.c.dataset_id == commit.dataset_id, version > commit.read_version, in_read_set(commit)
+            )
+            for version, removed in ((files.c.added_version, False), (files.c.removed_version, True))
+        )
+    ).subquery()
+    query = select(commits.c.instant_id, *changes.c).join(changes, commits.c.version == changes.c.version)
+    rows = connection.execute(query.where(commits.c.dataset_id == commit.dataset_id))
+    return [CommittedChange(**row._asdict()) for row in rows]
+
+
+def expired_window(
+    connection: Connection, commit: NewCommit, head_version: int, earliest_version: int
+) -> Conflicted | None:
+    """A conflict in all that the commit has read, if the history begins after its read version.
+
+    The rows of files that were removed before the history begins may be deleted, so the window would lack them.
+    """
+    if commit.read_version >= earliest_version:
+        return None
+    return _all_conflicts(connection, commit, head_version)
+
+
+def expired_files(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted | None:
+    """A conflict in all that the commit has read, if it lists a file of an earlier version that may be deleted by now.
+
+    A file that is listed here stays: a clean takes the lock that the caller has.
+    """
+    removed = {path for message in commit.messages for path in message.removed}
+    readded = {
+        file.path
+        for message in commit.messages
+        for file in message.added
+        if file.written_version is not None and file.path not in removed
+    }
+    if not readded:
+        return None
+    known = select(files.c.path).where(files.c.dataset_id == commit.dataset_id, any_of(files.c.path, readded))
+    if readded <= set(connection.execute(known).scalars()):
+        return None
+    return _all_conflicts(connection, commit, head_version)
+
+
+def other_watermark(
+    connection: Connection, commit: NewCommit, head_version: int, watermark: datetime | None
+) -> Conflicted | None:
+    """A conflict in all that the commit has read, if its rows were compared with another watermark than the head's."""
+    judged = (message.lateness for message in commit.messages if message.lateness is not None)
+    if all(each.before == watermark for each in judged):
+        return None
+    return _all_conflicts(connection, commit, head_version)
+
+
+def _all_conflicts(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted:
+    winner = select(commits.c.instant_id).where(
+        commits.c.dataset_id == commit.dataset_id, commits.c.version == head_version
+    )
+    return Conflicted(
+        file_groups=tuple(sorted({message.file_group for message in commit.messages})),
+        winner=connection.execute(winner).scalar_one(),
+        head_version=head_version,
+    )
+
+
+def groups_read(commit: NewCommit) -> list[str] | None:
+    """The file groups that the commit has read, if it has read these and nothing else."""
+    plain = commit.scope is None and all(
+        each.reads is Reads.GROUP and halved_slot(each.file_group) is None for each in commit.messages
+    )
+    return sorted({each.file_group for each in commit.messages}) if plain else None
+
+
+def in_read_set(commit: NewCommit) -> ColumnElement[bool]:
+    """Whether the commit has read a file: its conflict check compares these, and it may remove only these."""
+    if commit.scope is not None and commit.scope.partitions is None:
+        return true()
+    read = [
+        any_of(files.c.file_group, {each.file_group for each in commit.messages if each.reads is Reads.GROUP})
+    ]
+    paths = [path for each in commit.messages if each.reads is Reads.FILES for path in each.removed]
+    if paths:
+        read.append(any_of(files.c.path, paths))
+    # A bucket that is halved: its parts remove its files, and whether it was halved shows in other file groups.
+    halved = {
+        slot.partition_path for each in commit.messages if (slot := halved_slot(each.file_group)) is not None
+    }
+    if halved:
+        read.append(any_of(files.c.partition_path, halved))
+    if commit.scope is not None:
+        read.append(any_of(files.c.partition_path, commit.scope.partitions or ()))
+    return or_(*read)

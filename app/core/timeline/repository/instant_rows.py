@@ -1,0 +1,108 @@
+"""Entries of timelines, from the rows of instants, their commits and their jobs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, select
+
+from app.infra.db.any_of import any_of
+from app.kernel.format.instant import Action, InstantState
+from app.core.jobs.job_parameters import parameters_of
+from app.core.jobs.tables import instants, jobs
+from app.core.jobs.values import WriteRequest
+from app.access.tenants.tables import api_keys, token_subjects
+from app.core.timeline.instants import InstantFilter, InstantRecord
+from app.core.timeline.tables import commits
+from app.core.timeline.values import changed_range
+
+_ACTOR: Final = func.coalesce(instants.c.actor, jobs.c.actor)
+# The version of a savepoint or tag was made by another instant.
+_OWN_COMMIT: Final = and_(
+    commits.c.dataset_id == instants.c.dataset_id,
+    commits.c.version == instants.c.version,
+    commits.c.action == instants.c.action,
+)
+_OF_INSTANT: Final = (
+    "id", "action", "operation", "state", "job_id", "version", "requested_at", "completed_at", "counts",
+)  # fmt: skip
+_OF_COMMIT: Final = (
+    "schema_id", "files_added", "files_removed", "bytes_added", "bytes_removed", "first_offset", "next_offset",
+    "watermark",
+)  # fmt: skip
+_OF_JOB: Final = ("transaction_id", "started_at", "error", "request", "task")
+
+# A literal in the statement, so that the planner matches it with the condition of an index.
+OPEN_INSTANT: Final = instants.c.state.in_(
+    bindparam(
+        "open_states",
+        [InstantState.REQUESTED.value, InstantState.INFLIGHT.value],
+        expanding=True,
+        literal_execute=True,
+    )
+)
+
+
+def chosen_instants(wanted: InstantFilter) -> list[ColumnElement[bool]]:
+    """The conditions of a filter."""
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.actions is not None:
+        conditions.append(any_of(instants.c.action, [action.value for action in wanted.actions]))
+    if wanted.states is not None:
+        conditions.append(any_of(instants.c.state, [state.value for state in wanted.states]))
+    if wanted.since is not None:
+        conditions.append(instants.c.requested_at >= wanted.since)
+    if wanted.until is not None:
+        conditions.append(instants.c.requested_at < wanted.until)
+    return conditions
+
+
+def latest_instants(
+    connection: Connection, *conditions: ColumnElement[bool], limit: int
+) -> list[InstantRecord]:
+    """Entries that match the conditions, latest request first."""
+    query = _entries().where(*conditions).order_by(instants.c.id.desc()).limit(limit)
+    return [_record(row) for row in connection.execute(query)]
+
+
+def oldest_instants(
+    connection: Connection, *conditions: ColumnElement[bool], limit: int
+) -> list[InstantRecord]:
+    """Entries that match the conditions, earliest request first."""
+    query = _entries().where(*conditions).order_by(instants.c.id).limit(limit)
+    return [_record(row) for row in connection.execute(query)]
+
+
+def _entries() -> Select[Any]:
+    return (
+        select(
+            *(instants.c[name] for name in _OF_INSTANT),
+            *(commits.c[name] for name in _OF_COMMIT),
+            *(jobs.c[name] for name in _OF_JOB),
+            _ACTOR.label("actor"),
+            func.coalesce(api_keys.c.name, token_subjects.c.subject).label("actor_name"),
+        )
+        .join_from(instants, commits, _OWN_COMMIT, isouter=True)
+        .join(jobs, jobs.c.id == instants.c.job_id, isouter=True)
+        .join(api_keys, api_keys.c.id == _ACTOR, isouter=True)
+        .join(token_subjects, token_subjects.c.id == _ACTOR, isouter=True)
+    )
+
+
+def _record(row: Any) -> InstantRecord:
+    values = row._asdict()
+    counts, first, after = values.pop("counts"), values.pop("first_offset"), values.pop("next_offset")
+    written, task = values.pop("request"), values.pop("task")
+    request = written if task is None else task
+    if row.files_added is None:
+        values |= {"files_added": 0, "files_removed": 0, "bytes_added": 0, "bytes_removed": 0}
+    first_offset, last_offset = (None, None) if first is None else changed_range(counts, first, after)
+    writes = isinstance(request, WriteRequest)
+    values |= {
+        "action": Action(row.action),
+        "state": InstantState(row.state),
+        "parameters": {} if request is None else parameters_of(request),
+        "writer_id": request.options.writer_id if writes else None,
+        "batch_id": request.options.batch_id if writes else None,
+    }
+    return InstantRecord(**values, rows=counts, first_offset=first_offset, last_offset=last_offset)

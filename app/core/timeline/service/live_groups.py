@@ -1,0 +1,95 @@
+"""The file groups of a version one after another, read as far as they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Final
+
+from app.kernel.commit.read_plan import prunes_partitions, reaches_partition
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.file_group import PARTITION_END, DataFile, FileKind
+from app.kernel.sql.conditions.tree import Filter
+from app.core.timeline.ports import VersionGroups
+
+_FILES_MIN: Final = 64
+_FILES_MAX: Final = 4_096
+# Sorts after the name of every file group.
+AFTER_ALL: Final = "\U0010ffff"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveGroups:
+    """The groups of a version that have files of these kinds. They are ordered by name, and numbered in this order.
+
+    `ranges`: those of the names that are wanted, in order, without their ends; None for all. Groups have numbers only
+    without.
+    """
+
+    timeline: VersionGroups
+    tenant_id: str
+    dataset_id: str
+    version: int
+    kinds: Collection[FileKind]
+    ranges: Sequence[tuple[str, str]] | None = None
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def reached(
+        self, definition: DatasetDefinition, *, where: Filter | None, globs: Sequence[str] | None
+    ) -> LiveGroups:
+        """Those of partitions that may have rows which are selected. Raises VersionExpired, NotFound."""
+        if not prunes_partitions(definition, where=where, globs=globs):
+            return self
+        paths = self.timeline.partition_paths(self.tenant_id, self.dataset_id, self.version)
+        wanted = {path for path in paths if reaches_partition(definition, path, where=where, globs=globs)}
+        return self.of_partitions(paths, wanted)
+
+    def of_partitions(self, paths: Collection[str], wanted: Collection[str]) -> LiveGroups:
+        """Those of the wanted ones among the partitions of the version."""
+        # Neighbours have one range.
+        runs = groupby(sorted(f"{path}/" for path in paths), key=lambda path: path[:-1] in wanted)
+        ranges = [(run[0], run[-1][:-1] + PARTITION_END) for of_wanted, (*run,) in runs if of_wanted]
+        return replace(self, ranges=ranges)
+
+    def name(self, number: int) -> str | None:
+        """The name of a group by its number; None if there are fewer groups. Raises VersionExpired, NotFound."""
+        found = self.timeline.group_at(*self._at, number)
+        if found is not None:
+            self._numbers[found] = number
+        return found
+
+    def batches(self, first: str = "", number: int = 0) -> Iterator[Sequence[DataFile]]:
+        """The files of some whole groups at a time, from the group `first` on, whose number is `number`.
+
+        Raises VersionExpired, NotFound.
+        """
+        limit = _FILES_MIN
+        for start, end in [("", AFTER_ALL)] if self.ranges is None else self.ranges:
+            first, more = max(first, start), first < end
+            while more:
+                found = self.timeline.files_of_groups(*self._at, first, end, limit)
+                for name, _ in groupby(found.files, key=lambda file: file.file_group):
+                    self._numbers[name] = number
+                    number += 1
+                yield found.files
+                more = found.more
+                if more:
+                    # No name is between: none contains a control character.
+                    first = found.files[-1].file_group + "\1"
+                limit = min(limit * 4, _FILES_MAX)
+
+    def number(self, name: str) -> int:
+        """The number of a group that was found."""
+        return self._numbers[name]
+
+    def rows_from(self, first: str) -> int:
+        """The number of live rows in the files of the group `first` and of all behind it.
+
+        Raises VersionExpired, NotFound.
+        """
+        return self.timeline.rows_from(*self._at, first)
+
+    @property
+    def _at(self) -> tuple[str, str, int, Collection[FileKind]]:
+        return self.tenant_id, self.dataset_id, self.version, self.kinds

@@ -1,0 +1,154 @@
+"""Values of the commit transaction: commits to publish, and their outcomes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.write_plan import WriteScope
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.errors import Fault
+from app.kernel.format.file_group import DataFile
+from app.kernel.format.instant import Action, RowCounts
+from app.kernel.format.quarantine import QuarantineFile
+from app.core.jobs.values import (
+    Claim,
+)
+
+
+class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a commit for one of its jobs. `quarantined`: its bad records. `result`: the result of the job."""
+
+    claim: Claim
+    instant_id: str
+    counts: RowCounts
+    quarantined: tuple[QuarantineFile, ...] = ()
+    result: dict[str, Any] | None = None
+
+
+class Advance(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer's position in a feed, to be moved from `since` to `next_since` as part of a commit."""
+
+    dataset_id: str
+    name: str
+    since: int
+    next_since: int
+
+
+class SourceItem(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a source reads once, such as a file. `fingerprint`: what can be known of its content without
+    reading it. `checksum`: of its content. `error`: why it was left out, if it was.
+    """
+
+    name: str
+    fingerprint: str
+    checksum: str = ""
+    size_bytes: int = 0
+    error: Fault | None = None
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The position of a source after a round, which its commit records. `since`: the number of rounds before it.
+
+    `position`: JSON whose members the kind of the source defines. `items`: what the round has read of what is read
+    once. `due_seconds`: the pause before the next round.
+    """
+
+    source_id: str
+    since: int
+    position: dict[str, Any]
+    items: tuple[SourceItem, ...] = ()
+    due_seconds: float = 0.0
+
+
+class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit to publish: planned at `read_version`, for the jobs in `outcomes`, all or nothing.
+
+    `scope` (of a write that runs by itself) is what it has read beyond the file groups of its messages: any later
+    change in it is a conflict. `expected_version`: the head must be there. `definition`: what the dataset becomes,
+    where the commit evolves its schema. `advances`: which changes of other feeds the rows were made of. `checkpoint`:
+    how far the source of the rows was read. `ends_partitions`: the partitions that it changes are done with it.
+    `batch_tags`: its version is tagged as that of a batch, and this number of such tags is kept; None for no tag.
+    """
+
+    dataset_id: str
+    action: Action
+    read_version: int
+    schema_id: int
+    outcomes: tuple[JobOutcome, ...]
+    messages: tuple[CommitMessage, ...]
+    scope: WriteScope | None = None
+    expected_version: int | None = None
+    definition: DatasetDefinition | None = None
+    advances: tuple[Advance, ...] = ()
+    checkpoint: Checkpoint | None = None
+    ends_partitions: bool = False
+    batch_tags: int | None = None
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """The commit is durable at `version`; it added the changes [first_offset, next_offset).
+
+    `more`: writes of the dataset waited when it was published. Not read again if the response to COMMIT was lost.
+    """
+
+    version: int
+    first_offset: int
+    next_offset: int
+    more: bool = False
+
+
+class GroupFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of some file groups, all of each, ordered by group and path. `more`: other groups follow."""
+
+    files: list[DataFile]
+    more: bool
+
+
+class Fenced(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing was published: only `held` of the claims are still valid."""
+
+    held: frozenset[str]
+
+
+class Overtaken(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing was published: another commit took in the changes of a feed, or the rounds of a source, from `since` on
+    first.
+
+    `dataset_id`: among commits published together, the dataset whose commit it is.
+    """
+
+    dataset_id: str
+    since: int
+
+
+class Winner(msgspec.Struct, frozen=True, kw_only=True):
+    """The commit that a refused write lost to: its instant, its version, and who requested it.
+
+    `actor`: the id of the API key or subject; None for the service itself. `file_groups`: some of those that changed or
+    that have rows, ordered by name. `file_group_count`: their number.
+    """
+
+    instant_id: str
+    version: int
+    actor: str | None
+    actor_name: str | None
+    file_groups: tuple[str, ...] = ()
+    file_group_count: int = 0
+
+
+class WritesRunning(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing was published: a table service yields to this number of running groups of writes."""
+
+    groups: int
+
+
+def changed_range(
+    counts: RowCounts, first_offset: int, next_offset: int
+) -> tuple[int, int] | tuple[None, None]:
+    """First and last offset of the commit for a job that changed rows; nothing for one that did not."""
+    if counts.inserted + counts.updated + counts.deleted == 0 or first_offset == next_offset:
+        return None, None
+    return first_offset, next_offset - 1

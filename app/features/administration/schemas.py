@@ -1,0 +1,482 @@
+"""The JSON of tenants, keys and identities, and the options of their lists."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from litestar.params import PathParameter
+
+from app.features.administration.service import QuotaUse
+from app.access.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter
+from app.kernel.format.identifiers import PATTERN_END
+from app.kernel.format.member_errors import EXPECTED
+from app.http.parameters.page_options import PageOptions
+from app.kernel.paging import Page
+from app.access.tenants.quotas import NO_QUOTAS, Quotas, RequestRate
+from app.access.tenants.usage import Usage, UsageFilter, UsageOf
+from app.access.tenants.values import (
+    GRANTS_MAX,
+    ApiKey,
+    Grant,
+    KeyScope,
+    MadeKey,
+    NewKey,
+    Principal,
+    Tenant,
+    TenantChange,
+    TenantDeletion,
+    TenantState,
+)
+
+TenantReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a tenant.")]
+KeyId: TypeAlias = Annotated[str, PathParameter(description="The id of an API key.")]
+
+_Name: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=128,
+        pattern=rf"^[A-Za-z0-9][A-Za-z0-9_.-]*{PATTERN_END}",
+        extra_json_schema={
+            EXPECTED: "1 to 128 letters, digits, `.`, `_` and `-`, of which the first is a letter or digit"
+        },
+    ),
+]
+_Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1_000, pattern=r"^[^\x00]*$")]
+
+
+class ListTenantsOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_tenants`."""
+
+
+class ListKeysOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_keys`."""
+
+
+class ReadAuditOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `read_audit`."""
+
+    tenant: _Text | None = None
+    """For operators: entries about the tenant of this id or name."""
+    key: _Text | None = None
+    """Entries of the key with this id."""
+    operation: _Text | None = None
+    """Entries of this operation, for example `create_key`."""
+    outcome: AccessOutcome | None = None
+    """Entries with this outcome."""
+    since_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """Entries from this time on."""
+    until_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """Entries before this time."""
+
+    def wanted(self) -> AuditFilter:
+        """The selected entries, of any tenant."""
+        return AuditFilter(
+            key_id=self.key,
+            operation=self.operation,
+            outcome=self.outcome,
+            since=self.since_time,
+            until=self.until_time,
+        )
+
+
+class CreateTenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tenant to make."""
+
+    name: Annotated[_Name, msgspec.Meta(examples=["acme"])]
+    """Its name, which no other tenant has: letters, digits, `.`, `_` and `-`."""
+    quotas: Quotas = NO_QUOTAS
+    """Its limits. By default it has none."""
+
+
+class UpdateTenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change of a tenant."""
+
+    state: TenantState | msgspec.UnsetType = msgspec.UNSET
+    """`suspended`: it can read, but not write. `active`: it can write again."""
+    reason: _Text | None = None
+    """Why it is suspended: its requests that write are refused with this text."""
+    quotas: Quotas | msgspec.UnsetType = msgspec.UNSET
+    """The limits to change. Those that are absent keep their value; null removes one."""
+
+
+class TenantResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant."""
+
+    id: str
+    """Its id."""
+    name: Annotated[str, msgspec.Meta(examples=["acme"])]
+    """Its name."""
+    state: TenantState
+    """Whether it may write."""
+    quotas: Quotas
+    """Its limits."""
+    suspended_reason: str | None
+    """Why it is suspended; null unless it is."""
+    suspended_at: datetime | None
+    """When it was suspended; null unless it is."""
+    created_at: datetime
+    """When it was made."""
+
+
+class DeletionResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The deletion of a tenant: what was deleted, and what was left."""
+
+    name: Annotated[str, msgspec.Meta(examples=["acme"])]
+    """The name that the tenant had, which is free once it is deleted."""
+    requested_at: datetime
+    """When it was requested."""
+    requested_by: str | None
+    """The id of the key that requested it."""
+    rows_deleted: dict[str, int]
+    """The rows deleted so far, by table."""
+    files_deleted: int
+    """The files deleted so far."""
+    bytes_deleted: int
+    """Their size."""
+    rows_left: dict[str, int] | None
+    """The rows that were left, counted at `cleared_at`, by table: zero each. Null before."""
+    files_left: int | None
+    """The files that were left, counted at `cleared_at`: zero. Null before."""
+    cleared_at: datetime | None
+    """When nothing was left of its data; null before."""
+    finished_at: datetime | None
+    """When its keys were deleted and its name was free; null before."""
+
+
+class TenantWithDeletion(TenantResponse, frozen=True, kw_only=True):
+    """A tenant with its deletion."""
+
+    deletion: DeletionResponse | None
+    """Its deletion; null unless one was requested."""
+
+
+class DeleteTenantOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `delete_tenant`."""
+
+    confirm: str
+    """The name of the tenant, so that no other one is deleted by mistake."""
+
+
+class CreatedTenant(TenantResponse, frozen=True, kw_only=True):
+    """A new tenant with its first key."""
+
+    api_key: Annotated[str, msgspec.Meta(examples=["hw_…"])]
+    """Its first key, with the scopes `read`, `write` and `manage`. It is only in this response."""
+
+
+class TenantPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tenants by name."""
+
+    items: list[TenantResponse]
+    """The tenants of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+class QuotaUseResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A quota of a tenant."""
+
+    quota: Annotated[str, msgspec.Meta(examples=["datasets"])]
+    """Its name."""
+    limit: int | float | None
+    """The limit; null for none."""
+    used: int | None
+    """What is used now; null for a quota of which nothing is counted."""
+
+
+class QuotaUses(msgspec.Struct, frozen=True, kw_only=True):
+    """The quotas of a tenant, with what it uses now."""
+
+    items: list[QuotaUseResponse]
+    """All quotas, those without a limit included."""
+
+
+class UsageOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of lists of usage."""
+
+    first_day: date | None = msgspec.field(default=None, name="from")
+    """The first day."""
+    last_day: date | None = msgspec.field(default=None, name="to")
+    """The last day, included."""
+    by: UsageOf = UsageOf.TENANT
+    """What each item is about: a day of the tenant, of a dataset or of a key."""
+
+    def wanted(self) -> UsageFilter:
+        """The usage that the options select."""
+        return UsageFilter(of=self.by, first_day=self.first_day, last_day=self.last_day)
+
+
+class UsageResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used on a day, in UTC. A dataset has no requests, and a key has nothing but them: null."""
+
+    day: Annotated[date, msgspec.Meta(examples=["2026-11-21"])]
+    """The day."""
+    dataset_id: str | None
+    """The dataset, where usage is listed by dataset."""
+    key_id: str | None
+    """The key, where usage is listed by key."""
+    rows_written: int | None
+    """The rows that writes inserted, updated or deleted."""
+    bytes_written: int | None
+    """The bytes of the files that writes added."""
+    changes: int | None
+    """The changes in feeds."""
+    job_seconds: float | None
+    """How long jobs ran, from the start to the end. Jobs that share a commit count once."""
+    stored_bytes: int | None
+    """The most bytes that files had in a sample of the day."""
+    requests: int | None
+    """The requests."""
+    egress_bytes: int | None
+    """The bytes of the bodies of responses."""
+
+
+class UsagePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Usage by day."""
+
+    items: list[UsageResponse]
+    """The days of this page on which anything was used."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+class CreateKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An API key to make."""
+
+    name: Annotated[_Text, msgspec.Meta(examples=["loader"])]
+    """What it is for. Names need not differ."""
+    scopes: Annotated[list[KeyScope], msgspec.Meta(min_length=1, max_length=len(KeyScope))]
+    """What it may do. No scope implies another."""
+    grants: Annotated[list[Grant], msgspec.Meta(min_length=1, max_length=GRANTS_MAX)] | None = None
+    """The datasets that it reaches; absent for all of the tenant. Others do not exist for it."""
+    expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """When it expires, at the latest when the key that makes it does; absent for then, or for never."""
+    requests_per_second: RequestRate | None = None
+    """How many requests per second it may send, beside the quota of the tenant: at most as many as the key that makes
+    it; absent for as many, or for no limit of its own.
+    """
+
+
+class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key, without its text."""
+
+    id: str
+    """Its id, which jobs and timelines name as the actor."""
+    name: Annotated[str, msgspec.Meta(examples=["loader"])]
+    """What it is for."""
+    scopes: list[KeyScope]
+    """What it may do."""
+    grants: list[Grant] | None
+    """The datasets that it reaches; null for all of the tenant."""
+    created_at: datetime
+    """When it was made."""
+    created_by: str | None
+    """The id of the key, or of the subject of the token, that made it; null for the first of an installation."""
+    expires_at: datetime | None
+    """When it expires; null for never."""
+    requests_per_second: int | None
+    """How many requests per second it may send; null for no limit of its own."""
+    revoked_at: datetime | None
+    """When it was revoked; null if it was not."""
+    last_used_at: datetime | None
+    """About when it was last used, to a minute; null if it was not."""
+
+
+class CreatedKey(KeyResponse, frozen=True, kw_only=True):
+    """A new API key with its text."""
+
+    api_key: Annotated[str, msgspec.Meta(examples=["hw_…"])]
+    """The key. It is only in this response."""
+
+
+class KeyPage(msgspec.Struct, frozen=True, kw_only=True):
+    """API keys, the newest first."""
+
+    items: list[KeyResponse]
+    """The keys of this page, those that are revoked or expired included."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+class NamedResource(msgspec.Struct, frozen=True, kw_only=True):
+    """Something by its id and its name."""
+
+    id: str
+    """The id."""
+    name: str
+    """The name."""
+
+
+class IdentityResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The credential of a request: an API key, or a token of an OpenID Connect issuer."""
+
+    tenant: NamedResource
+    """Its tenant."""
+    key: NamedResource | None
+    """The key; null for a token."""
+    subject: str | None
+    """The subject of the token, which timelines show as the name of the actor; null for a key."""
+    issuer: str | None
+    """The issuer of the token; null for a key."""
+    scopes: list[KeyScope]
+    """What it may do."""
+    grants: list[Grant] | None
+    """The datasets that it reaches; null for all of the tenant."""
+    expires_at: datetime | None
+    """When it expires; null for never."""
+
+
+class AuditEntryResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, or several equal ones."""
+
+    id: str
+    """The id of the entry."""
+    at: datetime
+    """When it was recorded; of several requests, when the last one arrived."""
+    first_at: datetime
+    """When the first of them arrived."""
+    count: int
+    """How many requests there were."""
+    tenant_id: str | None
+    """The tenant that it was about; null for a caller without a valid key."""
+    key_tenant_id: str | None
+    """The tenant of the key; null without one."""
+    key_id: str | None
+    """The id of the key; null without one."""
+    key_name: str | None
+    """The name of the key then; null without one."""
+    operation: Annotated[str, msgspec.Meta(examples=["create_key"])]
+    """What was requested, as the OpenAPI document names it."""
+    method: str
+    """The method of the request."""
+    path: Annotated[str, msgspec.Meta(examples=["/tenants/{tenant}/keys"])]
+    """Its path, with names in the place of values."""
+    resources: dict[str, str]
+    """What it was about, by kind: ids or names."""
+    members: dict[str, Any]
+    """The members of its body. The value is null unless it is known to be no secret."""
+    address: str | None
+    """The address of the client as the service sees it; null for requests that read or write data."""
+    outcome: AccessOutcome
+    """The result."""
+    status: int
+    """The HTTP status."""
+    code: str | None
+    """The code of the problem; null if there was none."""
+    request_id: str | None
+    """The id of the request; null for several."""
+
+
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of the audit, the newest first."""
+
+    items: list[AuditEntryResponse]
+    """The entries of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+def audit_entry(entry: AuditEntry) -> AuditEntryResponse:
+    """The response for an entry of the audit."""
+    members = msgspec.structs.asdict(entry)
+    members["path"] = members.pop("route")
+    if entry.tenant_id == UNAUTHENTICATED:
+        members["tenant_id"] = None
+    return AuditEntryResponse(**{**members, "outcome": AccessOutcome(entry.outcome)})
+
+
+def tenant_response(tenant: Tenant) -> TenantResponse:
+    """The response for a tenant."""
+    return TenantResponse(**msgspec.structs.asdict(tenant))
+
+
+def tenant_with_deletion(tenant: Tenant, deletion: TenantDeletion | None) -> TenantWithDeletion:
+    """The response for a tenant with its deletion."""
+    report = None if deletion is None else DeletionResponse(**msgspec.structs.asdict(deletion))
+    return TenantWithDeletion(**msgspec.structs.asdict(tenant), deletion=report)
+
+
+def quota_uses(found: list[QuotaUse]) -> QuotaUses:
+    """The response for the quotas of a tenant."""
+    return QuotaUses(items=[QuotaUseResponse(**msgspec.structs.asdict(each)) for each in found])
+
+
+def usage_page(page: Page, of: UsageOf) -> UsagePage:
+    """The response for a page of usage."""
+    return UsagePage(items=[_usage(each, of) for each in page.items], next_page_token=page.next_token)
+
+
+def _usage(usage: Usage, of: UsageOf) -> UsageResponse:
+    written, requested = of is not UsageOf.KEY, of is not UsageOf.DATASET
+    return UsageResponse(
+        day=usage.day,
+        dataset_id=usage.id if of is UsageOf.DATASET else None,
+        key_id=usage.id if of is UsageOf.KEY else None,
+        rows_written=usage.rows_written if written else None,
+        bytes_written=usage.bytes_written if written else None,
+        changes=usage.changes if written else None,
+        job_seconds=usage.job_milliseconds / 1000 if written else None,
+        stored_bytes=usage.stored_bytes if written else None,
+        requests=usage.requests if requested else None,
+        egress_bytes=usage.egress_bytes if requested else None,
+    )
+
+
+def tenant_change(data: UpdateTenant) -> TenantChange:
+    """The change that a request describes."""
+    return TenantChange(
+        state=None if isinstance(data.state, msgspec.UnsetType) else data.state,
+        reason=data.reason,
+        quotas=NO_QUOTAS if isinstance(data.quotas, msgspec.UnsetType) else data.quotas,
+    )
+
+
+def created_tenant(tenant: Tenant, made: MadeKey) -> CreatedTenant:
+    """The response for a new tenant."""
+    return CreatedTenant(**msgspec.structs.asdict(tenant), api_key=made.api_key)
+
+
+def key_response(key: ApiKey) -> KeyResponse:
+    """The response for a key."""
+    return KeyResponse(**_members(key))
+
+
+def created_key(made: MadeKey) -> CreatedKey:
+    """The response for a new key."""
+    return CreatedKey(**_members(made.key), api_key=made.api_key)
+
+
+def identity_response(principal: Principal, tenant: Tenant, key: ApiKey | None) -> IdentityResponse:
+    """The response for the credential of a request. `key`: None for a token."""
+    token = principal.token
+    expires_at = None if key is None else key.expires_at
+    return IdentityResponse(
+        tenant=NamedResource(id=tenant.id, name=tenant.name),
+        key=None if key is None else NamedResource(id=key.id, name=key.name),
+        subject=None if token is None else token.subject,
+        issuer=None if token is None else token.issuer,
+        scopes=sorted(principal.scopes, key=lambda scope: scope.value),
+        grants=None if principal.grants is None else list(principal.grants),
+        expires_at=expires_at if token is None else token.expires_at,
+    )
+
+
+def new_key(data: CreateKey, principal: Principal) -> NewKey:
+    """The key that a request describes."""
+    return NewKey(
+        name=data.name,
+        scopes=frozenset(data.scopes),
+        grants=None if data.grants is None else tuple(data.grants),
+        expires_at=data.expires_at,
+        requests_per_second=data.requests_per_second,
+        created_by=principal.actor,
+    )
+
+
+def _members(key: ApiKey) -> dict[str, Any]:
+    members = msgspec.structs.asdict(key)
+    del members["tenant_id"]
+    grants = None if key.grants is None else list(key.grants)
+    return {**members, "scopes": list(key.scopes), "grants": grants}

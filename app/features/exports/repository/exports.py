@@ -1,0 +1,301 @@
+"""Exports and the consumers of their positions, which change together. All time is the database's clock."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
+
+from app.core.catalog.tables import datasets
+from app.core.changes.positions import FeedBounds, resolve_position
+from app.core.changes.repository.changelog import lock_feed, offset_of
+from app.core.consumers.followers import ConsumerKind
+from app.core.consumers.repository.followers import add_follower, wake_follower
+from app.infra.db.acts import act_concerns
+from app.infra.db.session import Database
+from app.features.exports.repository.export_rows import consumer_name, find_export, find_run, list_exports, list_runs
+from app.features.exports.repository.runs import (
+    drop_consumer,
+    end_export,
+    finish_run,
+    next_run,
+    plan_run,
+    record_run,
+    refuse_ended,
+    run_files,
+)
+from app.features.exports.tables import export_files, export_runs, exports
+from app.features.exports.values import (
+    Export,
+    ExportChange,
+    ExportDefinition,
+    ExportRun,
+    ExportState,
+    FinishedRun,
+    NewExport,
+    NewRun,
+    StartedRun,
+)
+from app.kernel.format.errors import ExportEnded, FieldError, InvalidRequest, NotFound, PreconditionFailed
+from app.kernel.format.result_file import RunFile
+from app.core.jobs.repository.job_ends import cancel_locked
+from app.core.jobs.repository.job_locks import UNFINISHED, lock_jobs
+from app.core.jobs.repository.replays import replayed_job
+from app.core.jobs.tables import jobs
+from app.core.jobs.tasks import ExportTask
+from app.kernel.paging import Page
+from app.access.tenants.repository.quotas import check_count
+
+_COUNT: Final[Select[int]] = (
+    select(func.count())
+    .select_from(exports)
+    .join(datasets, datasets.c.id == exports.c.dataset_id)
+    .where(datasets.c.deleted_at.is_(None), exports.c.state != ExportState.ENDED.value)
+)
+
+
+class ExportStore:
+    """Exports in Postgres. A transaction that changes one locks the head of its dataset, then the export, then jobs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, tenant_id: str, new: NewExport) -> Export:
+        """One transaction: the export, its consumer, and the first run with its job.
+
+        One with a schedule has no run before there is a change. Raises NotFound, InvalidRequest, OffsetAhead,
+        OffsetExpired, QuotaExceeded.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            bounds = lock_feed(connection, new.dataset_id)
+            since = resolve_position(offset_of(connection, new.dataset_id, new.start), bounds)
+            definition = msgspec.structs.replace(new.definition, since=since)
+            _check_end(definition)
+            act_concerns(export=new.id)
+            connection.execute(
+                insert(exports).values(
+                    id=new.id,
+                    dataset_id=new.dataset_id,
+                    definition=definition,
+                    state=ExportState.ACTIVE.value,
+                )
+            )
+            check_count(connection, "exports", _COUNT)
+            _follow(connection, new.dataset_id, new.id, definition, since)
+            first = NewRun(job_id=new.job_id, actor=new.actor)
+            export = find_export(connection, new.id)
+            next_run(connection, export, bounds.next_offset, first, also_empty=definition.schedule is None)
+            return find_export(connection, new.id)
+
+    def count(self, tenant_id: str) -> int:
+        """The exports that count against the quota `exports`."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(_COUNT).scalar_one()
+
+    def get(self, tenant_id: str, export_id: str) -> Export:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_export(connection, export_id)
+
+    def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Export items of a dataset, the latest first. Raises InvalidRequest for a token that is not valid."""
+        with self._database.tenant(tenant_id) as connection:
+            return list_exports(connection, dataset_id, page_size=page_size, page_token=page_token)
+
+    def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
+        """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired, QuotaExceeded."""
+        with self._database.tenant(tenant_id) as connection:
+            export, bounds = _lock(connection, export_id)
+            if export.revision != change.revision:
+                raise PreconditionFailed(
+                    f"The export is at revision {export.revision}, not {change.revision}",
+                    revision=export.revision,
+                )
+            if export.state is ExportState.ENDED:
+                _go_on(connection, export, bounds, change)
+            definition = export.definition
+            if change.schedule is not msgspec.UNSET:
+                definition = msgspec.structs.replace(definition, schedule=change.schedule)
+            requested = change.state
+            connection.execute(
+                update(exports)
+                .where(exports.c.id == export_id)
+                .values(
+                    definition=definition,
+                    state=(export.state if isinstance(requested, msgspec.UnsetType) else requested).value,
+                    stopped_at=None,
+                    revision=exports.c.revision + 1,
+                )
+            )
+            export = find_export(connection, export_id)
+            if definition.schedule is None and _idle(export):
+                # Without a schedule it would keep the feed for ever, so it ends.
+                end_export(connection, export)
+            else:
+                wake_follower(connection, export.dataset_id, consumer_name(export_id))
+            return find_export(connection, export_id)
+
+    def delete(self, tenant_id: str, export_id: str) -> None:
+        """Ends the export and its jobs, and deletes the rows of its files. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            export, _ = _lock(connection, export_id)
+            run_jobs = select(export_runs.c.job_id).where(export_runs.c.export_id == export_id)
+            running = lock_jobs(connection, jobs.c.id.in_(run_jobs), UNFINISHED)
+            cancel_locked(connection, running)
+            drop_consumer(connection, export)
+            connection.execute(delete(exports).where(exports.c.id == export_id))
+
+    def start(self, tenant_id: str, export_id: str, new: NewRun) -> StartedRun:
+        """The run from the position of the export to the head: an unfinished one, a failed one, or a new one.
+
+        Raises NotFound, ExportEnded, OffsetExpired, IdempotencyMismatch, QuotaExceeded.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            export, bounds = _lock(connection, export_id)
+            replayed = _replayed(connection, export, new)
+            if replayed is not None:
+                return StartedRun(run=replayed, replayed=True)
+            if export.state is ExportState.ENDED:
+                _resume(connection, export, bounds)
+                export = find_export(connection, export_id)
+            run = next_run(connection, export, bounds.next_offset, new, also_empty=True)
+            if run is None:
+                raise AssertionError("an empty run will do")
+            return StartedRun(run=run, replayed=False)
+
+    def plan(self, tenant_id: str, export_id: str, job_id: str) -> float | None:
+        """Starts the next run of an export with a schedule if it is due.
+
+        Returns when it is due again, as `Follower.follow` does. Raises NotFound.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            export, bounds = _lock(connection, export_id)
+            return plan_run(connection, export, bounds.next_offset, job_id)
+
+    def runs(self, tenant_id: str, export_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """ExportRun items, the latest first. Raises NotFound, InvalidRequest for a token that is not valid."""
+        with self._database.tenant(tenant_id) as connection:
+            return list_runs(connection, export_id, page_size=page_size, page_token=page_token)
+
+    def run(self, tenant_id: str, export_id: str, number: int) -> ExportRun:
+        """A run with its manifest, if it has one yet. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_run(connection, export_id, number)
+
+    def file(self, tenant_id: str, export_id: str, number: int, name: str) -> RunFile:
+        """Raises NotFound."""
+        columns = [export_files.c[field] for field in RunFile.__struct_fields__]
+        wanted = (
+            export_files.c.export_id == export_id,
+            export_files.c.number == number,
+            export_files.c.name == name,
+        )
+        with self._database.tenant(tenant_id) as connection:
+            find_export(connection, export_id)
+            row = None
+            if "\0" not in name:
+                row = connection.execute(select(*columns).where(*wanted)).one_or_none()
+        if row is None:
+            raise NotFound(f"Run {number} of the export has no file {name!r}")
+        return RunFile(**row._asdict())
+
+    def files(self, tenant_id: str, export_id: str, number: int) -> tuple[RunFile, ...]:
+        """The files of a run, its manifest last. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            find_export(connection, export_id)
+            return run_files(connection, export_id, number)
+
+    def record(self, tenant_id: str, finished: FinishedRun) -> bool:
+        """One transaction: the manifest and the files of a run whose job goes on with them.
+
+        False, and nothing, if the claim is void.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            _lock_export(connection, finished.manifest.export_id)
+            return record_run(connection, finished)
+
+    def finish(self, tenant_id: str, finished: FinishedRun) -> bool:
+        """One transaction: manifest, files, the position of the consumer, and the success of the job.
+
+        False, and nothing, if the claim is void.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            _lock_export(connection, finished.manifest.export_id)
+            return finish_run(connection, finished)
+
+
+def _lock_export(connection: Connection, export_id: str) -> None:
+    connection.execute(select(exports.c.id).where(exports.c.id == export_id).with_for_update())
+
+
+def _lock(connection: Connection, export_id: str) -> tuple[Export, FeedBounds]:
+    """The export, and the bounds of its feed, both locked. Raises NotFound."""
+    bounds = lock_feed(connection, find_export(connection, export_id).dataset_id)
+    _lock_export(connection, export_id)
+    return find_export(connection, export_id), bounds
+
+
+def _check_end(definition: ExportDefinition) -> None:
+    until = definition.until
+    if until is not None and until < definition.since:
+        detail = f"expected at least {definition.since}, where the export starts"
+        raise InvalidRequest(
+            "the export would end before it starts", [FieldError(pointer="/until", detail=detail)]
+        )
+
+
+def _follow(
+    connection: Connection, dataset_id: str, export_id: str, definition: ExportDefinition, position: int
+) -> None:
+    lag = definition.max_lag
+    add_follower(
+        connection,
+        dataset_id,
+        consumer_name(export_id),
+        ConsumerKind.EXPORT,
+        position,
+        max_lag_rows=None if lag is None else lag.changes,
+        max_lag_seconds=None if lag is None else lag.seconds,
+    )
+
+
+def _idle(export: Export) -> bool:
+    return not export.runs or export.runs[0].job.state.final
+
+
+def _go_on(connection: Connection, export: Export, bounds: FeedBounds, change: ExportChange) -> None:
+    """Reactivates an ended export, if the change requests that. Raises what `_resume` does."""
+    if change.state is not ExportState.ACTIVE:
+        raise ExportEnded(
+            "The export has ended; send `state: active` to continue it",
+            offset=export.offset,
+            until=export.definition.until,
+        )
+    _resume(connection, export, bounds)
+
+
+def _resume(connection: Connection, export: Export, bounds: FeedBounds) -> None:
+    """Adds the consumer of an ended export again, at its final position.
+
+    Raises ExportEnded, OffsetExpired, QuotaExceeded.
+    """
+    refuse_ended(export)
+    _follow(
+        connection, export.dataset_id, export.id, export.definition, resolve_position(export.offset, bounds)
+    )
+    connection.execute(
+        update(exports)
+        .where(exports.c.id == export.id)
+        .values(state=ExportState.ACTIVE.value, stopped_at=None, revision=exports.c.revision + 1)
+    )
+    check_count(connection, "exports", _COUNT)
+
+
+def _replayed(connection: Connection, export: Export, new: NewRun) -> ExportRun | None:
+    if new.idempotency_key is None:
+        return None
+    job = replayed_job(connection, export.dataset_id, new.idempotency_key, new.request_hash)
+    if job is None or not isinstance(job.request, ExportTask):
+        return None
+    return find_run(connection, export.id, job.request.number)

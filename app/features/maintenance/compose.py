@@ -1,0 +1,74 @@
+"""Composes the use cases of table services."""
+
+from __future__ import annotations
+
+from app.infra.files.changelog_merge import ChangelogMerger
+from app.infra.files.slices.vector_rebase import RebaseFiles
+from app.core.jobs.service.run_tasks import TaskHandler
+from app.core.jobs.values import JobKind
+from app.features.maintenance.engine import TableServiceEngine
+from app.features.maintenance.repository.changelog_merges import ChangelogMergeStore
+from app.features.maintenance.repository.maintenance import MaintenanceStore
+from app.features.maintenance.repository.table_shapes import TableShapeStore
+from app.features.maintenance.service import table_service_plans
+from app.features.maintenance.service.cluster_groups import ClusterGroups
+from app.features.maintenance.service.compact_groups import CompactGroups
+from app.features.maintenance.service.file_group_reconciler import FileGroupReconciler
+from app.features.maintenance.service.merge_changelog import MergeChangelog
+from app.features.maintenance.service.policy_jobs import PolicyJobs
+from app.features.maintenance.service.publish_in_slot import PublishInSlot
+from app.features.maintenance.service.run_table_service import RunTableService, TableServicePlanner
+from app.features.maintenance.service.table_services import TableServiceRequests
+from app.features.maintenance.values import Reconciler
+from app.core.platform import Platform
+
+
+def table_services(platform: Platform) -> TableServiceRequests:
+    """Accepts compactions, clusterings and cleans."""
+    return TableServiceRequests(request_job=platform.request_job)
+
+
+def maintenance_store(platform: Platform) -> MaintenanceStore:
+    """The datasets whose policies are due."""
+    return MaintenanceStore(platform.database, platform.stores.catalog.live)
+
+
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"table_services": table_services(platform)}
+
+
+def tasks(platform: Platform, engine: TableServiceEngine) -> dict[JobKind, TaskHandler]:
+    """The kinds of task that rewrite file groups."""
+    return {
+        JobKind.COMPACTION: _run(platform, engine, table_service_plans.compaction),
+        JobKind.CLUSTERING: _run(platform, engine, table_service_plans.clustering),
+    }
+
+
+def reconcilers(platform: Platform) -> dict[str, Reconciler]:
+    """The policies that start compactions and clusterings, and the one that merges changelog files."""
+    shapes = TableShapeStore(platform.database)
+    jobs = PolicyJobs(services=table_services(platform), jobs=platform.stores.jobs)
+    compaction = CompactGroups(shapes=shapes, commits=platform.stores.timeline)
+    return {
+        "compaction": FileGroupReconciler(service=compaction, groups=shapes, jobs=jobs),
+        "clustering": FileGroupReconciler(service=ClusterGroups(orders=shapes), groups=shapes, jobs=jobs),
+        "changelog": MergeChangelog(
+            files=ChangelogMergeStore(platform.database),
+            merger=ChangelogMerger(storage=platform.storage, reader=platform.reader),
+        ),
+    }
+
+
+def _run(platform: Platform, engine: TableServiceEngine, plan: TableServicePlanner) -> RunTableService:
+    settings, timeline = platform.settings, platform.stores.timeline
+    return RunTableService(
+        catalog=platform.stores.catalog,
+        timeline=timeline,
+        engine=engine,
+        rebase=RebaseFiles(platform.storage),
+        publish=PublishInSlot(timeline=timeline, writers_max=settings.dataset_writers_max),
+        plan=plan,
+        replans_max=settings.replans_max,
+    )

@@ -1,0 +1,62 @@
+"""Clusterings: order the rows of files so that filters read few of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Final
+
+import msgspec
+from litestar import post
+from litestar.params import JSONBody
+
+from app.core.catalog.values import Dataset
+from app.kernel.format.clustering import COLUMNS_MAX, cluster_by
+from app.kernel.format.policies import ClusterOrder
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.core.jobs.handlers.accepted import Acceptance, JobReply
+from app.core.jobs.tasks import ClusteringTask
+from app.features.maintenance.service.table_services import TableServiceRequests
+from app.access.tenants.values import KeyScope
+
+
+class CreateClustering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to order rows; by default as `services.clustering` of the dataset says."""
+
+    columns: Annotated[list[str], msgspec.Meta(min_length=1, max_length=COLUMNS_MAX)] | None = None
+    """The columns to order rows by."""
+    order: ClusterOrder | None = None
+    """The curve or order in which the columns are combined."""
+    partitions: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
+    """Globs of partition paths: the partitions that match one; all by default."""
+
+
+_DEFAULTS: Final = CreateClustering()
+
+
+@post(
+    "/datasets/{dataset:str}/clusterings",
+    operation_id="create_clustering",
+    summary="Cluster a dataset",
+    tags=["clusterings"],
+    status_code=202,
+    opt=needs(KeyScope.MANAGE),
+)
+async def create_clustering(
+    found: Provided[Dataset],
+    table_services: Provided[TableServiceRequests],
+    acceptance: Provided[Acceptance],
+    data: JSONBody[CreateClustering] = _DEFAULTS,
+) -> JobReply:
+    """Rewrites files with their rows ordered by some columns, so that filters on these columns read fewer files.
+
+    It changes no row, adds nothing to the feed, and runs beside writes, to which it yields. Files that have that order
+    already are not rewritten; if all have it, no version is made. The job's `result` has what was rewritten.
+    """
+    by = cluster_by(found.definition, data.columns, data.order)
+    task = ClusteringTask(
+        columns=by.columns,
+        order=by.order,
+        partitions=None if data.partitions is None else tuple(data.partitions),
+    )
+    return await acceptance.accept(found, partial(table_services.start, found, task))

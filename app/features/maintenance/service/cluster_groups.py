@@ -1,0 +1,55 @@
+"""The policy `services.clustering`: which file groups it clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.kernel.commit.clustering_plan import UnorderedGroup, due_groups
+from app.kernel.format.clustering import cluster_by
+from app.kernel.format.policies import ClusteringPolicy, TableServices
+from app.core.jobs.tasks import ClusteringTask
+from app.core.jobs.values import JobKind
+from app.features.maintenance.service.file_group_reconciler import DueGroups
+from app.features.maintenance.values import Observation
+
+
+class GroupOrders(Protocol):
+    """How much of file groups is in an order."""
+
+    def unordered(
+        self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, mark: str
+    ) -> list[UnorderedGroup]:
+        """The named groups (without a key: the groups of these partitions) with files without this mark."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterGroups:
+    """The service of `services.clustering`."""
+
+    orders: GroupOrders
+    kind: JobKind = JobKind.CLUSTERING
+
+    def policy(self, services: TableServices) -> ClusteringPolicy | None:
+        return services.clustering
+
+    def due(self, observation: Observation, names: Sequence[str]) -> DueGroups:
+        """The groups with at least `unclustered_bytes` of the policy that are not in order."""
+        dataset, definition = observation.dataset, observation.dataset.definition
+        policy = definition.services.clustering
+        if policy is None:
+            return DueGroups()
+        mark = cluster_by(definition).mark(definition.schema)
+        found = self.orders.unordered(dataset.tenant_id, dataset.id, names, keyed=definition.keyed, mark=mark)
+        return DueGroups(file_groups=due_groups(definition, found, policy.unclustered_bytes))
+
+    def task(self, services: TableServices, file_groups: Sequence[str]) -> ClusteringTask:
+        """Puts these groups in the policy's order."""
+        policy = services.clustering
+        if policy is None:
+            raise TypeError("no policy, no clustering")
+        return ClusteringTask(
+            columns=tuple(policy.columns), order=policy.order, file_groups=tuple(file_groups)
+        )

@@ -1,0 +1,72 @@
+"""The policy `services.compaction`: which file groups it compacts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from app.kernel.commit.compaction_plan import small_below
+from app.kernel.commit.compaction_policy import GroupShape, is_due, next_due_at
+from app.kernel.format.policies import CompactionPolicy, TableServices
+from app.core.jobs.tasks import CompactionTask
+from app.core.jobs.values import JobKind
+from app.features.maintenance.service.file_group_reconciler import DueGroups
+from app.features.maintenance.values import Observation
+
+
+class GroupShapes(Protocol):
+    """What file groups consist of."""
+
+    def shapes(
+        self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, small_below: int
+    ) -> list[GroupShape]:
+        """The named groups (without a key: the groups of these partitions) that have something to fold.
+
+        `small_below`: the size in bytes of the least base file that is not small.
+        """
+        ...
+
+
+class CommitTimes(Protocol):
+    """Commit times of versions."""
+
+    def commit_times(
+        self, tenant_id: str, dataset_id: str, versions: Sequence[int]
+    ) -> dict[int, datetime]: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CompactGroups:
+    """The service of `services.compaction`."""
+
+    shapes: GroupShapes
+    commits: CommitTimes
+    kind: JobKind = JobKind.COMPACTION
+
+    def policy(self, services: TableServices) -> CompactionPolicy | None:
+        return services.compaction
+
+    def due(self, observation: Observation, names: Sequence[str]) -> DueGroups:
+        """The groups to compact now. Reads the age of logs only if the policy has `seconds`."""
+        dataset, definition = observation.dataset, observation.dataset.definition
+        policy = definition.services.compaction
+        if policy is None:
+            return DueGroups()
+        shapes = self.shapes.shapes(
+            dataset.tenant_id, dataset.id, names, keyed=definition.keyed, small_below=small_below(definition)
+        )
+        times: Mapping[int, datetime] = {}
+        if policy.seconds is not None:
+            oldest = {shape.oldest_log for shape in shapes if shape.oldest_log is not None}
+            times = self.commits.commit_times(dataset.tenant_id, dataset.id, sorted(oldest))
+        due = {
+            shape.file_group for shape in shapes if is_due(policy, definition, shape, times, observation.now)
+        }
+        later = [shape for shape in shapes if shape.file_group not in due]
+        return DueGroups(file_groups=sorted(due), next_at=next_due_at(policy, later, times))
+
+    def task(self, services: TableServices, file_groups: Sequence[str]) -> CompactionTask:  # noqa: ARG002
+        """Folds these groups."""
+        return CompactionTask(file_groups=tuple(file_groups))

@@ -1,0 +1,42 @@
+"""The table of maintenance: claims of datasets, and the state of reconcilers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    Column,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from app.infra.db.columns import (
+    id_column,
+    integer_column,
+    json_column,
+    metadata,
+    of_dataset,
+    tenant_column,
+    timestamp_column,
+)
+from app.features.maintenance.values import ReconcilerRecord
+
+# When the policies of a dataset are due without a commit, and which worker runs them now.
+table_maintenance: Final = Table(
+    "table_keeping",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    timestamp_column("wake_at", nullable=True),
+    Column("owner", Text),
+    integer_column("epoch", default=0),
+    timestamp_column("lease_until", nullable=True),
+    # The state of each reconciler, by its name.
+    json_column("memory", dict[str, ReconcilerRecord]),
+    PrimaryKeyConstraint("tenant_id", "dataset_id"),
+    of_dataset(),
+    Index("table_keeping_wake", "wake_at", postgresql_where=text("wake_at IS NOT NULL")),
+)

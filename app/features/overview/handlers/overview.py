@@ -1,0 +1,79 @@
+"""Files and statistics of a table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from litestar import get
+from litestar.params import QueryParameter
+
+from app.core.catalog.values import Dataset
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
+from app.features.overview.schemas import (
+    FilePage,
+    ListFilesOptions,
+    StatisticsResponse,
+    file_response,
+    statistics_response,
+)
+from app.features.overview.service import ListingRequest, Overview
+from app.features.overview.values import FileQuery
+from app.access.tenants.values import KeyScope
+
+_TAGS: Final = ["overview"]
+
+
+@get(
+    "/datasets/{dataset:str}/files",
+    operation_id="list_files",
+    summary="List the data files of a version",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ) | documented(problems=[410]),
+)
+async def list_files(
+    options: Provided[ListFilesOptions],
+    found: Provided[Dataset],
+    overview: Provided[Overview],
+    threads: Provided[Threads],
+) -> FilePage:
+    """Lists the data files of a version: base files, logs, which readers merge in, and postponed writes."""
+    at = msgspec.convert(options, ListingRequest, from_attributes=True)
+    query = FileQuery(partition=options.partition, kind=options.kind)
+    page = await threads.run(overview.files, found, query, at)
+    schema = await threads.run(overview.schema_at, found, page.version) if options.statistics else None
+    return FilePage(
+        items=[file_response(file, schema) for file in page.items],
+        version=page.version,
+        next_page_token=page.next_token,
+    )
+
+
+@get(
+    "/datasets/{dataset:str}/statistics",
+    operation_id="read_statistics",
+    summary="Read a table in numbers",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ),
+)
+async def read_statistics(
+    found: Provided[Dataset],
+    overview: Provided[Overview],
+    threads: Provided[Threads],
+    columns: Annotated[
+        list[str] | None,
+        QueryParameter(
+            description="Columns to sum up as well, comma-separated or repeated; this reads what is known of each file."
+        ),
+    ] = None,
+) -> StatisticsResponse:
+    """Returns numbers of rows, files and bytes by kind, commits, kept changes and versions, lag, and unfinished jobs.
+
+    All of them come from the catalogue; no file is read.
+    """
+    summaries = await threads.run(overview.columns, found, columns)
+    totals = await threads.run(overview.totals, found)
+    return statistics_response(found, totals, summaries)

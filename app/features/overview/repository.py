@@ -1,0 +1,288 @@
+"""Files, partitions and sums of a table at one version, whatever is committed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    Text,
+    and_,
+    case,
+    cast,
+    distinct,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from app.core.catalog.tables import heads, schema_versions
+from app.core.consumers.repository.followers import IN_FEED
+from app.core.consumers.tables import consumers
+from app.infra.db.session import Database
+from app.kernel.format.file_group import ColumnStatistics, DataFile, FileKind
+from app.kernel.format.index.column_summary import FileStatistics
+from app.kernel.format.instant import Action, InstantState
+from app.kernel.format.schema.schema import Schema
+from app.core.jobs.tables import instants, jobs
+from app.core.jobs.values import JobState
+from app.features.overview.values import (
+    ChangelogTotals,
+    CommitTotals,
+    FileQuery,
+    KindTotals,
+    PartitionRecord,
+    SizeClass,
+    TableTotals,
+)
+from app.core.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
+from app.core.timeline.repository.kept_versions import reading_version
+from app.core.timeline.tables import SEGMENT_BYTES, changelog_files, commits, files
+
+# The sizes, in bytes, at which classes of files begin.
+SIZE_BOUNDS: Final = tuple(2**power for power in (16, 20, 23, 25, 27, 29, 30))
+_SERVICES: Final = (Action.COMPACTION, Action.CLUSTERING, Action.CLEAN)
+_ROWS_AT_ONCE: Final = 2_000
+_STATISTICS: Final = msgspec.json.Decoder(dict[str, ColumnStatistics])
+
+
+class OverviewStore:
+    """The overview of tables in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def files(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        query: FileQuery,
+        *,
+        skip: int,
+        limit: int,
+    ) -> list[DataFile]:
+        """Up to `limit` files by path, after the first `skip`. Raises VersionExpired, NotFound (dataset gone)."""
+        wanted = [
+            files.c.dataset_id == dataset_id,
+            files.c.added_version <= version,
+            or_(files.c.removed_version.is_(None), files.c.removed_version > version),
+        ]
+        if query.partition is not None:
+            wanted.append(files.c.partition_path == query.partition)
+        if query.kind is not None:
+            wanted.append(files.c.kind == query.kind.value)
+        page = select(*FILE_COLUMNS).where(*wanted).order_by(files.c.path).offset(skip).limit(limit)
+        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
+            return [data_file(row) for row in connection.execute(page)]
+
+    def partitions(
+        self, tenant_id: str, dataset_id: str, version: int, *, skip: int, limit: int
+    ) -> list[PartitionRecord]:
+        """Up to `limit` partitions by path, after the first `skip`. Raises VersionExpired, NotFound (dataset gone)."""
+        file = _visible(dataset_id, version)
+        path = file.partition_path
+        base, log, postponed = (file.kind == kind.value for kind in FileKind)
+        found = (
+            select(
+                path.label("path"),
+                func.count(case((base, 1))).label("base_files"),
+                func.count(case((log, 1))).label("logs"),
+                func.count(case((postponed, 1))).label("postponed"),
+                _total(case((base, file.row_count - _deleted(file)))).label("rows"),
+                _total(case((log, file.row_count))).label("log_rows"),
+                _total(case((postponed, file.row_count))).label("postponed_rows"),
+                _total(file.size_bytes).label("size_bytes"),
+                func.max(file.added_version).label("written_version"),
+            )
+            .group_by(path)
+            .order_by(path)
+            .offset(skip)
+            .limit(limit)
+            .subquery()
+        )
+        written = and_(commits.c.dataset_id == dataset_id, commits.c.version == found.c.written_version)
+        page = (
+            select(found, commits.c.committed_at.label("written_at"))
+            .join(commits, written)
+            .order_by(found.c.path)
+        )
+        with reading_version(self._database, tenant_id, dataset_id, version) as connection:
+            return [PartitionRecord(**row._asdict()) for row in connection.execute(page)]
+
+    def totals(self, tenant_id: str, dataset_id: str, version: int, *, small_below: int) -> TableTotals:
+        """The sums over all files, and over the commits up to the version. `small_below`: bytes of a small file."""
+        with self._database.tenant(tenant_id) as connection:
+            kinds, sizes = _files_by_size(connection, dataset_id, version)
+            file = _visible(dataset_id, version)
+            small = and_(file.kind == FileKind.BASE.value, file.size_bytes < small_below)
+            counts = connection.execute(
+                select(
+                    func.count(distinct(file.partition_path)).label("partitions"),
+                    func.count(distinct(file.file_group)).label("file_groups"),
+                    func.count(case((small, 1))).label("small_files"),
+                )
+            ).one()
+            states = _jobs_by_state(connection, dataset_id)
+            consumers_count, lag = _consumers(connection, dataset_id)
+            return TableTotals(
+                kinds=kinds,
+                sizes=sizes,
+                **counts._asdict(),
+                changelog=_changelog(connection, dataset_id, version),
+                commits=_commits(connection, dataset_id, version),
+                served=_served(connection, dataset_id),
+                consumers=consumers_count,
+                lag=lag,
+                jobs_queued=states.get(JobState.QUEUED.value, 0),
+                jobs_running=states.get(JobState.RUNNING.value, 0),
+            )
+
+    def base_statistics(self, tenant_id: str, dataset_id: str, version: int) -> Iterator[FileStatistics]:
+        """The statistics of each base file, in any order."""
+        file = _visible(dataset_id, version)
+        query = select(file.row_count, file.schema_id, cast(file.statistics, Text).label("statistics")).where(
+            file.kind == FileKind.BASE.value
+        )
+        with self._database.tenant(tenant_id) as connection:
+            found = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)
+            for row in found:
+                yield FileStatistics(
+                    row_count=row.row_count,
+                    schema_id=row.schema_id,
+                    statistics=_STATISTICS.decode(row.statistics),
+                )
+
+    def schemas(self, tenant_id: str, dataset_id: str) -> dict[int, Schema]:
+        """All schemas of the dataset, by id."""
+        query = select(schema_versions.c.schema).where(schema_versions.c.dataset_id == dataset_id)
+        with self._database.tenant(tenant_id) as connection:
+            return {schema.id: schema for schema in connection.execute(query).scalars()}
+
+
+def _visible(dataset_id: str, version: int) -> Any:
+    """The columns of the files at a version: files that are still live, and files removed since, each by an index."""
+    added = select(files).where(files.c.dataset_id == dataset_id, files.c.added_version <= version)
+    still = added.where(files.c.removed_version.is_(None))
+    return union_all(still, added.where(files.c.removed_version > version)).subquery().c
+
+
+def _member(document: Any, name: str) -> ColumnElement[int]:
+    """A number in a JSON column; 0 where the column is null."""
+    return func.coalesce(cast(func.json_extract_path_text(document, name), BigInteger), 0)
+
+
+def _deleted(file: Any) -> ColumnElement[int]:
+    return _member(file.deletion_vector, "cardinality")
+
+
+def _total(number: ColumnElement[int]) -> ColumnElement[int]:
+    # The sum of bigints is numeric, which Python would get as a Decimal.
+    return cast(func.coalesce(func.sum(number), 0), BigInteger)
+
+
+def _files_by_size(
+    connection: Connection, dataset_id: str, version: int
+) -> tuple[dict[FileKind, KindTotals], tuple[SizeClass, ...]]:
+    file = _visible(dataset_id, version)
+    size_class = func.width_bucket(
+        file.size_bytes, literal(list(SIZE_BOUNDS), ARRAY(BigInteger)), type_=Integer
+    )
+    query = select(
+        file.kind,
+        size_class.label("size_class"),
+        func.count().label("files"),
+        _total(file.row_count).label("rows"),
+        _total(_deleted(file)).label("deleted"),
+        _total(file.size_bytes).label("size_bytes"),
+        _total(_member(file.deletion_vector, "size_bytes")).label("vector_bytes"),
+        _total(_member(file.index_file, "size_bytes")).label("index_bytes"),
+    ).group_by(text("kind"), text("size_class"))
+    kinds = {kind: KindTotals() for kind in FileKind}
+    classes: dict[int, KindTotals] = {}
+    for row in connection.execute(query):
+        values = row._asdict()
+        kind, number = FileKind(values.pop("kind")), values.pop("size_class")
+        totals = KindTotals(**values)
+        kinds[kind] += totals
+        if kind is FileKind.BASE:
+            classes[number] = totals
+    sizes = [
+        SizeClass(below=below, files=found.files, size_bytes=found.size_bytes)
+        for number, below in enumerate((*SIZE_BOUNDS, None))
+        for found in [classes.get(number, KindTotals())]
+    ]
+    return kinds, tuple(sizes)
+
+
+def _changelog(connection: Connection, dataset_id: str, version: int) -> ChangelogTotals:
+    query = select(
+        func.count(distinct(changelog_files.c.path)).label("files"),
+        _total(SEGMENT_BYTES).label("size_bytes"),
+    ).where(changelog_files.c.dataset_id == dataset_id, changelog_files.c.version <= version)
+    return ChangelogTotals(**connection.execute(query).one()._asdict())
+
+
+def _commits(connection: Connection, dataset_id: str, version: int) -> tuple[CommitTotals, ...]:
+    query = (
+        select(
+            commits.c.action,
+            func.count().label("commits"),
+            _total(commits.c.bytes_added).label("bytes_added"),
+            func.max(commits.c.committed_at).label("committed_at"),
+        )
+        .where(commits.c.dataset_id == dataset_id, commits.c.version <= version)
+        .group_by(commits.c.action)
+        .order_by(commits.c.action)
+    )
+    return tuple(
+        CommitTotals(**row._asdict() | {"action": Action(row.action)}) for row in connection.execute(query)
+    )
+
+
+def _served(connection: Connection, dataset_id: str) -> dict[Action, Any]:
+    """When table services last succeeded; their commits stay when their instants are archived."""
+    names = [action.value for action in _SERVICES]
+    ended = union_all(
+        select(instants.c.action, instants.c.completed_at.label("ended_at")).where(
+            instants.c.dataset_id == dataset_id,
+            instants.c.state == InstantState.COMPLETED.value,
+            instants.c.action.in_(names),
+        ),
+        select(commits.c.action, commits.c.committed_at).where(
+            commits.c.dataset_id == dataset_id, commits.c.action.in_(names)
+        ),
+    ).subquery()
+    query = select(ended.c.action, func.max(ended.c.ended_at).label("at")).group_by(ended.c.action)
+    return {Action(row.action): row.at for row in connection.execute(query)}
+
+
+def _consumers(connection: Connection, dataset_id: str) -> tuple[int, int | None]:
+    """The number of consumers, and how many changes the one farthest behind has not committed."""
+    behind = func.greatest(heads.c.next_offset - consumers.c.position, 0)
+    query = (
+        select(func.count().label("consumers"), func.max(behind).label("lag"))
+        .join_from(consumers, heads, heads.c.dataset_id == consumers.c.dataset_id)
+        .where(consumers.c.dataset_id == dataset_id, IN_FEED)
+    )
+    row = connection.execute(query).one()
+    return row.consumers, row.lag
+
+
+def _jobs_by_state(connection: Connection, dataset_id: str) -> dict[str, int]:
+    unfinished = jobs.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
+    query = (
+        select(jobs.c.state, func.count().label("jobs"))
+        .where(jobs.c.dataset_id == dataset_id, unfinished)
+        .group_by(jobs.c.state)
+    )
+    return {row.state: row.jobs for row in connection.execute(query)}

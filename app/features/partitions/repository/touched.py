@@ -1,0 +1,32 @@
+"""Partitions whose files changed."""
+
+from __future__ import annotations
+
+from sqlalchemy import select, union
+
+from app.core.catalog.tables import heads
+from app.infra.db.session import Database
+from app.core.timeline.tables import files
+
+
+class TouchedPartitionStore:
+    """Partitions whose files changed, from the rows of files in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def touched(self, tenant_id: str, dataset_id: str, since: int, until: int) -> set[str] | None:
+        """The paths of partitions that versions (since, until] changed; None if these versions are not kept."""
+        paths = union(
+            *(
+                select(files.c.partition_path).where(
+                    files.c.dataset_id == dataset_id, version > since, version <= until
+                )
+                for version in (files.c.added_version, files.c.removed_version)
+            )
+        )
+        kept = select(heads.c.earliest_version).where(heads.c.dataset_id == dataset_id)
+        with self._database.tenant(tenant_id) as connection:
+            found = set(connection.execute(paths).scalars())
+            # Read last, so that files that were removed meanwhile are noticed.
+            return found if connection.execute(kept).scalar_one() <= since else None

@@ -1,0 +1,72 @@
+"""Updates the marks of partitions after commits, and the marker files in their folders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from app.core.catalog.values import Dataset
+from app.infra.files.ports import ObjectStorage
+from app.kernel.format.paths import dataset_prefix, marker_path
+from app.features.maintenance.values import Observation, ReconcileResult
+from app.features.partitions.repository.marks import PartitionStore
+from app.features.partitions.values import MarkerWork
+
+_MARKERS_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartitionMarkers:
+    """The marker files of partitions that are done."""
+
+    marks: PartitionStore
+    storage: ObjectStorage
+
+    def settle(self, dataset: Dataset) -> bool:
+        """Writes and removes some outdated marker files; true if there may be more."""
+        policy = dataset.definition.services.partition_done
+        prefix = dataset_prefix(dataset.tenant_id, dataset.id)
+
+        def settle(work: MarkerWork) -> None:
+            path = marker_path(prefix, work.path)
+            # Also a marker that was written, but not recorded.
+            self.storage.delete([path])
+            if work.version is not None:
+                content = {"partition": work.path, "version": work.version, "done_at": work.done_at}
+                with self.storage.create(path) as file:
+                    file.write(msgspec.json.encode(content))
+
+        settled = self.marks.settle_markers(
+            dataset.tenant_id,
+            dataset.id,
+            settle,
+            wanted=policy is not None and policy.marker,
+            limit=_MARKERS_AT_ONCE,
+        )
+        return settled == _MARKERS_AT_ONCE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartitionReconciler:
+    """The reconciler of `services.partition_done`. Without this policy it removes the marks and marker files."""
+
+    marks: PartitionStore
+    markers: PartitionMarkers
+
+    def reconcile(self, observation: Observation) -> ReconcileResult:
+        """Records changed and idle partitions, and updates marker files. See `Reconciler`."""
+        dataset = observation.dataset
+        policy = dataset.definition.services.partition_done
+        if not dataset.definition.partition_by:
+            return ReconcileResult()
+        wait = None
+        if policy is not None:
+            idle_seconds = None if policy.idle_seconds is None else float(policy.idle_seconds)
+            wait = self.marks.catch_up(dataset.tenant_id, dataset.id, idle_seconds=idle_seconds)
+        if self.markers.settle(dataset):
+            return ReconcileResult(wake_after_seconds=0.0)
+        if policy is None:
+            self.marks.clear(dataset.tenant_id, dataset.id)
+        return ReconcileResult(wake_after_seconds=wait)

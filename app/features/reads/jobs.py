@@ -1,0 +1,136 @@
+"""The request and the result of a read job, and the ports of its use cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, Protocol, TypeAlias
+
+import msgspec
+
+from app.kernel.commit.write_rules import INT64_MAX
+from app.kernel.format.file_format import FileFormat
+from app.kernel.format.result_file import RunFile
+from app.kernel.format.rows.read_order import ReadOrder
+from app.kernel.format.schema.schema import Field, Schema
+from app.core.jobs.engine import TaskProgress
+from app.core.jobs.tasks import Disposition, ReadQuery
+from app.core.jobs.values import Claim
+from app.features.reads.tasks import ReadPart, ReadPartResult
+
+_ORDERS_MAX: Final = 100
+_Version: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
+_Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class CreateRead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to read."""
+
+    query: ReadQuery = ReadQuery.SNAPSHOT
+    """`snapshot`: the table. `read_optimized`: only its base files. `incremental`: the rows that changed in a range of
+    versions, as they are at its end, under the latest schema.
+    """
+    format: FileFormat = FileFormat.JSON
+    """The format of the result."""
+    disposition: Disposition = Disposition.INLINE
+    """`inline`: the result is one response if it is small enough. `files`: it is always files."""
+    version: _Version | None = None
+    """The version to read; by default the latest."""
+    as_of: _Time | None = None
+    """A time: reads the last version committed by then."""
+    tag: str | None = None
+    """The name of a tag or savepoint: reads the version that has it."""
+    begin: _Version | None = None
+    """Of an incremental read: the version after which changes count; 0 for all changes."""
+    begin_time: _Time | None = None
+    """A time instead of `begin`: the last version committed by then."""
+    end: _Version | None = None
+    """Of an incremental read: the last version whose changes count; by default the latest."""
+    end_time: _Time | None = None
+    """A time instead of `end`: the last version committed by then."""
+    columns: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] | None = None
+    """The columns to read, in this order; by default all."""
+    where: str | None = None
+    """A filter: the rows for which it is true."""
+    partitions: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] | None = None
+    """Globs of partition paths: the rows of partitions that match one; by default all."""
+    meta: bool = False
+    """Adds the five meta columns behind the others. An incremental read then needs the files of its last version."""
+    corrected_since: bool = False
+    """Adds two columns behind the others, which show for each row of the version what has corrected it since:
+    `_hw_corrected_by` and `_hw_corrected_version`. An incremental read then needs the files of its last version.
+    """
+    order_by: Annotated[tuple[ReadOrder, ...], msgspec.Meta(max_length=_ORDERS_MAX)] = ()
+    """The columns to order rows by, the first one first; by default rows are in no particular order."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=INT64_MAX)] | None = None
+    """How many rows to read at most; by default all."""
+
+
+class ReadSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a result."""
+
+    id: Annotated[int, msgspec.Meta(examples=[1])]
+    """The schema of the dataset that the columns are of."""
+    fields: tuple[Field, ...]
+    """The columns, in order."""
+
+    def as_schema(self) -> Schema:
+        """The columns as a schema."""
+        return Schema(id=self.id, fields=self.fields)
+
+
+class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The `result` of a read job.
+
+    `begin`: of an incremental read. `inline`: whether it is one response, or files that are downloaded one by one.
+    """
+
+    query: ReadQuery
+    version: int
+    begin: int | None
+    format: FileFormat
+    inline: bool
+    rows: int
+    files: int
+    size_bytes: int
+    schema: ReadSchema
+
+
+class FinishedRead(msgspec.Struct, frozen=True, kw_only=True):
+    """What a claimed job has read: the files in order."""
+
+    dataset_id: str
+    claim: Claim
+    result: dict[str, Any]
+    files: tuple[RunFile, ...]
+
+
+class ReadResults(Protocol):
+    """The files of read jobs, as long as they are kept."""
+
+    def finish(self, tenant_id: str, finished: FinishedRead) -> bool:
+        """Stores the files and the success of the job in one transaction. False, and nothing, if the claim is void."""
+        ...
+
+    def files(self, tenant_id: str, job_id: str, *, keep_seconds: float) -> list[RunFile]:
+        """Those of a job that has succeeded, in order. Raises ResultExpired if it ended longer ago, NotFound if its
+        dataset is gone.
+        """
+        ...
+
+
+class ReadEngine(TaskProgress, Protocol):
+    """Runs the tasks of read jobs on Spark."""
+
+    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
+        """One result per part, in order.
+
+        Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
+        """
+        ...
+
+
+def described(result: ReadResult) -> dict[str, Any]:
+    """The result as its job stores it."""
+    found: dict[str, Any] = msgspec.to_builtins(result)
+    return found

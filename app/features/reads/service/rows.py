@@ -1,0 +1,345 @@
+"""Pages of rows of the table, at any version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+from itertools import chain
+from typing import Annotated, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from app.core.catalog.ports import DatasetLookup
+from app.core.catalog.values import Dataset
+from app.core.changes.service.read_corrections import ReadCorrections
+from app.kernel.codecs.meta_on_read import (
+    META_SOURCES,
+    versions_of,
+    with_corrections,
+    with_meta,
+)
+from app.kernel.commit.read_plan import in_globs, plan_read
+from app.infra.files.slices.table_walk import RowPlace, TableWalk
+from app.kernel.format.dataset import BucketMode, DatasetDefinition
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.errors import FieldError, InvalidRequest, VersionExpired
+from app.kernel.format.file_group import FileKind
+from app.kernel.format.partition.members import key_fields
+from app.kernel.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
+from app.kernel.format.rows.projection import check_partitions, projection
+from app.kernel.format.schema.schema import Schema
+from app.kernel.paging import PAGE_ROWS_MAX, PageTokens, unknown_token
+from app.features.reads.values import RowPage
+from app.kernel.sql.conditions.bound_access import BoundAccess, bind_access
+from app.kernel.sql.conditions.evaluate import matches
+from app.kernel.sql.conditions.parse import parse_filter
+from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
+from app.kernel.sql.conditions.tree import Filter
+from app.core.timeline.ports import VersionRows
+from app.core.timeline.service.live_groups import LiveGroups
+from app.core.timeline.service.version_pins import expired_if_missing
+from app.features.versions.service.versions import VersionOf
+
+PINNED_SECONDS: Final = 600.0
+"""For how long a page with a following one keeps its version, in seconds."""
+ROW_PAGES: Final = "row pages"
+"""The reader of the leases of such versions."""
+_INT64_MAX: Final = 2**63 - 1
+
+
+class QueryType(str, Enum):
+    """What a read returns: the table, or only the rows of base files, without merging the logs of merge_on_read."""
+
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+
+
+class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reader requests of a table, as of `version`, `as_of` or the version with the name `tag`.
+
+    Without any of the three, the latest version is read.
+    """
+
+    query_type: QueryType = QueryType.SNAPSHOT
+    """`read_optimized` reads base files only: faster where merge_on_read keeps logs, but without what is in them until
+    a compaction.
+    """
+    version: Annotated[int, msgspec.Meta(ge=0, le=_INT64_MAX)] | None = None
+    """The version to read; the latest by default."""
+    as_of: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """An RFC 3339 time: reads the last version committed by then."""
+    tag: str | None = None
+    """The name of a tag or savepoint: reads the version that has it."""
+    columns: tuple[str, ...] | None = None
+    """The columns to read, comma-separated or repeated; all by default."""
+    where: str | None = None
+    """A filter: the rows for which it is true."""
+    partitions: tuple[str, ...] | None = None
+    """Globs of partition paths, repeated: the rows of partitions that match one."""
+    meta: bool = False
+    """Adds the five meta columns behind the others."""
+    corrected_since: bool = False
+    """Adds to each row of an earlier version what has retracted it since: the columns `_hw_corrected_by` (an offset)
+    and `_hw_corrected_version`, null where nothing has.
+    """
+    limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE_ROWS_MAX)] = 1_000
+    """Rows on a page, at most."""
+    page_token: str | None = None
+    """`next_page_token` of the page before; absent for the first page."""
+
+
+class _RowPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """A position among the rows of a version: a live row of a file group. Groups are ordered by name.
+
+    `number`: in tokens of a reader that sees a part of the dataset, the place of the group among all groups of the
+    version, instead of its name, which has values of rows that may be hidden.
+    """
+
+    version: Annotated[int, msgspec.Meta(ge=0)]
+    file_group: str = msgspec.field(name="group")
+    row: Annotated[int, msgspec.Meta(ge=0)]
+    number: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadTable:
+    """Pages of a dataset's rows."""
+
+    catalog: DatasetLookup
+    timeline: VersionRows
+    versions: VersionOf
+    walk: TableWalk
+    corrections: ReadCorrections
+
+    def page(self, dataset: Dataset, query: RowQuery, access: RowAccess = EVERYTHING) -> RowPage:
+        """At most `limit` of the rows that the access shows. The first page determines the version, which is part of
+        its token. A page with a following one keeps the version for `PINNED_SECONDS`.
+
+        Rows have no particular order, but the same each time for a version. A page may have fewer rows than `limit`, as
+        `TableWalk.page` describes.
+
+        Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name),
+        MaskedColumn, GrantNotApplicable, and with `corrected_since` OffsetExpired if the feed no longer goes back to
+        the version.
+        """
+        position = self._start(dataset, query)
+        try:
+            with expired_if_missing(
+                self.versions.leases, dataset.tenant_id, [(dataset.id, position.version)]
+            ):
+                return self._page(dataset, query, position, access)
+        except VersionExpired:
+            if any(
+                choice is not None for choice in (query.version, query.as_of, query.tag, query.page_token)
+            ):
+                raise
+        # The version was the latest when the page began, and has expired since.
+        return self.page(self.catalog.get(dataset.tenant_id, dataset.id), query, access)
+
+    def _page(self, dataset: Dataset, query: RowQuery, position: _RowPosition, access: RowAccess) -> RowPage:
+        definition = self._definition(dataset, position.version)
+        bound = bind_access(access, dataset.definition.schema, definition.schema)
+        selection = _row_selection(definition, query, bound)
+        groups = LiveGroups(
+            timeline=self.timeline,
+            tenant_id=dataset.tenant_id,
+            dataset_id=dataset.id,
+            version=position.version,
+            kinds=tuple(FileKind),
+        )
+        numbered = groups if access.restricted else None
+        if numbered is None:
+            groups = groups.reached(definition, where=selection.where, globs=selection.partitions)
+        position = _with_name(position, numbered)
+        kinds = (FileKind.BASE,) if query.query_type is QueryType.READ_OPTIMIZED else groups.kinds
+        scans = chain.from_iterable(
+            plan_read(
+                definition,
+                (file for file in files if file.kind in kinds),
+                where=selection.where,
+                partitions=selection.partitions,
+            )
+            for files in groups.batches(position.file_group, position.number or 0)
+        )
+        place = RowPlace(file_group=position.file_group, row=position.row)
+        found = self.walk.page(selection, scans, place, query.limit)
+        following = None if found.following is None else _at(position, found.following)
+        if following is not None:
+            # One lease for all readers of the version, which each page extends.
+            leases = self.versions.leases
+            leases.acquire(dataset.tenant_id, dataset.id, position.version, ROW_PAGES, PINNED_SECONDS)
+        return RowPage(
+            rows=self._shown(dataset, selection, position.version, found.rows),
+            version=position.version,
+            schema_id=selection.shown.id,
+            next_page_token=None
+            if following is None
+            else _encode(dataset, query, _without_name(following, numbered)),
+        )
+
+    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
+        """The dataset under the schema that it had at a version."""
+        latest = dataset.definition
+        if version == dataset.version or latest.schema.id == 1:
+            return latest
+        return under_schema(latest, self.timeline.schema_at(dataset.tenant_id, dataset.id, version))
+
+    def _start(self, dataset: Dataset, query: RowQuery) -> _RowPosition:
+        if query.page_token is not None:
+            position = _decode(dataset, query, query.page_token)
+            if position.version > dataset.version or query.version not in (None, position.version):
+                raise _other_version()
+            self.versions.check(dataset, position.version)
+            return position
+        version = self.versions.find(dataset, version=query.version, as_of=query.as_of, tag=query.tag)
+        return _RowPosition(version=version, file_group="", row=0)
+
+    def _shown(self, dataset: Dataset, selection: _RowSelection, version: int, rows: pa.Table) -> pa.Table:
+        """The rows with the requested columns, in their order."""
+        shown = selection.access.shown(rows.select(selection.shown.names()))
+        if selection.meta:
+            versions = versions_of(rows)
+            times = self.timeline.commit_times(dataset.tenant_id, dataset.id, versions) if versions else {}
+            shown = with_meta(shown, rows, selection.definition, selection.access.masked, times)
+        if selection.corrected_since:
+            shown = self._with_corrections(dataset, version, shown, rows.column(OFFSET_COLUMN).to_pylist())
+        return shown
+
+    def _with_corrections(
+        self, dataset: Dataset, version: int, shown: pa.Table, offsets: Sequence[int | None]
+    ) -> pa.Table:
+        """The rows with the corrections of the changes at these offsets, which gave them their values."""
+        known = [offset for offset in offsets if offset is not None]
+        since = self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
+        found = self.corrections.of_rows(dataset, known, since)
+        by = [found.get(offset) if offset is not None else None for offset in offsets]
+        return with_corrections(
+            shown,
+            pa.array([each and each.by for each in by], pa.int64()),
+            pa.array([each and each.version for each in by], pa.int64()),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _RowSelection:
+    """The selected rows and columns. `read`: the columns to read; `shown`: those to return, besides meta columns.
+
+    `partitions`: globs; None for all.
+    """
+
+    definition: DatasetDefinition
+    shown: Schema
+    read: pa.Schema
+    where: Filter | None
+    partitions: tuple[str, ...] | None
+    meta: bool
+    corrected_since: bool
+    access: BoundAccess
+
+    @property
+    def selects(self) -> bool:
+        """Whether rows that are read may not be selected."""
+        return self.where is not None or self.by_row
+
+    @property
+    def by_row(self) -> bool:
+        """Whether rows must be checked for their partition, because a file may have rows of several."""
+        return self.partitions is not None and self.definition.bucket.mode is BucketMode.KEY_DYNAMIC
+
+    def chosen(self, rows: pa.Table) -> npt.NDArray[np.int64]:
+        """The numbers of the selected rows."""
+        selected = np.ones(rows.num_rows, dtype=np.bool_)
+        if self.where is not None:
+            selected &= matches(self.where, rows)
+        if self.by_row:
+            paths = rows.column(PARTITION_FIELD.name).combine_chunks().dictionary_encode()
+            named = [in_globs(path, self.partitions or ()) for path in paths.dictionary.to_pylist()]
+            selected &= np.array(named, dtype=np.bool_)[paths.indices.to_numpy()]
+        return np.flatnonzero(selected)
+
+
+def _row_selection(definition: DatasetDefinition, query: RowQuery, access: BoundAccess) -> _RowSelection:
+    """Raises InvalidRequest, InvalidFilter, MaskedColumn."""
+    schema = definition.schema
+    shown = projection(schema, query.columns)
+    where = access.selecting(None if query.where is None else parse_filter(query.where, schema))
+    check_partitions(definition, query.partitions)
+    access.check_partitions(definition, query.partitions)
+    wanted = {
+        *shown.names(),
+        *(where.columns() if where else ()),
+        *(key_fields(definition) if query.meta else ()),
+    }
+    fields = list(schema.select([name for name in schema.names() if name in wanted]).to_arrow())
+    selection = _RowSelection(
+        definition=definition,
+        shown=shown,
+        read=pa.schema([*fields, *_meta_sources(query)]),
+        where=where,
+        partitions=query.partitions,
+        meta=query.meta,
+        corrected_since=query.corrected_since,
+        access=access,
+    )
+    if selection.by_row and not query.meta:
+        return replace(selection, read=selection.read.append(PARTITION_FIELD))
+    return selection
+
+
+def _meta_sources(query: RowQuery) -> Sequence[pa.Field]:
+    if query.meta:
+        return META_SOURCES
+    return META_FIELDS if query.corrected_since else ()
+
+
+def _at(position: _RowPosition, place: RowPlace) -> _RowPosition:
+    return _RowPosition(version=position.version, file_group=place.file_group, row=place.row)
+
+
+def _tokens(dataset: Dataset, query: RowQuery) -> PageTokens:
+    """The tokens of the rows that a query selects. It may return other columns of them on each page."""
+    return PageTokens("rows", dataset.id, query.query_type, query.where, query.partitions)
+
+
+def _without_name(position: _RowPosition, groups: LiveGroups | None) -> _RowPosition:
+    """The position for a token. `groups`: those of the version; None if the reader may see their names."""
+    if groups is None:
+        return position
+    return msgspec.structs.replace(position, file_group="", number=groups.number(position.file_group))
+
+
+def _with_name(position: _RowPosition, groups: LiveGroups | None) -> _RowPosition:
+    """The position of a token. Raises InvalidRequest for a token of a reader with another access."""
+    if groups is None and position.number is None:
+        return position
+    if groups is None or position.file_group:
+        raise unknown_token()
+    if position.number is None:
+        return position
+    name = groups.name(position.number)
+    if name is None:
+        raise unknown_token()
+    return msgspec.structs.replace(position, file_group=name)
+
+
+def _encode(dataset: Dataset, query: RowQuery, position: _RowPosition) -> str:
+    return _tokens(dataset, query).encode(msgspec.json.encode(position).decode())
+
+
+def _decode(dataset: Dataset, query: RowQuery, token: str) -> _RowPosition:
+    try:
+        return msgspec.json.decode(_tokens(dataset, query).position(token), type=_RowPosition)
+    except msgspec.MsgspecError:
+        raise unknown_token() from None
+
+
+def _other_version() -> InvalidRequest:
+    detail = "expected next_page_token of the page before, with the same version"
+    return InvalidRequest(
+        "page_token belongs to another version", [FieldError(pointer="/page_token", detail=detail)]
+    )

@@ -1,0 +1,302 @@
+"""Plans scans of a table, and serves their parts: files of the table as they are, or rows that are merged here.
+
+A part is named by the place of its rows among the files of a version, which never change. So a plan is not stored: the
+lease of its version is all that is left of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated, Final
+from urllib.parse import urlencode
+
+import msgspec
+import pyarrow as pa
+
+from app.core.catalog.ports import DatasetLookup
+from app.core.catalog.values import Dataset
+from app.kernel.commit.read_plan import plan_read
+from app.kernel.commit.table_rows import BaseRows, MergedRows, TableRows, cut_file, table_rows
+from app.infra.files.ports import ObjectStorage
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.row_scan import RowChoice, base_rows, merged_rows
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.errors import CorruptFile, NotFound, ScanTooLarge, VersionExpired
+from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.format.result_file import RunFile
+from app.kernel.format.rows.projection import check_partitions, projection
+from app.kernel.format.rows.row_sizes import rows_within
+from app.kernel.format.schema.schema import Schema
+from app.features.reads.content import stream_parts
+from app.features.reads.scans import CreateScan, PartOptions, PlannedPart, PlannedScan, ScanQuery, link_options
+from app.features.reads.tasks import PART_BYTES
+from app.core.timeline.ports import VersionReader
+from app.features.versions.service.versions import VersionOf
+
+SCANS: Final = "scans"
+"""The reader of the leases of scanned versions, which all scans of a version share."""
+_PARTS_MAX: Final = 10_000
+# How long a request for a part keeps the version, at least.
+_PART_SECONDS: Final = 600.0
+_NAME_CHARACTERS_MAX: Final = 4_096
+# A URL has 16 KiB, of which the name of a part takes some.
+_QUERY_CHARACTERS_MAX: Final = 8 * 1024
+_STEP_ROWS: Final = 64 * 1024
+_STEP_BYTES: Final = 8 * 1024 * 1024
+_FieldIdentity = tuple[int, str, str]
+
+
+class _PartName(msgspec.Struct, frozen=True, array_like=True):
+    """Which rows a part has: [first, end) of a base file of the group, or with file None all of the merged group."""
+
+    file_group: str
+    file: str | None = None
+    first: Annotated[int, msgspec.Meta(ge=0)] = 0
+    end: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScanTables:
+    """Scans for readers that see a whole dataset: files have all of its columns, and all rows of their partition."""
+
+    catalog: DatasetLookup
+    timeline: VersionReader
+    versions: VersionOf
+    storage: ObjectStorage
+    slices: SliceReader
+    memory: MemoryBudget
+
+    def plan(self, dataset: Dataset, new: CreateScan) -> PlannedScan:
+        """The parts of a version, which is kept from now on for the requested time.
+
+        Raises InvalidRequest, NotFound (no version has the name), VersionExpired, ScanTooLarge.
+        """
+        try:
+            return self._plan(dataset, new)
+        except VersionExpired:
+            if any(choice is not None for choice in (new.version, new.as_of, new.tag)):
+                raise
+        # The version was the latest when the request came, and has expired since.
+        return self._plan(self.catalog.get(dataset.tenant_id, dataset.id), new)
+
+    def _plan(self, dataset: Dataset, new: CreateScan) -> PlannedScan:
+        version = self.versions.find(dataset, version=new.version, as_of=new.as_of, tag=new.tag)
+        definition = self._definition(dataset, version)
+        shown = projection(definition.schema, new.columns)
+        check_partitions(definition, new.partitions)
+        _check_links(new)
+        self._keep(dataset, version, new.keep_seconds)
+        live = self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)
+        if new.query is ScanQuery.READ_OPTIMIZED:
+            live = [file for file in live if file.kind is FileKind.BASE]
+        scans = plan_read(definition, live, partitions=new.partitions)
+        layouts = _Layouts(self.catalog, dataset, definition.schema, shown)
+        parts = [
+            part for piece in table_rows(scans, piece_bytes=sys.maxsize) for part in _planned(piece, layouts)
+        ]
+        if len(parts) > _PARTS_MAX:
+            raise ScanTooLarge(
+                f"the scan has {len(parts)} parts; one has {_PARTS_MAX} at most: select partitions, compact the "
+                "dataset, or use a read job",
+                parts=len(parts),
+                parts_max=_PARTS_MAX,
+            )
+        return PlannedScan(
+            version=version,
+            shown=shown,
+            columns=new.columns,
+            partitions=new.partitions,
+            kept_seconds=new.keep_seconds,
+            parts=parts,
+        )
+
+    def file(self, dataset: Dataset, version: int, name: str, columns: Sequence[str] | None) -> RunFile:
+        """The file that a part is. Keeps the version.
+
+        Raises InvalidRequest, NotFound (no such part, or one that is no file), VersionExpired, CorruptFile.
+        """
+        definition, source = self._found(dataset, version, name)
+        shown = projection(definition.schema, columns)
+        layouts = _Layouts(self.catalog, dataset, definition.schema, shown)
+        if not (isinstance(source, BaseRows) and layouts.direct(source)):
+            raise NotFound(f"part {name[:100]!r} is no file of these columns: read its rows")
+        return self._file(source.file)
+
+    def rows(self, dataset: Dataset, version: int, name: str, options: PartOptions) -> Iterator[bytes]:
+        """The rows of any part as an Arrow IPC stream, in pieces. Keeps the version.
+
+        Raises InvalidRequest, NotFound (no such part), VersionExpired, CorruptFile.
+        """
+        definition, source = self._found(dataset, version, name)
+        shown = projection(definition.schema, options.columns)
+        check_partitions(definition, options.partitions)
+        schema = pa.schema([field.with_nullable(True) for field in shown.to_arrow()])
+        tables = self._rows(definition, source, schema, options.partitions)
+        # The first rows are read before a byte is sent: after it, the status of the response is final.
+        first = next(tables, None)
+        return stream_parts(schema, chain([] if first is None else [first], tables))
+
+    def _found(self, dataset: Dataset, version: int, name: str) -> tuple[DatasetDefinition, TableRows]:
+        """The dataset at a version, which is kept from now on, and the rows of a part.
+
+        Raises NotFound, VersionExpired.
+        """
+        place = _place(name)
+        # A version that does not exist has no parts, either.
+        if version > dataset.version:
+            raise _no_part(name)
+        self._keep(dataset, version, _PART_SECONDS)
+        return self._definition(dataset, version), self._source(dataset, version, place, name)
+
+    def open(self, file: RunFile) -> pa.NativeFile:
+        """The bytes of a file. Raises CorruptFile."""
+        return self.storage.open(file.path)
+
+    def _keep(self, dataset: Dataset, version: int, seconds: float) -> None:
+        self.versions.leases.acquire(dataset.tenant_id, dataset.id, version, SCANS, seconds)
+
+    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
+        """The dataset under the schema that it had at a version."""
+        if version == dataset.version or dataset.definition.schema.id == 1:
+            return dataset.definition
+        return under_schema(
+            dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+        )
+
+    def _source(self, dataset: Dataset, version: int, place: _PartName, name: str) -> TableRows:
+        """The rows of a part, among the files of its group at the version. Raises NotFound, VersionExpired."""
+        found = self.timeline.live_files(dataset.tenant_id, dataset.id, version, [place.file_group])
+        files = sorted(
+            (file for file in found if file.kind is not FileKind.POSTPONED),
+            key=lambda file: (file.added_version or 0, file.path),
+        )
+        if place.file is None:
+            if not files:
+                raise _no_part(name)
+            return MergedRows(files=tuple(files))
+        for file in files:
+            if file.kind is FileKind.BASE and _file_name(file) == place.file:
+                return BaseRows(file=file, first=place.first, end=min(place.end, file.row_count))
+        raise _no_part(name)
+
+    def _file(self, file: DataFile) -> RunFile:
+        size = self.storage.size(file.path)
+        if size != file.size_bytes:
+            raise CorruptFile(
+                f"{file.path} has {size} bytes, but its commit recorded {file.size_bytes}", path=file.path
+            )
+        return RunFile(
+            path=file.path,
+            name=_file_name(file),
+            row_count=file.row_count,
+            size_bytes=file.size_bytes,
+            checksum=file.checksum,
+        )
+
+    def _rows(
+        self,
+        definition: DatasetDefinition,
+        source: TableRows,
+        schema: pa.Schema,
+        partitions: Sequence[str] | None,
+    ) -> Iterator[pa.Table]:
+        """The rows of a part, as the tasks of a read job read them."""
+        every = RowChoice()
+        if isinstance(source, BaseRows):
+            tables = base_rows(self.slices, definition, source.file, schema, every, source.first, source.end)
+        else:
+            tables = merged_rows(
+                self.slices, definition, source.files, schema, every, partitions, self.memory
+            )
+        for rows in tables:
+            while rows.num_rows:
+                step = rows.slice(0, _STEP_ROWS)
+                step = step.slice(0, max(rows_within(step, _STEP_BYTES), 1))
+                yield step.cast(schema)
+                rows = rows.slice(step.num_rows)
+
+
+class _Layouts:
+    """Which files have the columns of a read as they are."""
+
+    def __init__(self, catalog: DatasetLookup, dataset: Dataset, schema: Schema, shown: Schema) -> None:
+        """`schema`: of the version. `shown`: the columns that are read."""
+        self._catalog = catalog
+        self._dataset = dataset
+        self._schema_id = schema.id
+        self._known = _identities(schema)
+        self._shown = _identities(shown)
+        self._plain = {schema.id: True}
+
+    def direct(self, rows: BaseRows) -> bool:
+        """Whether the file can be read as it is: it has no deleted rows, it has the columns that are read under their
+        names and types, and none that the schema has not.
+        """
+        file = rows.file
+        if file.deletion_vector is not None or (rows.first, rows.end) != (0, file.row_count):
+            return False
+        if file.schema_id not in self._plain:
+            dataset = self._dataset
+            stored = _identities(self._catalog.schema(dataset.tenant_id, dataset.id, file.schema_id).schema)
+            self._plain[file.schema_id] = self._shown <= stored <= self._known
+        return self._plain[file.schema_id]
+
+
+def _identities(schema: Schema) -> frozenset[_FieldIdentity]:
+    return frozenset((field.id, field.name, str(field.data_type())) for field in schema.fields)
+
+
+def _check_links(new: CreateScan) -> None:
+    """Raises ScanTooLarge if the options of the parts are too long for URLs."""
+    if len(urlencode(link_options(new.columns, new.partitions))) > _QUERY_CHARACTERS_MAX:
+        raise ScanTooLarge(
+            "the links of the parts would be too long: name fewer columns or partitions, leave them out for all, or "
+            "use a read job"
+        )
+
+
+def _planned(piece: TableRows, layouts: _Layouts) -> Iterator[PlannedPart]:
+    """The parts of a base file, which is one if it can be read as it is, or of a merged group."""
+    if isinstance(piece, MergedRows):
+        name = _name(_PartName(piece.files[0].file_group))
+        yield PlannedPart(name=name, direct=None, rows=None, size_bytes=piece.size_bytes)
+        return
+    file = piece.file
+    direct = layouts.direct(piece)
+    for each in [piece] if direct else cut_file(file, PART_BYTES):
+        yield PlannedPart(
+            name=_name(_PartName(file.file_group, _file_name(file), each.first, each.end)),
+            direct=file if direct else None,
+            rows=each.end - each.first if file.deletion_vector is None else None,
+            size_bytes=each.size_bytes,
+        )
+
+
+def _file_name(file: DataFile) -> str:
+    return file.path.rpartition("/")[2]
+
+
+def _name(place: _PartName) -> str:
+    return urlsafe_b64encode(msgspec.msgpack.encode(place)).decode().rstrip("=")
+
+
+def _place(name: str) -> _PartName:
+    """Raises NotFound for a text that is not the name of a part."""
+    try:
+        raw = urlsafe_b64decode(name[:_NAME_CHARACTERS_MAX] + "=" * (-len(name) % 4))
+        place = msgspec.msgpack.decode(raw, type=_PartName)
+    except (ValueError, RecursionError, msgspec.DecodeError):
+        raise _no_part(name) from None
+    if "\0" in place.file_group or place.first > place.end:
+        raise _no_part(name)
+    return place
+
+
+def _no_part(name: str) -> NotFound:
+    return NotFound(f"the version has no part {name[:100]!r}: parts are those of a scan of this version")

@@ -1,0 +1,110 @@
+"""Composes the use cases that remove what is no longer kept."""
+
+from __future__ import annotations
+
+import os
+
+from app.access.audit.repository.audit import AuditStore
+from app.core.compose import reply_store
+from app.infra.db.session import Database
+from app.infra.files.s3.orphaned_parts import orphaned_parts
+from app.infra.files.storage import Storage
+from app.core.jobs.service.run_tasks import TaskHandler
+from app.core.jobs.values import JobKind
+from app.features.maintenance.service.table_services import TableServiceRequests
+from app.features.maintenance.values import Reconciler
+from app.core.platform import Platform
+from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
+from app.features.retention.repository.ending_tenants import EndingTenantStore
+from app.features.retention.repository.expired_jobs import ExpiredJobStore
+from app.features.retention.repository.expired_subjects import ExpiredSubjectStore
+from app.features.retention.repository.feed import RetentionStore
+from app.features.retention.repository.history import HistoryStore
+from app.features.retention.repository.referenced_files import ReferencedFileStore
+from app.features.retention.repository.references import ReferenceStore
+from app.features.retention.repository.stored_bytes import StoredBytesStore
+from app.features.retention.service.check_files import CheckFiles
+from app.features.retention.service.end_tenants import EndTenants
+from app.features.retention.service.expired_rows import ExpireRows
+from app.features.retention.service.feed import Retain
+from app.features.retention.service.history_reconciler import HistoryReconciler
+from app.features.retention.service.reaper import Reap
+from app.features.retention.service.run_clean import RunClean
+from app.features.retention.service.usage import SampleUsage
+from app.access.tenants.repository.usage import UsageStore
+from app.core.timeline.files import TimelineFileStore
+from app.core.timeline.repository.archives import TimelineArchiveStore
+
+
+def reaper(platform: Platform) -> Reap:
+    """Removes files that nothing refers to."""
+    settings = platform.settings
+    return Reap(
+        references=ReferenceStore(platform.database),
+        storage=platform.storage,
+        grace_seconds=settings.orphan_grace_seconds,
+        upload_seconds_max=settings.upload_keep_seconds,
+        result_seconds_max=settings.read_result_seconds,
+        parts=orphaned_parts(settings.storage_uri, os.environ),
+    )
+
+
+def check_files(database: Database, storage: Storage) -> CheckFiles:
+    """Compares the storage with the files that rows refer to."""
+    return CheckFiles(files=ReferencedFileStore(database), storage=storage)
+
+
+def retain(platform: Platform) -> Retain:
+    """Cuts off the beginnings of feeds, and removes idempotency keys and rows that have expired."""
+    settings = platform.settings
+    rows = ExpireRows(
+        jobs=ExpiredJobStore(platform.database),
+        deleted_datasets=DeletedDatasetStore(platform.database),
+        audit=AuditStore(platform.database),
+        subjects=ExpiredSubjectStore(platform.database),
+        storage=platform.storage,
+        job_keep_seconds=settings.job_keep_seconds,
+        grace_seconds=settings.orphan_grace_seconds,
+        audit_keep_seconds=settings.audit_keep_seconds,
+    )
+    return Retain(
+        feeds=RetentionStore(platform.database),
+        keys=reply_store(platform),
+        rows=rows,
+        follower_lag_seconds=settings.follower_lag_seconds,
+    )
+
+
+def end_tenants(platform: Platform) -> EndTenants:
+    """Deletes the data of tenants."""
+    settings = platform.settings
+    return EndTenants(
+        tenants=EndingTenantStore(platform.database),
+        catalog=platform.stores.catalog,
+        storage=platform.storage,
+        lease_seconds=settings.lease_seconds,
+        grace_seconds=settings.orphan_grace_seconds,
+    )
+
+
+def sample_usage(platform: Platform) -> SampleUsage:
+    """Sums up what tenants store."""
+    return SampleUsage(stored=StoredBytesStore(platform.database), usage=UsageStore(platform.database))
+
+
+def tasks(platform: Platform) -> dict[JobKind, TaskHandler]:
+    """The kind of task that cleans the history of a dataset."""
+    clean = RunClean(
+        catalog=platform.stores.catalog,
+        jobs=platform.stores.jobs,
+        history=HistoryStore(platform.database),
+        archives=TimelineArchiveStore(platform.database),
+        files=TimelineFileStore(platform.storage, platform.reader),
+        reap=reaper(platform),
+    )
+    return {JobKind.CLEAN: clean}
+
+
+def reconcilers(platform: Platform, services: TableServiceRequests) -> dict[str, Reconciler]:
+    """The policy that starts cleans."""
+    return {"history": HistoryReconciler(history=HistoryStore(platform.database), cleans=services)}

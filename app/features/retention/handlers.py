@@ -1,0 +1,60 @@
+"""Cleans: expire versions beyond the history of a dataset."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Final
+
+import msgspec
+from litestar import post
+from litestar.params import JSONBody
+
+from app.core.catalog.values import Dataset
+from app.kernel.format.definition.policy_rules import SECONDS_MAX, VERSIONS_MAX
+from app.kernel.format.policies import HistoryPolicy
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.core.jobs.handlers.accepted import Acceptance, JobReply
+from app.core.jobs.tasks import CleanTask
+from app.features.maintenance.service.table_services import TableServiceRequests
+from app.access.tenants.values import KeyScope
+
+
+class CreateClean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which versions to keep, instead of those of the dataset's `services.history`.
+
+    Without members it is the history of the dataset; where that is null, all versions are kept.
+    """
+
+    versions: Annotated[int, msgspec.Meta(ge=1, le=VERSIONS_MAX)] | None = None
+    """Keeps this many of the latest versions."""
+    seconds: Annotated[int, msgspec.Meta(ge=0, le=SECONDS_MAX)] | None = None
+    """Keeps the versions that were the latest at any time in this many seconds."""
+
+
+_DEFAULTS: Final = CreateClean()
+
+
+@post(
+    "/datasets/{dataset:str}/cleans",
+    operation_id="create_clean",
+    summary="Clean a dataset",
+    tags=["cleans"],
+    status_code=202,
+    opt=needs(KeyScope.MANAGE),
+)
+async def create_clean(
+    found: Provided[Dataset],
+    table_services: Provided[TableServiceRequests],
+    acceptance: Provided[Acceptance],
+    data: JSONBody[CreateClean] = _DEFAULTS,
+) -> JobReply:
+    """Expires earlier versions, and removes the files that no retained version uses.
+
+    Versions that have a name and versions that are being read stay readable. Instants beyond those that
+    `services.timeline` keeps are archived. The latest version and the feed do not change, and no version is made. The
+    job's `result` has the numbers of what was removed.
+    """
+    history = HistoryPolicy(versions=data.versions, seconds=data.seconds)
+    task = CleanTask(history=None if history == HistoryPolicy() else history)
+    return await acceptance.accept(found, partial(table_services.start, found, task))

@@ -1,0 +1,108 @@
+"""Deletes the rows of jobs that ended long ago and of deleted datasets, old entries of the audit, and old subjects."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+from app.access.audit.repository.audit import AuditStore
+from app.infra.files.ports import ObjectStorage
+from app.kernel.format.paths import dataset_prefix
+from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
+from app.features.retention.repository.expired_jobs import ExpiredJobStore, JobCursor
+from app.features.retention.repository.expired_subjects import ExpiredSubjectStore, SubjectCursor
+from app.access.tenants.repository.credentials import SEEN_SECONDS
+
+_log = logging.getLogger(__name__)
+# Rows of one transaction.
+_ROWS: Final = 500
+# Transactions for a tenant, or for a deleted dataset, in one round: the others have their turn as well.
+_BATCHES_MAX: Final = 40
+# The pause after all old subjects of a tenant were checked: those to which something refers are checked every time.
+_SUBJECTS_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExpireRows:
+    """`job_keep_seconds`: the time for which ended jobs are kept, and subjects of tokens that are not seen any more.
+
+    `grace_seconds`: that of a deleted dataset's rows. `audit_keep_seconds`: that of entries of the audit.
+    """
+
+    jobs: ExpiredJobStore
+    deleted_datasets: DeletedDatasetStore
+    audit: AuditStore
+    subjects: ExpiredSubjectStore
+    storage: ObjectStorage
+    job_keep_seconds: float
+    grace_seconds: float
+    audit_keep_seconds: float
+    # Where the last round of a tenant ended: jobs that are still referred to are not checked again in each round.
+    _cursors: dict[str, JobCursor] = field(default_factory=dict)
+    # Where the last round of a tenant ended, or the time at which the next one begins.
+    _subjects: dict[str, SubjectCursor | float] = field(default_factory=dict)
+
+    def run(self, tenant_id: str) -> int:
+        """One round of a tenant, bounded in rows; returns the number of rows deleted.
+
+        A failure with one dataset is logged, and does not affect the others.
+        """
+        deleted = self._expire_jobs(tenant_id) + self._expire_audit(tenant_id)
+        deleted += self._expire_subjects(tenant_id)
+        for dataset_id in self.deleted_datasets.ended(tenant_id, grace_seconds=self.grace_seconds):
+            try:
+                deleted += self._purge(tenant_id, dataset_id)
+            except Exception:
+                _log.exception("the rows of the deleted dataset %s could not be deleted", dataset_id)
+        return deleted
+
+    def _expire_audit(self, tenant_id: str) -> int:
+        deleted = 0
+        for _ in range(_BATCHES_MAX):
+            rows = self.audit.expire(tenant_id, keep_seconds=self.audit_keep_seconds, limit=_ROWS)
+            deleted += rows
+            if rows < _ROWS:
+                break
+        return deleted
+
+    def _expire_subjects(self, tenant_id: str) -> int:
+        """One batch: it looks through the jobs of the tenant."""
+        place = self._subjects.get(tenant_id, 0.0)
+        if isinstance(place, float) and place > time.monotonic():
+            return 0
+        batch = self.subjects.expire(
+            tenant_id,
+            place if isinstance(place, SubjectCursor) else None,
+            keep_seconds=self.job_keep_seconds + SEEN_SECONDS,
+            limit=_ROWS,
+        )
+        self._subjects[tenant_id] = batch.last or time.monotonic() + _SUBJECTS_SECONDS
+        return batch.deleted
+
+    def _expire_jobs(self, tenant_id: str) -> int:
+        deleted = 0
+        cursor = self._cursors.get(tenant_id)
+        for _ in range(_BATCHES_MAX):
+            batch = self.jobs.expire(tenant_id, cursor, keep_seconds=self.job_keep_seconds, limit=_ROWS)
+            deleted += batch.deleted
+            cursor = batch.last
+            if cursor is None:
+                # The next round starts with the oldest job again.
+                self._cursors.pop(tenant_id, None)
+                break
+            self._cursors[tenant_id] = cursor
+        return deleted
+
+    def _purge(self, tenant_id: str, dataset_id: str) -> int:
+        # The reaper deletes the files. Until then the rows show whose they are.
+        if next(iter(self.storage.list(dataset_prefix(tenant_id, dataset_id))), None) is not None:
+            return 0
+        deleted = 0
+        for _ in range(_BATCHES_MAX):
+            rows = self.deleted_datasets.purge(tenant_id, dataset_id, _ROWS)
+            deleted += rows
+            if rows < _ROWS:
+                break
+        return deleted

@@ -1,0 +1,100 @@
+"""Reaping orphans: files that no commit refers to and that no job can still publish."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from app.infra.files.ports import ObjectStorage
+from app.infra.files.s3.orphaned_parts import OrphanedParts
+from app.kernel.format.paths import dataset_prefix, instant_of, is_marker, job_of, maintenance_epoch_of
+from app.features.retention.repository.references import ReferenceStore
+
+PARTS_SECONDS: Final = 86_400.0
+"""No process writes a file for so long: jobs and requests end before."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reap:
+    """Deletes a file only if it is unreferenced, its instant or job has ended, and it is older than the grace.
+
+    While a backup runs, it deletes nothing. The grace (seconds) covers what no row shows yet: a body that is still
+    arriving. It is never what keeps a referenced file, so a wrong clock cannot lose one. `parts`: of uploads to S3 that
+    ended with their process.
+    """
+
+    references: ReferenceStore
+    storage: ObjectStorage
+    grace_seconds: float
+    upload_seconds_max: float
+    result_seconds_max: float
+    parts: OrphanedParts | None = None
+
+    def run(self) -> int:
+        """One round over all datasets; returns the number of files deleted. A failure of one does not affect others."""
+        deleted = failed = 0
+        for tenant_id in self.references.tenants():
+            try:
+                for dataset_id, gone in self.references.datasets(tenant_id):
+                    try:
+                        deleted += self._reap(tenant_id, dataset_id, gone)
+                    except Exception:
+                        failed += 1
+                        _log.exception("the orphans of dataset %s could not be deleted", dataset_id)
+            except Exception:
+                failed += 1
+                _log.exception("the datasets of tenant %s could not be listed", tenant_id)
+        self._abort_uploads()
+        if deleted or failed:
+            _log.info("deleted %d orphan files; %d failures, tried again in the next round", deleted, failed)
+        return deleted
+
+    def _abort_uploads(self) -> None:
+        """Removes the parts of uploads that were begun so long ago that no process completes them."""
+        if self.parts is None:
+            return
+        try:
+            aborted = self.parts.abort(PARTS_SECONDS)
+        except Exception as error:
+            # A storage need not have such requests, and a rule of the bucket can do the same.
+            _log.warning("unfinished uploads stay in the storage: %s", error)
+            return
+        if aborted:
+            _log.info("aborted %d uploads that no process had completed", aborted)
+
+    def dataset(self, tenant_id: str, dataset_id: str) -> int:
+        """One round of a live dataset; returns the number of files deleted."""
+        return self._reap(tenant_id, dataset_id, gone=False)
+
+    def _reap(self, tenant_id: str, dataset_id: str, gone: bool) -> int:
+        before = datetime.now(UTC) - timedelta(seconds=self.grace_seconds)
+        prefix = dataset_prefix(tenant_id, dataset_id)
+        # A marker may be replaced under its name at any time, so its name does not show whether it is an orphan.
+        old = [
+            path
+            for path, written in self.storage.list(prefix)
+            if written < before and (gone or not is_marker(path))
+        ]
+        if not old:
+            return 0
+        self.references.expire_uploads(tenant_id, dataset_id, older_than_seconds=self.upload_seconds_max)
+        self.references.expire_results(tenant_id, dataset_id, older_than_seconds=self.result_seconds_max)
+        self.references.expire_replaced(tenant_id, dataset_id, older_than_seconds=self.grace_seconds)
+        # The order matters. What is unfinished here is kept; what had ended by now has either published its files,
+        # and the question below sees them, or never will. The other way round, a commit in between would lose them.
+        busy_instants, busy_jobs, busy_claim = self.references.unfinished(tenant_id, dataset_id)
+        kept = set() if gone else self.references.referenced(tenant_id, dataset_id, old)
+        orphans = [
+            path
+            for path in old
+            if path not in kept and instant_of(path) not in busy_instants and job_of(path) not in busy_jobs
+            if busy_claim is None or maintenance_epoch_of(path) != busy_claim
+        ]
+        # After the question above: nothing that a later backup contains refers to these files.
+        if not orphans or self.references.deletions_held():
+            return 0
+        self.storage.delete(orphans)
+        return len(orphans)

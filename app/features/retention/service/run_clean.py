@@ -1,0 +1,93 @@
+"""Runs cleans: expires versions beyond the history, archives old instants, and deletes orphaned files."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.catalog.ports import DatasetLookup
+from app.core.catalog.values import Dataset
+from app.kernel.format.paths import dataset_prefix, timeline_path
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.tasks import CleanTask
+from app.core.jobs.values import Job
+from app.features.retention.repository.history import HistoryStore
+from app.features.retention.service.reaper import Reap
+from app.features.retention.values import ARCHIVED_MIN, HistoryStart
+from app.core.timeline.files import TimelineFileStore
+from app.core.timeline.repository.archives import TimelineArchiveStore
+
+_log = logging.getLogger(__name__)
+# Rows that one transaction deletes: commits may have to wait for it.
+_FILES: Final = 500
+# Instants in one file, at most.
+_ARCHIVED_MAX: Final = 20_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunClean:
+    """Runs the tasks of cleans. Each step can be repeated, by any worker."""
+
+    catalog: DatasetLookup
+    jobs: JobStore
+    history: HistoryStore
+    archives: TimelineArchiveStore
+    files: TimelineFileStore
+    reap: Reap
+    archived_min: int = ARCHIVED_MIN
+
+    def run(self, job: Job, tag: str) -> None:
+        """Raises NotFound (dataset gone), StorageFull."""
+        if not isinstance(job.request, CleanTask):
+            raise TypeError(f"job {job.id} is no clean: {job.kind.value}")
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        policy = job.request.history or dataset.definition.services.history
+        beginning = HistoryStart(earliest_version=dataset.earliest_version, expired_versions=0)
+        if policy is not None:
+            beginning = self.history.advance_start(job.tenant_id, job.dataset_id, policy)
+        files, size_bytes = self._expire(dataset)
+        archived = self._archive(dataset, job)
+        # Last: by now nothing refers to the files of expired versions.
+        deleted = self.reap.dataset(job.tenant_id, job.dataset_id)
+        _log.info("clean %s left the versions from %d on", tag, beginning.earliest_version)
+        self.jobs.succeed(
+            job.tenant_id,
+            job.claim,
+            {
+                "earliest_version": beginning.earliest_version,
+                "versions_expired": beginning.expired_versions,
+                "files_expired": files,
+                "bytes_expired": size_bytes,
+                "instants_archived": archived,
+                "files_deleted": deleted,
+            },
+        )
+
+    def _expire(self, dataset: Dataset) -> tuple[int, int]:
+        """Deletes the rows of files that no retained version uses; returns the number of files and bytes.
+
+        This includes files of versions that expired earlier, and whose name or read lease has ended since.
+        """
+        files = size_bytes = since = 0
+        while True:
+            gone = self.history.expire_files(dataset.tenant_id, dataset.id, since, _FILES)
+            files, size_bytes, since = files + gone.files, size_bytes + gone.bytes, gone.until
+            if gone.files < _FILES:
+                return files, size_bytes
+
+    def _archive(self, dataset: Dataset, job: Job) -> int:
+        """Archives old instants; returns their number."""
+        policy = dataset.definition.services.timeline
+        prefix = dataset_prefix(dataset.tenant_id, dataset.id)
+        archived = 0
+        while policy is not None:
+            records = self.archives.oldest(dataset.tenant_id, dataset.id, policy.instants, _ARCHIVED_MAX)
+            if len(records) < self.archived_min:
+                break
+            ids = [record.id for record in records]
+            archive = self.files.write(timeline_path(prefix, ids[0], ids[-1], job.id, job.epoch), records)
+            if not self.archives.archive(dataset.tenant_id, dataset.id, job.claim, archive, ids):
+                break
+            archived += len(records)
+        return archived

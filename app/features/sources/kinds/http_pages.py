@@ -1,0 +1,261 @@
+"""Kind `http`: the records of a JSON API that returns pages by cursor, in its order, each once.
+
+The position is the cursor of a page, and how many of its records were read. A page without a next cursor is requested
+again later, and continues after those: it may have grown, or have got a next cursor.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import time
+from functools import lru_cache
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from app.kernel.format.errors import FieldError, SourceFailed, SourceUnavailable
+from app.kernel.format.rows.formats import Format
+from app.infra.outbound.addresses import AddressRefused, Rules
+from app.infra.outbound.connector import Connector
+from app.infra.outbound.foreign import foreign_text
+from app.features.sources.kinds.configs import checked_config, refused_config
+from app.features.sources.ports import (
+    Ledger,
+    Output,
+    Part,
+    PartRead,
+    Place,
+    Position,
+    RoundLimits,
+    RoundPlan,
+    SourceEnvironment,
+    SourceLag,
+)
+
+_PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
+_PAGE_RECORDS_MAX: Final = 200_000
+_PAGE_SECONDS_MAX: Final = 30.0
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_NAMES: Final = re.compile(r'[^"\\\x00-\x1f]*')
+_OWN_HEADERS: Final = {
+    "host",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "authorization",
+    "accept-encoding",
+}
+_TRANSIENT: Final = {408, 425, 429}
+_ABSENT: Final = msgspec.Raw(b"")
+_RECORDS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+# Skips a value: the arrays in it are made, of numbers that are shared, and nothing else.
+_SKIP: Final = json.JSONDecoder(object_pairs_hook=len, parse_int=len, parse_float=len)
+_GAP: Final = re.compile(r"[ \t\r\n]*")
+_CURSOR: Final = msgspec.json.Decoder(str | int | None)
+
+_Path = Annotated[str, msgspec.Meta(max_length=1_000)]
+
+
+class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The config of a source that reads an API. `records`, `next_cursor`: the members of a page, with a dot between the
+    names on the way; without `records` the page is the list. `token`: sent as a bearer token, never shown.
+    """
+
+    url: str
+    cursor_parameter: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    next_cursor: _Path = ""
+    records: _Path = ""
+    start_cursor: str | int | None = None
+    headers: dict[str, str] = {}
+    token: Annotated[str, msgspec.Meta(max_length=10_000)] | None = None
+
+
+class _Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A page: the texts of its records, and the cursor of the page after it."""
+
+    records: list[bytes]
+    next_cursor: str | int | None
+
+
+class HttpPages:
+    """See the module. It waits for others, so its parts are fetched by threads of workers."""
+
+    secrets: frozenset[str] = frozenset({"token"})
+    in_task = False
+
+    def checked(self, config: dict[str, Any], environment: SourceEnvironment) -> dict[str, Any]:
+        """See `SourceKind.checked`."""
+        found = checked_config(config, HttpConfig)
+        try:
+            _connector(environment.allow, environment.plain_http).rules.target(found.url)
+        except AddressRefused as reason:
+            raise refused_config(FieldError(pointer="/config/url", detail=str(reason))) from None
+        for member in ("records", "next_cursor"):
+            if not _NAMES.fullmatch(getattr(found, member)):
+                detail = 'expected names without `"`, `\\` and control characters'
+                raise refused_config(FieldError(pointer=f"/config/{member}", detail=detail))
+        for name, value in found.headers.items():
+            if not _HEADER.fullmatch(name) or name.lower() in _OWN_HEADERS or not _is_plain(value):
+                raise refused_config(
+                    FieldError(pointer="/config/headers", detail=f"the header {name!r} cannot be sent")
+                )
+        if found.token is not None and not _is_plain(found.token):
+            raise refused_config(FieldError(pointer="/config/token", detail="expected printable ASCII"))
+        return {name: value for name, value in msgspec.to_builtins(found).items() if value is not None}
+
+    def plan(self, place: Place, position: Position, limits: RoundLimits, ledger: Ledger) -> RoundPlan | None:
+        """See `SourceKind.plan`."""
+        del ledger
+        config = msgspec.convert(place.config, HttpConfig)
+        cursor, read = _place(config, position)
+        page = _page(config, place.environment, cursor, limits.seconds)
+        if len(page.records) <= read and page.next_cursor in (None, cursor):
+            return None
+        return RoundPlan(parts=(Part(content={"cursor": cursor, "read": read}),), position=dict(position))
+
+    def fetch(self, place: Place, part: Part, limits: RoundLimits, output: Output) -> PartRead:
+        """See `SourceKind.fetch`."""
+        config = msgspec.convert(place.config, HttpConfig)
+        cursor, read = part.content["cursor"], part.content["read"]
+        deadline = time.monotonic() + limits.seconds
+        rows = size_bytes = pages = 0
+        while rows < limits.rows and size_bytes < limits.bytes and pages < limits.items:
+            output.check()
+            page = _page(config, place.environment, cursor, max(1.0, deadline - time.monotonic()))
+            fresh = page.records[read:]
+            if fresh:
+                with output.body(Format.JSON_ROWS, f"the page at cursor {cursor!r}") as body:
+                    text = b"[" + b",".join(fresh) + b"]"
+                    body.write(text)
+                rows, size_bytes = rows + len(fresh), size_bytes + len(text)
+            pages += 1
+            if page.next_cursor in (None, cursor):
+                read = max(read, len(page.records))
+                break
+            cursor, read = page.next_cursor, 0
+            if time.monotonic() >= deadline:
+                break
+        return PartRead(position={"cursor": cursor, "read": read})
+
+    def lag(self, place: Place, position: Position, ledger: Ledger) -> SourceLag:
+        """An API does not say how much it has."""
+        del place, position, ledger
+        return SourceLag()
+
+    def committed(self, place: Place, position: Position) -> None:
+        """Nothing is sent to the API."""
+
+
+def _place(config: HttpConfig, position: Position) -> tuple[str | int | None, int]:
+    """The cursor of the next page, and how many of its records were read. Raises SourceFailed."""
+    cursor, read = position.get("cursor", config.start_cursor), position.get("read", 0)
+    if not isinstance(cursor, str | int | None) or not isinstance(read, int) or read < 0:
+        raise SourceFailed(f'the position {position} is not valid; expected {{"cursor": "…", "read": 0}}')
+    return cursor, read
+
+
+def _page(
+    config: HttpConfig, environment: SourceEnvironment, cursor: str | int | None, seconds: float
+) -> _Page:
+    """Raises SourceUnavailable, SourceFailed."""
+    content = _requested(config, environment, cursor, min(seconds, _PAGE_SECONDS_MAX))
+    try:
+        listed = _member(content, config.records) or b"[]"
+        _check_count(config.url, bytes(listed))
+        records = _RECORDS.decode(listed)
+        following = _member(content, config.next_cursor) if config.next_cursor else None
+        next_cursor = None if following is None else _CURSOR.decode(following)
+    except (ValueError, RecursionError) as error:
+        raise SourceFailed(f"{config.url} returns no page as configured: {foreign_text(error)}") from None
+    return _Page(
+        records=[bytes(record) for record in records], next_cursor=None if next_cursor == "" else next_cursor
+    )
+
+
+def _check_count(url: str, listed: bytes) -> None:
+    """Raises SourceFailed for a list of more records than a page may have, ValueError and RecursionError for a text
+    that is not a list. Each record would take memory of its own, however short it is.
+    """
+    # Most lists have fewer commas, so that their records need not be counted.
+    if listed.count(b",") < _PAGE_RECORDS_MAX:
+        return
+    text = listed.decode()
+    place = _behind_gap(text, _behind_gap(text, 0) + 1)
+    for _ in range(_PAGE_RECORDS_MAX):
+        place = _behind_gap(text, _SKIP.raw_decode(text, place)[1])
+        if text[place : place + 1] != ",":
+            return
+        place = _behind_gap(text, place + 1)
+    raise SourceFailed(f"{url} returns pages of more than {_PAGE_RECORDS_MAX} records: request smaller ones")
+
+
+def _behind_gap(text: str, place: int) -> int:
+    found = _GAP.match(text, place)
+    return place if found is None else found.end()
+
+
+@lru_cache(maxsize=64)
+def _one_member(name: str) -> msgspec.json.Decoder[Any]:
+    """Decodes one member of an object, and skips the others."""
+    members = [("value", msgspec.Raw, _ABSENT)]
+    return msgspec.json.Decoder(msgspec.defstruct("Member", members, rename={"value": name}))
+
+
+def _member(content: bytes | msgspec.Raw, path: str) -> bytes | msgspec.Raw | None:
+    """The text of a member; None if it, or one on the way, is missing or null. Raises ValueError."""
+    found: bytes | msgspec.Raw | None = content
+    for name in path.split(".") if path else ():
+        if found is None or bytes(found).strip() == b"null":
+            return None
+        value = _one_member(name).decode(found).value
+        found = None if value is _ABSENT else value
+    return None if found is None or bytes(found).strip() == b"null" else found
+
+
+def _requested(
+    config: HttpConfig, environment: SourceEnvironment, cursor: str | int | None, seconds: float
+) -> bytes:
+    """The body of a page. Raises SourceUnavailable, SourceFailed."""
+    url = config.url
+    if cursor is not None:
+        separator = "&" if "?" in url else "?"
+        url += f"{separator}{quote(config.cursor_parameter, safe='')}={quote(str(cursor), safe='')}"
+    headers = {"Accept": "application/json", "User-Agent": "Headwater-Sources/1", **config.headers}
+    if config.token is not None:
+        headers["Authorization"] = f"Bearer {config.token}"
+    connector = _connector(environment.allow, environment.plain_http)
+    try:
+        target = connector.rules.target(url)
+        with connector.connected(target, time.monotonic() + seconds) as connection:
+            connection.request("GET", target.path, headers=headers)
+            response = connection.getresponse()
+            content = response.read(_PAGE_BYTES_MAX + 1)
+    except AddressRefused as reason:
+        raise SourceFailed(f"{config.url} cannot be read: {reason}") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        shown = foreign_text(f"{type(error).__name__}: {error}")
+        raise SourceUnavailable(f"{config.url} does not answer: {shown}") from error
+    _check(config.url, response.status, content)
+    return content
+
+
+def _check(url: str, status: int, content: bytes) -> None:
+    """Raises SourceUnavailable, SourceFailed for a response that is no page."""
+    if status in _TRANSIENT or status >= 500:
+        raise SourceUnavailable(f"{url} answers with status {status}", status=status)
+    if not 200 <= status < 300:
+        raise SourceFailed(f"{url} answers with status {status}: {foreign_text(content)}", status=status)
+    if len(content) > _PAGE_BYTES_MAX:
+        raise SourceFailed(f"{url} returns pages of more than {_PAGE_BYTES_MAX} bytes: request smaller ones")
+
+
+def _is_plain(value: str) -> bool:
+    return value.isascii() and value.isprintable()
+
+
+@lru_cache(maxsize=4)
+def _connector(allow: tuple[str, ...], plain_http: bool) -> Connector:
+    return Connector(rules=Rules.of(allow, http=plain_http))

@@ -1,0 +1,310 @@
+"""Kind `sql`: rows of a table or a query of a database, by a growing column or as whole snapshots.
+
+By watermark, the position is the greatest value that was read; rows with equal values are read together. Without one,
+the position is a digest of all rows: a round reads all of them if it has changed.
+
+Rows are read one at a time as they arrive, within the limits of the round: a server may send more than it was asked
+for. How a kind of database is connected to and read is the matter of its `Dialect`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Annotated, Any, BinaryIO, Final
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import msgspec
+
+from app.kernel.format.errors import FieldError, SourceFailed, SourceUnavailable
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.formats import Format
+from app.kernel.format.schema.shapes import NULLS, Shape, common_shape, shape_of
+from app.infra.outbound.addresses import AddressRefused, Rules, Target
+from app.infra.outbound.bounds import Bounds, ReplyTooLarge
+from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
+from app.features.sources.kinds.configs import checked_config, refused_config
+from app.features.sources.kinds.sql_dialect import (
+    DatabaseAccess,
+    DatabaseOutOfReach,
+    Dialect,
+    Line,
+    RowsOrigin,
+    Session,
+    StatementRefused,
+)
+from app.features.sources.kinds.sql_mysql import MYSQL
+from app.features.sources.kinds.sql_postgres import POSTGRES
+from app.features.sources.ports import (
+    Ledger,
+    Output,
+    Part,
+    PartRead,
+    Place,
+    Position,
+    RoundLimits,
+    RoundPlan,
+    SourceEnvironment,
+    SourceLag,
+)
+
+_DIALECTS: Final[Mapping[str, Dialect]] = {
+    POSTGRES.scheme: POSTGRES,
+    MYSQL.scheme: MYSQL,
+    # They have one protocol.
+    "mariadb": MYSQL,
+}
+# Rows with the value of the last one are read beyond the limits of a round, up to these.
+_EQUAL_ROWS_MAX: Final = 100_000
+_EQUAL_BYTES_MAX: Final = 64 * 1024 * 1024
+# The share of its time after which a round by watermark takes no further value.
+_READING_SHARE: Final = 0.75
+_SHOWN_CHARACTERS: Final = 100
+_TEXT = Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
+
+
+class SqlConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The config of a source of rows. Either `table` (with its schema before a dot) or `query` is specified."""
+
+    url: str
+    table: _TEXT | None = None
+    query: _TEXT | None = None
+    watermark: _TEXT | None = None
+    password: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SqlRows:
+    """See the module. It waits for others, so its parts are fetched by threads of workers.
+
+    `row_bytes_max`: the limit of a row.
+    """
+
+    row_bytes_max: int
+    secrets: frozenset[str] = frozenset({"password"})
+    in_task: bool = False
+
+    def checked(self, config: dict[str, Any], environment: SourceEnvironment) -> dict[str, Any]:
+        """See `SourceKind.checked`."""
+        del environment
+        found = checked_config(config, SqlConfig)
+        try:
+            _target(found.url)
+        except ValueError as reason:
+            raise refused_config(FieldError(pointer="/config/url", detail=str(reason))) from None
+        if "\0" in (found.password or ""):
+            raise refused_config(
+                FieldError(pointer="/config/password", detail="a password cannot have the character U+0000")
+            )
+        if (found.table is None) == (found.query is None):
+            raise refused_config(
+                FieldError(pointer="/config/table", detail="specify either the table or a query")
+            )
+        return {name: value for name, value in msgspec.to_builtins(found).items() if value is not None}
+
+    def plan(self, place: Place, position: Position, limits: RoundLimits, ledger: Ledger) -> RoundPlan | None:
+        """See `SourceKind.plan`."""
+        del ledger
+        config = msgspec.convert(place.config, SqlConfig)
+        with self._connected(config, place.environment, limits.seconds) as session:
+            if config.watermark is None:
+                if position.get("digest") == session.digest():
+                    return None
+                return RoundPlan(parts=(Part(content={}),), position={}, operation=Operation.SNAPSHOT)
+            found = session.count_after(_since(position), limits.rows + 1)
+        if not found:
+            return None
+        return RoundPlan(
+            parts=(Part(content={"since": position.get("watermark")}),),
+            position=dict(position),
+            more=found > limits.rows,
+        )
+
+    def fetch(self, place: Place, part: Part, limits: RoundLimits, output: Output) -> PartRead:
+        """See `SourceKind.fetch`."""
+        config = msgspec.convert(place.config, SqlConfig)
+        with self._connected(config, place.environment, limits.seconds, output.check) as session:
+            columns = _Columns(known=session.columns())
+            if config.watermark is None:
+                # Both see the same rows: the transaction has one snapshot.
+                digest = session.digest()
+                with _body(output, columns) as body, closing(session.rows()) as rows:
+                    _copy_all(columns.noted(rows), body, limits)
+                return PartRead(position={"digest": digest})
+            since = part.content["since"]
+            lines = session.rows_after(since, limits.rows)
+            with _body(output, columns) as body, closing(lines) as rows:
+                last = _copy_values(columns.noted(rows), body, limits)
+        found = since if last is None else last
+        return PartRead(position={} if found is None else {"watermark": found})
+
+    def lag(self, place: Place, position: Position, ledger: Ledger) -> SourceLag:
+        """See `SourceKind.lag`. Of snapshots, it is not known."""
+        del ledger
+        config = msgspec.convert(place.config, SqlConfig)
+        if config.watermark is None:
+            return SourceLag()
+        with self._connected(config, place.environment, RoundLimits().seconds) as session:
+            return SourceLag(rows=session.count_after(_since(position), None))
+
+    def committed(self, place: Place, position: Position) -> None:
+        """A database does not need to know how far it was read."""
+
+    @contextmanager
+    def _connected(
+        self,
+        config: SqlConfig,
+        environment: SourceEnvironment,
+        seconds: float,
+        check: Callable[[], None] | None = None,
+    ) -> Iterator[Session]:
+        """A transaction that only reads, and sees one snapshot; all of it takes these seconds at most.
+
+        Raises SourceUnavailable, SourceFailed, and what `check` raises.
+        """
+        try:
+            parts, target = _target(config.url)
+        except ValueError as reason:
+            # It was registered with an earlier release.
+            raise SourceFailed(f"the URL of the source is not valid: {reason}") from None
+        dialect = _DIALECTS[target.scheme]
+        bounds = Bounds(
+            deadline=time.monotonic() + seconds,
+            reply_bytes_max=dialect.buffered_bytes(self.row_bytes_max),
+        )
+        if check is not None:
+            bounds = replace(bounds, check=check)
+        relation = RowsOrigin(table=config.table, query=config.query, watermark=config.watermark)
+        shown = f"{target.scheme}://{target.host}:{target.port}{target.path}"
+        try:
+            [address, *_] = _connector(environment.allow).addresses(target, CONNECT_SECONDS_MAX)
+            access = DatabaseAccess(
+                host=target.host,
+                address=address,
+                port=target.port,
+                user=unquote(parts.username or ""),
+                password=config.password or "",
+                database=unquote(target.path.strip("/")),
+                seconds=seconds,
+                plain=environment.plain_http,
+            )
+            with dialect.session(access, relation, bounds) as session:
+                yield session
+        except AddressRefused as reason:
+            raise SourceFailed(f"{shown} cannot be read: {reason}") from None
+        except ReplyTooLarge as error:
+            raise SourceFailed(
+                f"{shown} sends a row of more than {self.row_bytes_max} bytes, the limit of a row: {error}"
+            ) from None
+        except TimeoutError as error:
+            raise SourceUnavailable(f"{shown} takes more than {seconds:.0f} s: {error}") from error
+        except StatementRefused as error:
+            raise SourceFailed(f"{shown} refuses the query: {error}") from error
+        except DatabaseOutOfReach as error:
+            raise SourceUnavailable(f"{shown} is out of reach: {error}") from error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Columns:
+    """The types of the columns of rows. `known`: as the database describes them, None for one whose values are seen."""
+
+    known: Mapping[str, str | None]
+    types: dict[str, str | Shape] = field(default_factory=dict)
+
+    def noted(self, rows: Iterator[Line]) -> Iterator[Line]:
+        """The rows. `types` has the columns once one row was taken."""
+        unknown = [name for name, type_ in self.known.items() if type_ is None]
+        for row in rows:
+            if not self.types:
+                self.types.update({name: type_ or NULLS for name, type_ in self.known.items()})
+            if unknown:
+                self._see(unknown, row[0])
+            yield row
+
+    def _see(self, names: list[str], line: bytes) -> None:
+        try:
+            found = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.DecodeError:
+            # The row is reported where it is decoded.
+            return
+        for name in names:
+            before = self.types[name]
+            assert not isinstance(before, str)
+            self.types[name] = common_shape(before, shape_of(found.get(name)))
+
+
+def _target(url: str) -> tuple[SplitResult, Target]:
+    """Raises ValueError with the reason why it is no URL of a database."""
+    parts = urlsplit(url)
+    dialect = _DIALECTS.get(parts.scheme)
+    if dialect is None or not parts.hostname or not parts.path.strip("/") or not parts.username:
+        raise ValueError(
+            "expected postgresql://user@host:5432/database, or mysql:// or mariadb:// with port 3306"
+        )
+    if "\0" in unquote(parts.username + parts.path):
+        raise ValueError("neither the user nor the database can have the character U+0000")
+    if parts.password is not None:
+        raise ValueError("the password is a member of its own, which is never shown")
+    if parts.query or parts.fragment:
+        raise ValueError("a URL of a database has no query here")
+    port = parts.port or dialect.port
+    return parts, Target(scheme=parts.scheme, host=parts.hostname, port=port, path=parts.path)
+
+
+def _since(position: Position) -> str | None:
+    """The watermark of the position. Raises SourceFailed."""
+    found = position.get("watermark")
+    if found is not None and not isinstance(found, str):
+        raise SourceFailed(f'the position {position} is not valid; expected {{"watermark": "…"}}')
+    return found
+
+
+def _body(output: Output, columns: _Columns) -> AbstractContextManager[BinaryIO]:
+    origin = f"rows read at {time.strftime('%H:%M:%S', time.gmtime())}"
+    return output.body(Format.NDJSON, origin, columns=columns.types)
+
+
+def _copy_all(rows: Iterator[Line], body: BinaryIO, limits: RoundLimits) -> None:
+    """Writes the rows of a snapshot as lines. Raises SourceFailed if these are more than the limits."""
+    size_bytes = 0
+    for count, (line, _) in enumerate(rows, 1):
+        size_bytes += len(line)
+        if count > limits.rows or size_bytes > limits.bytes:
+            raise SourceFailed(
+                f"the snapshot has more than {limits.rows} rows or {limits.bytes} bytes, and is read in one round: "
+                "raise max_rows and max_bytes, or read by a watermark; for the columns of a new dataset, register the "
+                "dataset first"
+            )
+        body.write(line)
+
+
+def _copy_values(rows: Iterator[Line], body: BinaryIO, limits: RoundLimits) -> str | None:
+    """Writes rows as lines up to the limits, those with equal watermarks together; returns the last watermark.
+
+    Raises SourceFailed if too many rows beyond the limits have the same one.
+    """
+    last: str | None = None
+    count = size_bytes = 0
+    stop_at = time.monotonic() + limits.seconds * _READING_SHARE
+    for line, value in rows:
+        assert value is not None
+        count, size_bytes = count + 1, size_bytes + len(line)
+        full = count > limits.rows or size_bytes > limits.bytes or time.monotonic() > stop_at
+        if full and last is not None and value != last:
+            break
+        if count > limits.rows + _EQUAL_ROWS_MAX or size_bytes > limits.bytes + _EQUAL_BYTES_MAX:
+            raise SourceFailed(
+                f"too many rows have the watermark {value[:_SHOWN_CHARACTERS]!r}, which are read in one round: more "
+                f"than {_EQUAL_ROWS_MAX} rows or {_EQUAL_BYTES_MAX} bytes beyond max_rows and max_bytes"
+            )
+        body.write(line)
+        last = value
+    return last
+
+
+@lru_cache(maxsize=4)
+def _connector(allow: tuple[str, ...]) -> Connector:
+    return Connector(rules=Rules.of(allow, http=True))

@@ -1,0 +1,111 @@
+"""What happens to sources in the transactions of other rooms: a round ends, a dataset is deleted."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, case, delete, func, insert, select, update
+
+from app.infra.db.times import lease_end
+from app.kernel.format.errors import Fault
+from app.kernel.format.instant import RowCounts
+from app.core.jobs.tables import jobs
+from app.core.jobs.values import JobKind
+from app.features.sources.repository.rounds import failure_values
+from app.features.sources.tables import source_items, sources
+from app.features.sources.values import RECENT_ROUNDS, RoundTime, SourceState, StoredRound
+from app.core.timeline.values import Checkpoint, NewCommit, Overtaken, Published
+
+
+class SourceParticipant:
+    """Sources in commits, in failures of jobs and in deletions of datasets."""
+
+    def publishing(self, connection: Connection, commit: NewCommit) -> Overtaken | None:
+        """Moves the position of the source whose rows are committed; Overtaken if it was moved meanwhile."""
+        checkpoint = commit.checkpoint
+        if checkpoint is None:
+            return None
+        last_round = _last_round(connection, commit, checkpoint)
+        moved = (
+            update(sources)
+            .where(sources.c.id == checkpoint.source_id, sources.c.rounds == checkpoint.since)
+            .values(
+                position=checkpoint.position,
+                rounds=checkpoint.since + 1,
+                failures=0,
+                error=None,
+                state=case(
+                    (sources.c.state == SourceState.FAILED.value, SourceState.ACTIVE.value),
+                    else_=sources.c.state,
+                ),
+                due_at=lease_end(checkpoint.due_seconds),
+                last_round=last_round,
+            )
+        )
+        if not connection.execute(moved).rowcount:
+            return Overtaken(dataset_id=commit.dataset_id, since=checkpoint.since)
+        _insert_items(connection, checkpoint)
+        return None
+
+    def published(self, connection: Connection, commit: NewCommit, published: Published) -> None:
+        """A new version changes no source."""
+
+    def job_failed(self, connection: Connection, job_id: str, kind: JobKind, fault: Fault) -> None:
+        """Stores the fault of a round with its source."""
+        if kind is not JobKind.SOURCE_ROUND:
+            return
+        request = connection.execute(select(jobs.c.request).where(jobs.c.id == job_id)).scalar_one()
+        this_source = sources.c.id == request.round.source_id
+        failures = connection.execute(
+            select(sources.c.failures).where(this_source).with_for_update()
+        ).scalar_one_or_none()
+        if failures is None:
+            return
+        values = failure_values(failures, fault)
+        # One that its user has paused stays paused.
+        paused = sources.c.state == SourceState.PAUSED.value
+        if "state" in values:
+            values["state"] = case((paused, sources.c.state), else_=values["state"])
+        connection.execute(update(sources).where(this_source).values(values))
+
+    def job_cancelled(self, connection: Connection, job_id: str, kind: JobKind) -> None:
+        """A cancelled round changes no source: it is due again after its pause."""
+
+    def dataset_deleted(self, connection: Connection, dataset_id: str) -> None:
+        """Deletes the sources of the dataset; their jobs were cancelled before."""
+        connection.execute(delete(sources).where(sources.c.dataset_id == dataset_id))
+
+
+def _last_round(connection: Connection, commit: NewCommit, checkpoint: Checkpoint) -> StoredRound:
+    """The round that is committed, after the ones before it."""
+    job_id = commit.outcomes[0].claim.job_id
+    started = func.coalesce(jobs.c.started_at, jobs.c.created_at)
+    times = select(started.label("started_at"), func.clock_timestamp().label("ended_at"))
+    row = connection.execute(times.where(jobs.c.id == job_id)).one()
+    of_source = select(sources.c.last_round).where(sources.c.id == checkpoint.source_id)
+    before: StoredRound | None = connection.execute(of_source).scalar_one_or_none()
+    counts = sum((outcome.counts for outcome in commit.outcomes), RowCounts())
+    this = RoundTime(rows=counts.sent, started_at=row.started_at, ended_at=row.ended_at)
+    return StoredRound(
+        number=checkpoint.since + 1,
+        job_id=job_id,
+        rows=counts,
+        items=len(checkpoint.items),
+        ended_at=row.ended_at,
+        recent=(*(before.recent if before else ()), this)[-RECENT_ROUNDS:],
+    )
+
+
+def _insert_items(connection: Connection, checkpoint: Checkpoint) -> None:
+    rows = [
+        {
+            "source_id": checkpoint.source_id,
+            "name": item.name,
+            "fingerprint": item.fingerprint,
+            "checksum": item.checksum,
+            "size_bytes": item.size_bytes,
+            "round": checkpoint.since + 1,
+            "error": item.error,
+        }
+        for item in checkpoint.items
+    ]
+    if rows:
+        connection.execute(insert(source_items), rows)

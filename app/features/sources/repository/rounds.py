@@ -1,0 +1,249 @@
+"""The rounds of sources, as workers plan and run them. All time is the database's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, Uuid, case, func, literal, select, update
+
+from app.core.catalog.repository.live_datasets import share_datasets
+from app.core.catalog.repository.participants import Derivations
+from app.core.consumers.repository.consumers import behind_since, seconds_since
+from app.infra.db.any_of import any_of
+from app.infra.db.columns import CURRENT_TENANT
+from app.infra.db.session import Database
+from app.infra.db.times import lease_end
+from app.kernel.format.errors import Fault
+from app.core.jobs.repository.job_locks import held_by
+from app.core.jobs.tables import instants, jobs
+from app.core.jobs.values import Accepted, Claim, JobState, NewJob, WriteRequest
+from app.features.sources.ports import Position, SourceLag
+from app.features.sources.repository.cycles import refuse_cycle
+from app.features.sources.repository.source_row import find_source, lock_source
+from app.features.sources.repository.sources import start_round, unfinished_round
+from app.features.sources.tables import source_items, sources
+from app.features.sources.values import DataSource, SourceState, is_transient, retry_seconds
+from app.access.tenants.quotas import METERED, quotas_of
+from app.access.tenants.repository.quotas import STORED_QUOTAS, check_metered
+from app.access.tenants.tables import tenants
+
+_ACTIVE: Final = sources.c.state == SourceState.ACTIVE.value
+_UNFINISHED: Final = (JobState.QUEUED, JobState.RUNNING)
+# A commit makes the source due, and so does a failure. This covers a round that was cancelled.
+_POLL_SECONDS: Final = 30.0
+
+
+class RoundStore:
+    """Sources in Postgres, for workers."""
+
+    def __init__(self, database: Database, derivations: Derivations) -> None:
+        self._database = database
+        self._derivations = derivations
+
+    def due(self, limit: int) -> list[tuple[str, str]]:
+        """Tenants and sources whose next round is due; the first of every tenant come before the second of any."""
+        number = func.row_number().over(partition_by=sources.c.tenant_id, order_by=sources.c.due_at)
+        query = (
+            select(sources.c.tenant_id, sources.c.id)
+            .where(_ACTIVE, sources.c.due_at <= func.clock_timestamp())
+            .order_by(number, sources.c.due_at)
+            .limit(limit)
+        )
+        with self._database.relay() as connection:
+            return [(row[0], row[1]) for row in connection.execute(query)]
+
+    def claim(self, tenant_id: str, source_id: str, owner: str, lease_seconds: float) -> DataSource | None:
+        """The source, which is due again once the lease has ended; None if it is not due, or its tenant suspended.
+
+        A source of a suspended tenant is due again after a while, so that it does not stand before others.
+        """
+        tenant = select(tenants.c.state).where(tenants.c.tenant_id == CURRENT_TENANT).scalar_subquery()
+        active = tenant == "active"
+        held = (
+            update(sources)
+            .where(
+                sources.c.id == source_id,
+                _ACTIVE,
+                sources.c.due_at <= func.clock_timestamp(),
+            )
+            .values(
+                due_at=case((active, lease_end(lease_seconds)), else_=lease_end(_POLL_SECONDS)),
+                epoch=sources.c.epoch + 1,
+                planner=owner,
+            )
+            .returning(active)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            if not connection.execute(held).scalar_one_or_none():
+                return None
+            return find_source(connection, source_id)
+
+    def end_claims(self, owner: str) -> None:
+        """Makes the sources of every tenant due that a worker has claimed: it has ended."""
+        claimed = sources.c.planner == owner
+        with self._database.relay() as connection:
+            found = connection.execute(select(sources.c.tenant_id).where(claimed).distinct()).scalars().all()
+        for tenant_id in found:
+            with self._database.tenant(tenant_id) as connection:
+                connection.execute(
+                    update(sources)
+                    .where(claimed)
+                    .values(due_at=func.clock_timestamp(), epoch=sources.c.epoch + 1, planner=None)
+                )
+
+    def settle(
+        self,
+        source: DataSource,
+        *,
+        lag: SourceLag | None,
+        due_seconds: float,
+        state: SourceState | None = None,
+        position: Position | None = None,
+    ) -> None:
+        """Ends a claim without a round. `position`: the one to move to, if any. Changes nothing if the claim was lost,
+        or the source changed, meanwhile.
+        """
+        values: dict[str, Any] = {
+            "due_at": lease_end(due_seconds),
+            "failures": 0,
+            "error": None,
+            "planner": None,
+        }
+        if lag is not None:
+            values["lag"] = lag
+        if state is not None:
+            values["state"] = state.value
+        if position is not None:
+            values["position"] = position
+        self._settle(source, values)
+
+    def failed(self, source: DataSource, fault: Fault) -> None:
+        """Ends a claim with a failure: the source is tried again after a pause, or waits until it is resumed."""
+        self._settle(source, {**failure_values(source.failures, fault), "planner": None})
+
+    def reported(self, source: DataSource) -> None:
+        """Records that the kind was called for the last commit."""
+        self._settle(source, {"reported": source.rounds})
+
+    def start(self, source: DataSource, new: NewJob, lag: SourceLag | None) -> Accepted | None:
+        """Queues the round of a claimed source; None if one is unfinished, or the claim was lost. Raises NotFound,
+        QuotaExceeded.
+        """
+        with self._database.tenant(source.tenant_id) as connection:
+            share_datasets(connection, [new.dataset_id])
+            found = lock_source(connection, source.id)
+            if found.epoch != source.epoch or found.state is not SourceState.ACTIVE:
+                return None
+            connection.execute(
+                update(sources)
+                .where(sources.c.id == source.id)
+                .values(
+                    due_at=lease_end(_POLL_SECONDS), planner=None, **({} if lag is None else {"lag": lag})
+                )
+            )
+            if unfinished_round(connection, found, _UNFINISHED) is not None:
+                return None
+            check_metered(
+                connection, quotas_of(connection.execute(select(STORED_QUOTAS)).scalar_one()), METERED
+            )
+            return start_round(connection, found, new)
+
+    def registered(self, source: DataSource, dataset_id: str) -> None:
+        """The source has registered its dataset. Raises InvalidSource if it would close a cycle."""
+        with self._database.tenant(source.tenant_id) as connection:
+            config = source.definition.config
+            refuse_cycle(
+                connection, self._derivations, source_id=source.id, config=config, dataset_id=dataset_id
+            )
+            connection.execute(
+                update(sources)
+                .where(sources.c.id == source.id, sources.c.dataset_id.is_(None))
+                .values(dataset_id=dataset_id)
+            )
+
+    def behind_seconds(self, tenant_id: str, dataset_id: str, position: int) -> float:
+        """The age of the first change of a feed from a position on, in seconds; 0 if there is none."""
+        age = seconds_since(
+            behind_since(literal(dataset_id, Uuid(as_uuid=False)), literal(position, BigInteger))
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return float(connection.execute(select(age)).scalar_one())
+
+    def get(self, tenant_id: str, source_id: str) -> DataSource:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_source(connection, source_id)
+
+    def exists(self, tenant_id: str, source_id: str) -> bool:
+        """Whether the source was not deleted."""
+        with self._database.tenant(tenant_id) as connection:
+            found = connection.execute(select(sources.c.id).where(sources.c.id == source_id))
+            return found.one_or_none() is not None
+
+    def holds(self, tenant_id: str, claim: Claim) -> bool:
+        """Whether the claim of a round is valid."""
+        with self._database.tenant(tenant_id) as connection:
+            found = connection.execute(select(jobs.c.id).where(held_by([claim])))
+            return found.one_or_none() is not None
+
+    def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
+        """Stores what a claimed round has turned out to do. Nothing happens if the claim is void."""
+        with self._database.tenant(tenant_id) as connection:
+            held = update(jobs).where(held_by([claim])).values(request=request).returning(jobs.c.id)
+            if connection.execute(held).one_or_none() is not None:
+                connection.execute(
+                    update(instants)
+                    .where(instants.c.job_id == claim.job_id)
+                    .values(operation=request.operation.value)
+                )
+
+    def _settle(self, source: DataSource, values: dict[str, Any]) -> None:
+        with self._database.tenant(source.tenant_id) as connection:
+            connection.execute(
+                update(sources)
+                .where(
+                    sources.c.id == source.id,
+                    sources.c.epoch == source.epoch,
+                    sources.c.revision == source.revision,
+                )
+                .values(values)
+            )
+
+
+class ItemLedger:
+    """The `Ledger` of a source in Postgres."""
+
+    def __init__(self, database: Database, tenant_id: str, source_id: str) -> None:
+        self._database = database
+        self._tenant_id = tenant_id
+        self._source_id = source_id
+
+    def unread(self, items: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Those of these names and fingerprints that were not read."""
+        query = select(source_items.c.name, source_items.c.fingerprint).where(
+            source_items.c.source_id == self._source_id,
+            any_of(source_items.c.name, sorted({name for name, _ in items})),
+        )
+        with self._database.tenant(self._tenant_id) as connection:
+            read = {(row.name, row.fingerprint) for row in connection.execute(query)}
+        return set(items) - read
+
+    def checksums(self, names: Sequence[str]) -> dict[str, set[str]]:
+        """The checksums under which items of these names were read."""
+        query = select(source_items.c.name, source_items.c.checksum).where(
+            source_items.c.source_id == self._source_id, any_of(source_items.c.name, list(names))
+        )
+        found: dict[str, set[str]] = {}
+        with self._database.tenant(self._tenant_id) as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.name, set()).add(row.checksum)
+        return found
+
+
+def failure_values(failures: int, fault: Fault) -> dict[str, Any]:
+    """What a failure changes of a source that has failed this number of times before."""
+    values: dict[str, Any] = {"error": fault, "failures": failures + 1}
+    if is_transient(fault.code):
+        return {**values, "due_at": lease_end(retry_seconds(failures + 1))}
+    return {**values, "state": SourceState.FAILED.value}

@@ -1,0 +1,76 @@
+"""Fetches the parts of a plan: in tasks, or in this thread, as the kind states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from app.infra.files.storage import Storage
+from app.features.sources.engine import RoundEngine
+from app.features.sources.output import FetchOutput
+from app.features.sources.ports import Fetched, Part, Place, RoundLimits, SourceKind
+from app.features.sources.tasks import FetchTask
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FetchHere:
+    """Fetches in this thread."""
+
+    storage: Storage
+
+    def run(
+        self,
+        kind: SourceKind,
+        place: Place,
+        parts: Sequence[Part],
+        limits: RoundLimits,
+        prefix: str,
+        quarantine: str | None,
+        needed: Callable[[], bool],
+    ) -> list[Fetched]:
+        """One result per part. Raises what `SourceKind.fetch` raises, and EngineStopped once it is not `needed`."""
+        found = []
+        for number, part in enumerate(parts):
+            path = f"{prefix}-{number:05d}"
+            output = FetchOutput(self.storage, path, _numbered(quarantine, number), needed)
+            with output:
+                read = kind.fetch(place, part, limits, output)
+            found.append(output.fetched(read))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FetchInTasks:
+    """Fetches in tasks of Spark, in parallel."""
+
+    engine: RoundEngine
+
+    def run(
+        self,
+        kind: str,
+        place: Place,
+        parts: Sequence[Part],
+        limits: RoundLimits,
+        prefix: str,
+        quarantine: str | None,
+        tag: str,
+    ) -> list[Fetched]:
+        """One result per part. Raises what `RoundEngine.fetch` raises."""
+        return self.engine.fetch(
+            [
+                FetchTask(
+                    kind=kind,
+                    place=place,
+                    part=part,
+                    limits=limits,
+                    prefix=f"{prefix}-{number:05d}",
+                    quarantine=_numbered(quarantine, number),
+                )
+                for number, part in enumerate(parts)
+            ],
+            tag,
+        )
+
+
+def _numbered(prefix: str | None, number: int) -> str | None:
+    return None if prefix is None else f"{prefix}-{number:05d}"

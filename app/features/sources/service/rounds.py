@@ -1,0 +1,295 @@
+"""Runs the rounds of sources: the input of their writes, and the position that their commits record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from app.core.catalog.ports import DatasetLookup
+from app.core.catalog.values import Dataset
+from app.kernel.commit.write_options import OnError
+from app.kernel.commit.write_rules import check_options
+from app.kernel.derivation.request import relation_of
+from app.kernel.format.errors import (
+    Fault,
+    MalformedBody,
+    NotFound,
+    RowTooLarge,
+    SchemaMismatch,
+    SourceFailed,
+    TooManyRows,
+)
+from app.kernel.format.identifiers import new_id, new_instant_id
+from app.kernel.format.operation import Operation
+from app.kernel.format.paths import dataset_prefix, quarantine_prefix
+from app.core.jobs.values import Job, NewJob, SourceRound, WriteRequest
+from app.features.sources.engine import RoundEngine
+from app.features.sources.ports import Fetched, FetchedBody, Ledger, Place, RoundPlan, SourceEnvironment, SourceKind
+from app.features.sources.repository.rounds import RoundStore
+from app.features.sources.service.fetch import FetchHere, FetchInTasks
+from app.features.sources.service.fetch_slots import FetchSlots
+from app.features.sources.service.positions import check_storable
+from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
+from app.features.sources.values import DataSource, SourceMode
+from app.core.timeline.values import Checkpoint, SourceItem
+from app.features.writes.engine import DecodedInput
+from app.features.writes.ports import StagedInput
+
+_REJECTED_MAX: Final = 100
+# Faults of one body, for which it is left out if the source quarantines bad records.
+_OF_A_BODY: Final = (MalformedBody, SchemaMismatch, RowTooLarge, TooManyRows)
+
+
+def new_round(source: DataSource, dataset_id: str, *, actor: str | None = None) -> NewJob:
+    """A round to queue. Its operation is decided when it runs."""
+    return NewJob(
+        id=new_id(),
+        instant_id=new_instant_id(),
+        dataset_id=dataset_id,
+        request=WriteRequest(
+            operation=source.definition.operation or Operation.UPSERT,
+            options=source.definition.options,
+            round=SourceRound(
+                source_id=source.id,
+                source=source.name,
+                transforms=source.definition.transform is not None,
+            ),
+        ),
+        actor=actor,
+    )
+
+
+class _Round(msgspec.Struct, frozen=True, kw_only=True):
+    """A round that reads something."""
+
+    job: Job
+    source: DataSource
+    place: Place
+    plan: RoundPlan
+    prefix: str
+    tag: str
+    transform: BoundTransform | None = None
+
+    def quarantine(self, suffix: str) -> str | None:
+        """The prefix of the files of bad records; None if these fail the round."""
+        if self.job.write.options.on_error is not OnError.QUARANTINE:
+            return None
+        place = dataset_prefix(self.job.tenant_id, self.job.dataset_id)
+        number = self.prefix.rpartition("-")[2]
+        return f"{quarantine_prefix(place, self.job.id, self.job.epoch)}-{number}-{suffix}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRounds:
+    """Reads the rows of rounds. `environment_of`: what the operator admits to a tenant."""
+
+    catalog: DatasetLookup
+    rounds: RoundStore
+    ledger_of: Callable[[DataSource], Ledger]
+    kinds: Mapping[str, SourceKind]
+    environment_of: Callable[[str], SourceEnvironment]
+    here: FetchHere
+    slots: FetchSlots
+    engine: RoundEngine
+
+    def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
+        """See `InputStager.stage`. The position of the source is read here, and compared at the commit.
+
+        Raises SourceUnavailable, SourceFailed, SchemaMismatch, MalformedBody, InvalidRequest, NotFound, StorageFull,
+        EngineStopped, SourcesBusy.
+        """
+        source = self._source(job)
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        kind = self.kinds[source.definition.kind]
+        if kind.in_task:
+            fetched = self._fetched(job, source, dataset, prefix, tag)
+        else:
+            # Its slot ends before the rows are decoded: that is work of this service.
+            with self.slots.slot(job.tenant_id):
+                fetched = self._fetched(job, source, dataset, prefix, tag)
+        if isinstance(fetched, StagedInput):
+            return fetched
+        return self._read(*fetched, dataset)
+
+    def _fetched(
+        self, job: Job, source: DataSource, dataset: Dataset, prefix: str, tag: str
+    ) -> StagedInput | tuple[_Round, list[Fetched]]:
+        """The round and its parts; its result if there is nothing to read."""
+        kind = self.kinds[source.definition.kind]
+        place = source.place(self.environment_of(source.tenant_id))
+        plan = kind.plan(place, source.position, source.definition.limits, self.ledger_of(source))
+        if plan is None:
+            job = _without_rows(job)
+            checkpoint = Checkpoint(
+                source_id=source.id,
+                since=source.rounds,
+                position=source.position,
+                due_seconds=source.definition.interval_seconds,
+            )
+            return StagedInput(job=job, staged=(), checkpoint=checkpoint, result=_result(checkpoint))
+        job = _decided(job, source, dataset, plan)
+        transform = source.definition.transform
+        it = _Round(
+            job=job,
+            source=source,
+            place=place,
+            plan=plan,
+            prefix=prefix,
+            tag=tag,
+            transform=None if transform is None else bind_transform(transform),
+        )
+        return it, self._fetch(it)
+
+    def _source(self, job: Job) -> DataSource:
+        request = job.write.round
+        if request is None:
+            raise TypeError(f"job {job.id} is no round of a source: {job.kind.value}")
+        try:
+            return self.rounds.get(job.tenant_id, request.source_id)
+        except NotFound:
+            raise SourceFailed(f"the source {request.source!r} was deleted") from None
+
+    def _read(self, it: _Round, fetched: Sequence[Fetched], dataset: Dataset) -> StagedInput:
+        fresh = self._fresh(it, [body for part in fetched for body in part.bodies])
+        if not fresh and it.plan.operation is None:
+            it = msgspec.structs.replace(it, job=_without_rows(it.job))
+        decoded, rejected = self._decode(it, dataset, fresh)
+        if it.transform is not None:
+            staged = transformed(
+                self.engine,
+                it.transform,
+                decoded.staged,
+                dataset.definition,
+                it.job.write.operation,
+                relation=relation_of(it.job.id, it.job.epoch),
+                prefix=f"{it.prefix}-t",
+                tag=it.tag,
+            )
+            decoded = msgspec.structs.replace(decoded, staged=staged)
+        position = dict(it.plan.position)
+        for part in fetched:
+            position |= part.position
+        check_storable(position)
+        items = [item for part in fetched for item in part.items]
+        items += [
+            rejected.get(body.raw.path, body.item) for part in fetched for body in part.bodies if body.item
+        ]
+        # Whether it has read everything shows at once. A source that has nothing of what it announces is not asked on.
+        goes_on = it.plan.more or it.source.definition.mode is SourceMode.ONCE
+        moved = bool(items) or position != it.source.position
+        checkpoint = Checkpoint(
+            source_id=it.source.id,
+            since=it.source.rounds,
+            position=position,
+            items=tuple(items),
+            due_seconds=0.0 if goes_on and moved else it.source.definition.interval_seconds,
+        )
+        self.rounds.decide(it.job.tenant_id, it.job.claim, _at(it.job.write, position))
+        own = tuple(file for part in fetched for file in part.quarantined)
+        return StagedInput(
+            job=it.job,
+            staged=decoded.staged,
+            quarantined=(*decoded.quarantined, *own),
+            definition=decoded.definition,
+            checkpoint=checkpoint,
+            result=_result(checkpoint),
+        )
+
+    def _fetch(self, it: _Round) -> list[Fetched]:
+        kind, limits = self.kinds[it.source.definition.kind], it.source.definition.limits
+        prefix, quarantine = f"{it.prefix}-f", it.quarantine("f")
+        if not kind.in_task:
+            needed = partial(self.rounds.holds, it.job.tenant_id, it.job.claim)
+            return self.here.run(kind, it.place, it.plan.parts, limits, prefix, quarantine, needed)
+        return FetchInTasks(engine=self.engine).run(
+            it.source.definition.kind, it.place, it.plan.parts, limits, prefix, quarantine, it.tag
+        )
+
+    def _fresh(self, it: _Round, bodies: Sequence[FetchedBody]) -> list[FetchedBody]:
+        """The bodies without those whose content was read before under the same name."""
+        names = [body.item.name for body in bodies if body.item is not None]
+        known = self.ledger_of(it.source).checksums(names) if names else {}
+        return [
+            body
+            for body in bodies
+            if body.item is None or body.item.checksum not in known.get(body.item.name, set())
+        ]
+
+    def _decode(
+        self, it: _Round, dataset: Dataset, bodies: Sequence[FetchedBody]
+    ) -> tuple[DecodedInput, dict[str, SourceItem]]:
+        """The rows of the bodies, and the items that were left out, by the path of their bodies.
+
+        An item that cannot be decoded at all is left out if the source quarantines bad records.
+        """
+        left, rejected = list(bodies), dict[str, SourceItem]()
+        while left:
+            try:
+                return self._decode_all(it, dataset, left, len(rejected)), rejected
+            except _OF_A_BODY as error:
+                bad = next((body for body in left if body.raw.origin == error.facts.get("origin")), None)
+                keeps = it.job.write.options.on_error is OnError.QUARANTINE
+                if bad is None or bad.item is None or not keeps or len(rejected) == _REJECTED_MAX:
+                    raise
+                rejected[bad.raw.path] = msgspec.structs.replace(bad.item, error=Fault.of(error))
+                left.remove(bad)
+        return DecodedInput(staged=()), rejected
+
+    def _decode_all(
+        self, it: _Round, dataset: Dataset, bodies: Sequence[FetchedBody], attempt: int
+    ) -> DecodedInput:
+        read = dataset.definition
+        return self.engine.decode(
+            [body.raw for body in bodies],
+            read if it.transform is None else it.transform.rows_of(read),
+            it.job.write.operation,
+            prefix=f"{it.prefix}-{attempt}",
+            options=it.job.write.options,
+            quarantine=it.quarantine(str(attempt)),
+            tag=it.tag,
+        )
+
+
+def _without_rows(job: Job) -> Job:
+    """The job of a round that has read nothing: as a snapshot, it would delete all rows of the dataset."""
+    request = msgspec.structs.replace(job.write, operation=Operation.INSERT)
+    return msgspec.structs.replace(job, request=request)
+
+
+def _decided(job: Job, source: DataSource, dataset: Dataset, plan: RoundPlan) -> Job:
+    """The job with the operation and the options of the round. Raises InvalidRequest if they do not fit the dataset."""
+    operation = source.definition.operation_on(dataset.definition)
+    options = source.definition.options
+    if plan.operation is not None:
+        operation = plan.operation
+        options = msgspec.structs.replace(options, drop_duplicates=False)
+    check_options(operation, options, dataset.definition)
+    request = msgspec.structs.replace(job.write, operation=operation, options=options)
+    return msgspec.structs.replace(job, request=request)
+
+
+def _at(request: WriteRequest, position: dict[str, object]) -> WriteRequest:
+    """The request with the position of the source after the round."""
+    if request.round is None:
+        raise TypeError("the request is no round of a source")
+    return msgspec.structs.replace(request, round=msgspec.structs.replace(request.round, position=position))
+
+
+def _result(checkpoint: Checkpoint) -> dict[str, object]:
+    """The result of the job of a round."""
+    errors = [
+        {"name": item.name, "detail": item.error.detail}
+        for item in checkpoint.items
+        if item.error is not None
+    ]
+    return {
+        "source_id": checkpoint.source_id,
+        "round": checkpoint.since + 1,
+        "position": checkpoint.position,
+        "items": len(checkpoint.items),
+        "rejected": errors,
+    }

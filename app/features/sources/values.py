@@ -1,0 +1,271 @@
+"""Sources: their definitions, states and rounds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+
+from app.kernel.commit.write_options import OnError, WriteOptions
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.new_dataset import CreateTable
+from app.kernel.format.errors import (
+    CommitConflict,
+    Fault,
+    FieldError,
+    HeadwaterError,
+    InvalidRequest,
+    SourceUnavailable,
+)
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
+from app.core.jobs.values import SERVICE_MADE
+from app.features.sources.ports import Place, Position, RoundLimits, SourceEnvironment, SourceLag
+from app.access.tenants.quotas import QuotaExceeded
+
+INTERVAL_SECONDS: Final = 1.0
+"""The pause between the rounds of a source that has read everything, by default."""
+_TRANSIENT: Final = SERVICE_MADE | {SourceUnavailable.code, CommitConflict.code, QuotaExceeded.code}
+_RETRY_SECONDS: Final = 1.0
+_RETRY_SECONDS_MAX: Final = 300.0
+_DOUBLINGS_MAX: Final = 16
+RECENT_ROUNDS: Final = 10
+"""The number of rounds that the rate of a source is computed from."""
+# The clock of the database may be set back meanwhile.
+_ROUND_SECONDS_MIN: Final = 0.001
+_T = TypeVar("_T")
+
+
+class SourceMode(str, Enum):
+    """Whether a source ends once it has read everything, or waits for more."""
+
+    ONCE = "once"
+    CONTINUOUS = "continuous"
+
+
+class SourceState(str, Enum):
+    """`active` sources start rounds by themselves. Those that are `paused`, `finished` (mode `once` has read all)
+    or `failed` (the input cannot be written) start rounds on request only.
+    """
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+class TransformField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A column of what a source reads; it may be null."""
+
+    name: Annotated[str, msgspec.Meta(examples=["id"])]
+    """The name of the column."""
+    type: Annotated[str, msgspec.Meta(examples=["int64"])]
+    """Its type, as of a column of a dataset."""
+
+
+class SourceTransform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The query that makes the rows of a source from what it reads."""
+
+    sql: Annotated[str, msgspec.Meta(examples=["SELECT id, upper(note) AS note FROM source WHERE id > 0"])]
+    """A SELECT over `source`, which makes one row or none from each row, in the SQL of views."""
+    fields: Annotated[list[TransformField], msgspec.Meta(min_length=1, max_length=1_000)]
+    """The columns of what the source reads."""
+
+
+class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a source reads, and how it is written. `dataset`: the name at the registration. `config`: without secrets.
+
+    `operation`: None for that of the dataset: upsert with a record key, insert without one. `filter_duplicates`: rows
+    whose key is in the table are left out. `create`: the dataset is registered with the columns of the first round.
+    `ends_partitions_since`: once a source of mode `once` has read everything, the partitions that changed after this
+    version are done; None ends none. `transform`: None to write what is read.
+    """
+
+    dataset: str
+    kind: str
+    config: dict[str, Any]
+    mode: SourceMode
+    interval_seconds: float = INTERVAL_SECONDS
+    operation: Operation | None = None
+    on_error: OnError = OnError.FAIL
+    merge_schema: bool = False
+    filter_duplicates: bool = False
+    limits: RoundLimits = RoundLimits()
+    create: CreateTable | None = None
+    ends_partitions_since: int | None = None
+    transform: SourceTransform | None = None
+
+    def operation_on(self, dataset: DatasetDefinition) -> Operation:
+        """The operation of its writes."""
+        if self.filter_duplicates:
+            return Operation.INSERT
+        return self.operation or (Operation.UPSERT if dataset.keyed else Operation.INSERT)
+
+    @property
+    def options(self) -> WriteOptions:
+        """The options of its writes."""
+        return WriteOptions(
+            on_error=self.on_error, merge_schema=self.merge_schema, drop_duplicates=self.filter_duplicates
+        )
+
+
+class RoundTime(msgspec.Struct, frozen=True, kw_only=True):
+    """How many rows a round has read, and when."""
+
+    rows: int
+    started_at: datetime
+    ended_at: datetime
+
+
+class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The last round of a source that was committed."""
+
+    number: int
+    """Counts the rounds of the source."""
+    job_id: str
+    """The job that has written it."""
+    rows: RowCounts
+    """What it did to rows."""
+    items: int
+    """The files or other items that it read."""
+    ended_at: datetime
+    """When it was committed."""
+
+
+class StoredRound(RoundSummary, frozen=True, kw_only=True):
+    """The last round with the times of the last ones, itself included, the first one first."""
+
+    recent: tuple[RoundTime, ...] = ()
+
+    @property
+    def summary(self) -> RoundSummary:
+        """What is shown of it."""
+        return RoundSummary(**{name: getattr(self, name) for name in RoundSummary.__struct_fields__})
+
+    @property
+    def rate(self) -> float | None:
+        """Rows per second of the last rounds, from the start of the first to the commit of the last; None if unknown:
+        the round was committed by an earlier release.
+        """
+        if not self.recent:
+            return None
+        seconds = (self.recent[-1].ended_at - self.recent[0].started_at).total_seconds()
+        return round(sum(each.rows for each in self.recent) / max(seconds, _ROUND_SECONDS_MIN), 3)
+
+
+class DataSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A source, and how far it has been read.
+
+    `dataset_id`: None until it has registered its dataset. `dataset_name`: the present one. `rounds`: the number of
+    committed rounds; a change of the position by request counts, too. `reported`: that number when the kind was last
+    called after a commit. `failures`: the number of failures in a row, the last with `error`. `epoch`: of the claim.
+    """
+
+    id: str
+    tenant_id: str
+    name: str
+    dataset_id: str | None
+    dataset_name: str
+    definition: SourceDefinition
+    secrets: dict[str, Any]
+    state: SourceState
+    revision: int
+    position: Position
+    rounds: int
+    reported: int
+    failures: int
+    error: Fault | None
+    lag: SourceLag | None
+    last_round: StoredRound | None
+    job_id: str | None
+    epoch: int
+    created_at: datetime
+
+    def place(self, environment: SourceEnvironment) -> Place:
+        """The source as its kind sees it."""
+        return Place(
+            tenant_id=self.tenant_id,
+            source_id=self.id,
+            config={**self.definition.config, **self.secrets},
+            environment=environment,
+        )
+
+
+class NewSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A source to register."""
+
+    id: str
+    name: str
+    dataset_id: str | None
+    definition: SourceDefinition
+    secrets: dict[str, Any]
+    position: Position = {}
+
+
+class SourceChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a source; absent members keep their values. `revision`: the one that it must have, unless None."""
+
+    revision: int | None
+    state: SourceState | msgspec.UnsetType = msgspec.UNSET
+    interval_seconds: float | msgspec.UnsetType = msgspec.UNSET
+    max_rows: int | msgspec.UnsetType = msgspec.UNSET
+    max_bytes: int | msgspec.UnsetType = msgspec.UNSET
+    max_items: int | msgspec.UnsetType = msgspec.UNSET
+    position: Position | msgspec.UnsetType = msgspec.UNSET
+
+    def apply(self, definition: SourceDefinition) -> SourceDefinition:
+        """The definition with the interval and the limits of the change."""
+        limits = definition.limits
+        limits = msgspec.structs.replace(
+            limits,
+            rows=_changed(self.max_rows, limits.rows),
+            bytes=_changed(self.max_bytes, limits.bytes),
+            items=_changed(self.max_items, limits.items),
+        )
+        interval = _changed(self.interval_seconds, definition.interval_seconds)
+        return msgspec.structs.replace(definition, interval_seconds=interval, limits=limits)
+
+
+class InvalidSource(InvalidRequest):
+    """A source whose members do not go together, or that the operator does not admit."""
+
+    code = "invalid-source"
+    title = "The source is not valid"
+
+
+def refused_source(pointer: str, detail: str) -> InvalidSource:
+    """The error for a member that is not valid."""
+    return InvalidSource(
+        f"{pointer.removeprefix('/')}: {detail}", [FieldError(pointer=pointer, detail=detail)]
+    )
+
+
+class SourceExists(HeadwaterError):
+    """A source of the tenant has the name. Fact: `name`."""
+
+    code = "source-exists"
+    title = "There is a source of this name already"
+
+
+class SourceEmpty(HeadwaterError):
+    """The dataset of the source is registered with its first data, and there are none yet."""
+
+    code = "source-empty"
+    title = "The source has no data yet"
+
+
+def _changed(new: _T | msgspec.UnsetType, value: _T) -> _T:
+    return value if isinstance(new, msgspec.UnsetType) else new
+
+
+def is_transient(code: str) -> bool:
+    """Whether a source goes on by itself after a failure with this code."""
+    return code in _TRANSIENT
+
+
+def retry_seconds(failures: int) -> float:
+    """The pause after this number of failures in a row, in seconds: it doubles up to five minutes."""
+    doubled: float = _RETRY_SECONDS * 2.0 ** min(max(failures - 1, 0), _DOUBLINGS_MAX)
+    return min(doubled, _RETRY_SECONDS_MAX)

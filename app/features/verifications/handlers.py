@@ -1,0 +1,49 @@
+"""Verifications: compare a table with its feed."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Final
+
+import msgspec
+from litestar import post
+from litestar.params import JSONBody
+
+from app.core.catalog.values import Dataset
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.parameters.query_parameters import INT64_MAX
+from app.core.jobs.handlers.accepted import Acceptance, JobReply
+from app.access.tenants.values import KeyScope
+from app.features.verifications.service.verifications import Verifications
+
+
+class CreateVerification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to verify."""
+
+    version: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)] | None = None
+    """The version to verify; by default the latest when the job runs."""
+
+
+_DEFAULTS: Final = CreateVerification()
+
+
+@post(
+    "/datasets/{dataset:str}/verifications",
+    operation_id="create_verification",
+    summary="Verify a table against its feed",
+    tags=["verifications"],
+    status_code=202,
+    opt=needs(KeyScope.READ),
+)
+async def create_verification(
+    found: Provided[Dataset],
+    verifications: Provided[Verifications],
+    acceptance: Provided[Acceptance],
+    data: JSONBody[CreateVerification] = _DEFAULTS,
+) -> JobReply:
+    """Applies the changes of the feed up to a version, and compares the outcome with the table, row by row.
+
+    The job's `result` says whether they are equal, and has the first difference if not.
+    """
+    return await acceptance.accept(found, partial(verifications.start, found, data.version))

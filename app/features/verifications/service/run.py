@@ -1,0 +1,142 @@
+"""Runs verifications: folds the feed up to a version, file group by file group, and compares it with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from app.core.catalog.ports import DatasetLookup
+from app.core.catalog.values import Dataset
+from app.kernel.changelog.verification import FoldVerdict, plan_fold
+from app.core.changes.ports import ChangelogIndex
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.errors import CorruptFile, NotVerifiable
+from app.kernel.format.file_group import ChangelogSegment, DataFile, StoredFile
+from app.kernel.format.schema.schema import Schema
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.tasks import VerifyTask
+from app.core.jobs.values import Job
+from app.core.timeline.ports import ReadLeases, VersionReader
+from app.core.timeline.service.version_pins import VersionPins
+from app.features.verifications.engine import Verification
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunVerify:
+    """Runs the tasks of verifications. A difference does not fail the job: it is in its result."""
+
+    catalog: DatasetLookup
+    jobs: JobStore
+    timeline: VersionReader
+    index: ChangelogIndex
+    leases: ReadLeases
+    pins: VersionPins
+    engine: Verification
+
+    def run(self, job: Job, tag: str) -> None:
+        """Raises NotVerifiable, VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
+        if not isinstance(job.request, VerifyTask):
+            raise TypeError(f"job {job.id} is a {job.kind.value}, not a verification")
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        version = dataset.version if job.request.version is None else job.request.version
+        with self.pins.pin(dataset.tenant_id, [(dataset.id, version)], tag):
+            feed = self._feed(dataset, version)
+            start = [(dataset.id, feed.from_version)] if feed.from_version else []
+            with self.pins.pin(dataset.tenant_id, start, f"{tag}-start"):
+                verdict = self._verdict(dataset, version, feed, tag)
+        self.jobs.succeed(job.tenant_id, job.claim, _result(verdict, feed, version))
+
+    def _verdict(self, dataset: Dataset, version: int, feed: _Feed, tag: str) -> FoldVerdict:
+        start = self._files(dataset, feed.from_version) if feed.from_version else []
+        files = self._files(dataset, version)
+        definition = under_schema(
+            dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+        )
+        written = [*start, *files, *(segment.file for segment in feed.segments)]
+        tasks = plan_fold(
+            definition, start, files, feed.segments, self._schemas(dataset, definition, written)
+        )
+        return self.engine.verify(tasks, tag)
+
+    def _feed(self, dataset: Dataset, version: int) -> _Feed:
+        """The changes up to the version that are kept, and the earliest version that they can be applied to.
+
+        Raises NotVerifiable, CorruptFile.
+        """
+        bounds = self.index.bounds(dataset.tenant_id, dataset.id)
+        segments = self.index.segments(dataset.tenant_id, dataset.id, bounds.earliest, bounds.next_offset)
+        cut = 0
+        if bounds.earliest:
+            # The feed is only cut between commits.
+            cut = segments[0].version - 1 if segments else dataset.version
+        if version < cut:
+            raise NotVerifiable(
+                f"the changes up to version {version} are no longer kept: the feed begins after version {cut}",
+                from_version=cut,
+            )
+        start, first_offset = cut, bounds.earliest
+        if cut:
+            start = self.leases.first_kept(dataset.tenant_id, dataset.id, cut)
+        if start > cut:
+            first_offset = self.timeline.next_offset(dataset.tenant_id, dataset.id, start)
+        feed = _Feed(
+            first_offset=first_offset,
+            from_version=start,
+            segments=[segment for segment in segments if start < segment.version <= version],
+        )
+        feed.check_dense()
+        return feed
+
+    def _files(self, dataset: Dataset, version: int) -> list[DataFile]:
+        return self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)
+
+    def _schemas(
+        self, dataset: Dataset, definition: DatasetDefinition, files: Sequence[StoredFile]
+    ) -> dict[int, Schema]:
+        """The schemas under which the files were written, of those that the dataset had by then."""
+        named = {file.schema_id for file in files}
+        known = [number for number in named if 1 <= number <= definition.schema.id]
+        return {number: self.catalog.schema(dataset.tenant_id, dataset.id, number).schema for number in known}
+
+
+class _Feed(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes to apply, in order, to the rows at `from_version`."""
+
+    first_offset: int
+    from_version: int
+    segments: list[ChangelogSegment]
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last of them."""
+        return self.segments[-1].end_offset if self.segments else self.first_offset
+
+    def check_dense(self) -> None:
+        """Raises CorruptFile if offsets are missing or occur twice."""
+        offset = self.first_offset
+        for segment in self.segments:
+            if segment.first_offset != offset:
+                path = segment.file.path
+                raise CorruptFile(
+                    f"{path} begins at offset {segment.first_offset} of the feed, the file before it ends at {offset}",
+                    path=path,
+                )
+            offset = segment.end_offset
+
+
+def _result(verdict: FoldVerdict, feed: _Feed, version: int) -> dict[str, Any]:
+    return {
+        "version": version,
+        "from_version": feed.from_version,
+        "equal": verdict.differences == 0,
+        "rows": verdict.rows,
+        "changes": verdict.changes,
+        "first_offset": feed.first_offset,
+        "next_offset": feed.next_offset,
+        "differences": verdict.differences,
+        "first_difference": msgspec.to_builtins(verdict.first),
+    }

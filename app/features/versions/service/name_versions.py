@@ -1,0 +1,63 @@
+"""Savepoints and tags on request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.core.catalog.values import Dataset
+from app.kernel.format.errors import NotFound
+from app.kernel.format.version_names import check_version_name
+from app.core.jobs.service.request_job import RequestIdentity, RequestJob
+from app.core.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
+from app.core.jobs.values import Accepted
+from app.kernel.paging import Page
+from app.features.versions.repository.named_versions import NamedVersionStore, taken
+from app.features.versions.service.versions import VersionOf
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NameVersions:
+    """Names versions of datasets, and deletes the names."""
+
+    names: NamedVersionStore
+    versions: VersionOf
+    jobs: RequestJob
+
+    def start(self, dataset: Dataset, task: SavepointTask | TagTask, identity: RequestIdentity) -> Accepted:
+        """A job that names a version (None: the head when it runs).
+
+        Raises InvalidRequest, NameTaken, VersionExpired, IdempotencyMismatch, NotFound.
+        """
+        check_version_name(task.name)
+        known = self.jobs.replayed(dataset, identity)
+        if known is not None:
+            return known
+        self.versions.find(dataset, version=task.version)
+        # A name that is taken already is refused now; of two jobs with one name, the one that runs second fails.
+        self._check_free(dataset, task.name)
+        return self.jobs.accept(dataset, task, identity)
+
+    def get(self, dataset: Dataset, kind: VersionKind, name: str) -> NamedVersion:
+        """Raises NotFound, also for a name of the other kind."""
+        found = self.names.get(dataset.tenant_id, dataset.id, name)
+        if found.kind is not kind:
+            raise NotFound(f"{name!r} is a {found.kind.value} of this dataset, not a {kind.value}")
+        return found
+
+    def list(self, dataset: Dataset, kind: VersionKind, *, page_size: int, page_token: str | None) -> Page:
+        """NamedVersion items by name. Raises InvalidRequest for an unknown page token."""
+        return self.names.list(
+            dataset.tenant_id, dataset.id, kind, page_size=page_size, page_token=page_token
+        )
+
+    def remove(self, dataset: Dataset, kind: VersionKind, name: str) -> None:
+        """Deletes a name; the version may be cleaned if nothing else keeps it. Raises NotFound."""
+        self.get(dataset, kind, name)
+        self.names.remove(dataset.tenant_id, dataset.id, [name])
+
+    def _check_free(self, dataset: Dataset, name: str) -> None:
+        try:
+            found = self.names.get(dataset.tenant_id, dataset.id, name)
+        except NotFound:
+            return
+        raise taken(found, name)

@@ -1,0 +1,74 @@
+"""Runs comparisons of two versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from app.core.catalog.ports import DatasetLookup
+from app.core.catalog.values import Dataset
+from app.kernel.commit.comparison import Compared, compare_files, compare_schemas, plan_comparison
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.file_group import DataFile
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.tasks import ComparisonTask
+from app.core.jobs.values import Job
+from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.version_pins import VersionPins
+from app.features.versions.engine import Comparing
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunComparisons:
+    """Runs the tasks of comparisons."""
+
+    catalog: DatasetLookup
+    jobs: JobStore
+    timeline: VersionReader
+    pins: VersionPins
+    engine: Comparing
+
+    def run(self, job: Job, tag: str) -> None:
+        """Raises VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
+        task = job.request
+        if not isinstance(task, ComparisonTask):
+            raise TypeError(f"job {job.id} is a {job.kind.value}, not a comparison")
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        with (
+            self.pins.pin(job.tenant_id, [(dataset.id, task.from_version)], f"{tag}-from"),
+            self.pins.pin(job.tenant_id, [(dataset.id, task.to_version)], f"{tag}-to"),
+        ):
+            result = self._compare(dataset, task, tag)
+        self.jobs.succeed(job.tenant_id, job.claim, result)
+
+    def _compare(self, dataset: Dataset, task: ComparisonTask, tag: str) -> dict[str, Any]:
+        versions = task.from_version, task.to_version
+        schemas = [self.timeline.schema_at(dataset.tenant_id, dataset.id, version) for version in versions]
+        was, is_ = (under_schema(dataset.definition, schema) for schema in schemas)
+        # A later schema can hold all values of an earlier one.
+        later = max(was, is_, key=lambda each: each.schema.id)
+        before, after = (self._files(dataset, version) for version in versions)
+        plan = plan_comparison(later, was, is_, before, after)
+        rows = self.engine.compare(plan.tasks, tag) + Compared(unchanged=plan.unchanged)
+        names = {field.id: field.name for field in later.schema.fields}
+        result: dict[str, Any] = msgspec.to_builtins(
+            {
+                "from_version": task.from_version,
+                "to_version": task.to_version,
+                "rows": {
+                    "added": rows.added,
+                    "removed": rows.removed,
+                    "changed": rows.changed,
+                    "unchanged": rows.unchanged,
+                },
+                "columns": {names[number]: count for number, count in sorted(rows.values.items())},
+                "files": compare_files(before, after),
+                "schema": compare_schemas(*schemas),
+            }
+        )
+        return result
+
+    def _files(self, dataset: Dataset, version: int) -> list[DataFile]:
+        return self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)

@@ -1,0 +1,80 @@
+"""A view as a user registers it, and the definition of its dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.dataset_rules import Fault, broken_rules
+from app.kernel.format.definition.new_dataset import (
+    CreateBucket,
+    CreateChangelog,
+    CreateDataset,
+    CreateField,
+    CreateSchema,
+)
+from app.kernel.format.errors import InvalidDataset
+from app.kernel.sql.queries.plan import ViewPlan
+
+
+class CreateView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A view to register."""
+
+    name: Annotated[str, msgspec.Meta(examples=["totals"])]
+    """Its name, which no other dataset or view has."""
+    sql: Annotated[
+        str, msgspec.Meta(examples=["SELECT customer, COUNT(*) AS orders FROM orders GROUP BY customer"])
+    ]
+    """The SELECT over other datasets whose result it has."""
+    allow_cross_join: bool = False
+    """Whether a join may compare every row of one side with every row of the other."""
+    record_key: Annotated[list[str], msgspec.Meta(examples=[["customer"]])] | None = None
+    """The columns that identify a row; by default those that the SQL shows to do so, if any."""
+    partition_by: list[str] = []
+    """How its rows are partitioned, as of a dataset."""
+    table_type: TableType | None = None
+    """How updates are stored; the default is that of a dataset."""
+    bucket: CreateBucket | None = None
+    """How its rows are split into buckets, as of a dataset."""
+    changelog: CreateChangelog = CreateChangelog()
+    """How its feed is made and kept, as of a dataset."""
+
+
+def define_view(new: CreateView, plan: ViewPlan) -> DatasetDefinition:
+    """The dataset of a view. Its columns may be null, but for those of the key: so may those of its inputs one day.
+
+    Raises InvalidDataset with every fault found.
+    """
+    dataset = CreateDataset(
+        name=new.name,
+        schema=CreateSchema(
+            fields=[CreateField(name=field.name, type=field.type) for field in plan.schema.fields]
+        ),
+        record_key=list(plan.suggested_key) if new.record_key is None else new.record_key,
+        partition_by=new.partition_by,
+        table_type=new.table_type,
+        bucket=new.bucket,
+        changelog=new.changelog,
+    )
+    faults = [*broken_rules(dataset), *_faults(new, plan)]
+    if faults:
+        raise InvalidDataset.of(faults)
+    return define_dataset(dataset)
+
+
+def _faults(new: CreateView, plan: ViewPlan) -> Iterator[Fault]:
+    for number, name in enumerate(new.record_key or ()):
+        if name not in plan.schema.names() and "." in name:
+            yield (
+                f"/record_key/{number}",
+                "the key of a view has whole columns: select the member as a column",
+            )
+    if new.changelog.producer is not ChangelogProducer.FULL:
+        yield "/changelog/producer", "the feed of a view has the changes of its rows: expected 'full'"
+    bucket = new.bucket or CreateBucket()
+    if bucket.mode is BucketMode.POSTPONE and not bucket.fixed_now:
+        yield "/bucket/mode", "rows of a view are seen once they are refreshed, not once they are compacted"

@@ -1,0 +1,111 @@
+"""What happens to views in the transactions of other rooms: a refresh ends, a dataset is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, select, update
+
+from app.core.catalog.tables import datasets
+from app.core.consumers.tables import consumers
+from app.kernel.format.errors import DatasetInUse, Fault
+from app.core.jobs.tables import jobs
+from app.core.jobs.values import JobKind
+from app.core.timeline.values import NewCommit, Published
+from app.features.views.tables import view_inputs, views
+from app.features.views.values import follower_name
+
+
+class ViewParticipant:
+    """Views in commits, in failures of jobs and in deletions of datasets."""
+
+    def is_derived(self) -> ColumnElement[bool]:
+        """Whether the dataset is that of a view."""
+        return exists().where(views.c.dataset_id == datasets.c.id).correlate(datasets)
+
+    def publishing(self, connection: Connection, commit: NewCommit) -> None:
+        """Marks a view as refreshed, whether or not the refresh changes any row."""
+        if not commit.advances:
+            return
+        connection.execute(
+            update(views)
+            .where(views.c.dataset_id == commit.dataset_id)
+            .values(error=None, failures=0, attempted_at=None, refreshed_at=func.clock_timestamp())
+        )
+
+    def published(self, connection: Connection, commit: NewCommit, published: Published) -> None:
+        """A new version changes no view: followers of the dataset start refreshes."""
+
+    def job_failed(self, connection: Connection, job_id: str, kind: JobKind, fault: Fault) -> None:
+        """Stores the fault of a refresh with its view, and makes the view due, so that it is tried again."""
+        if kind is JobKind.REFRESH:
+            _refresh_failed(connection, job_id, fault)
+
+    def job_cancelled(self, connection: Connection, job_id: str, kind: JobKind) -> None:
+        """A cancelled refresh changes no view: the next one starts with the next change."""
+
+    def input_names(self, connection: Connection, dataset_id: str) -> Sequence[str]:
+        """The names of the datasets that the view reads; none if there is no such view."""
+        query = (
+            select(datasets.c.name)
+            .join(view_inputs, view_inputs.c.dataset_id == datasets.c.id)
+            .where(view_inputs.c.view_id == dataset_id)
+        )
+        return connection.execute(query).scalars().all()
+
+    def pairs(self, connection: Connection) -> Sequence[tuple[str, str]]:
+        """Each dataset that a view reads, and the view."""
+        query = select(view_inputs.c.dataset_id, view_inputs.c.view_id)
+        return [(row.dataset_id, row.view_id) for row in connection.execute(query)]
+
+    def check_unread(self, connection: Connection, dataset_id: str) -> None:
+        """Raises DatasetInUse if views read the dataset."""
+        readers = _readers_of(connection, dataset_id)
+        if readers:
+            names = ", ".join(map(repr, readers))
+            raise DatasetInUse(
+                f"The dataset is read by the views {names}: delete these first", views=list(readers)
+            )
+
+    def dataset_deleted(self, connection: Connection, dataset_id: str) -> None:
+        """Deletes the view of the dataset and the positions in its inputs."""
+        _end_view(connection, dataset_id)
+
+
+def _refresh_failed(connection: Connection, job_id: str, fault: Fault) -> None:
+    started_at = select(func.coalesce(jobs.c.started_at, func.clock_timestamp())).where(jobs.c.id == job_id)
+    view_id = connection.execute(
+        update(views)
+        .where(views.c.dataset_id == select(jobs.c.dataset_id).where(jobs.c.id == job_id).scalar_subquery())
+        .values(error=fault, failures=views.c.failures + 1, attempted_at=started_at.scalar_subquery())
+        .returning(views.c.dataset_id)
+    ).scalar_one_or_none()
+    if view_id is not None:
+        connection.execute(
+            update(consumers).where(consumers.c.name == follower_name(view_id)).values(wake_at=None)
+        )
+
+
+def _readers_of(connection: Connection, dataset_id: str) -> Sequence[str]:
+    """The names of the views that read the dataset."""
+    query = (
+        select(datasets.c.name)
+        .join(view_inputs, view_inputs.c.view_id == datasets.c.id)
+        .where(view_inputs.c.dataset_id == dataset_id)
+        .order_by(datasets.c.name)
+    )
+    return connection.execute(query).scalars().all()
+
+
+def _end_view(connection: Connection, dataset_id: str) -> None:
+    """Ends the view whose dataset this is, if it is one."""
+    # Views before positions, as in every transaction that changes both.
+    this_view = views.c.dataset_id == dataset_id
+    connection.execute(select(views.c.dataset_id).where(this_view).with_for_update())
+    read = select(view_inputs.c.dataset_id).where(view_inputs.c.view_id == dataset_id)
+    connection.execute(
+        delete(consumers).where(
+            consumers.c.dataset_id.in_(read), consumers.c.name == follower_name(dataset_id)
+        )
+    )
+    connection.execute(delete(views).where(this_view))

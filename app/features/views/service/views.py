@@ -1,0 +1,161 @@
+"""Views on request: registers, reads, pauses, refreshes and deletes them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from app.core.catalog.ports import DatasetLookup
+from app.core.catalog.repository.catalog import CatalogStore
+from app.core.catalog.service import GrantedDatasets
+from app.core.catalog.values import Dataset
+from app.kernel.codecs.faults import shown
+from app.kernel.format.dataset import ChangelogProducer
+from app.kernel.format.errors import InvalidView, NotFound
+from app.kernel.format.identifiers import new_id
+from app.core.jobs.values import Accepted
+from app.kernel.paging import Page
+from app.kernel.sql.queries.bind import bind_view
+from app.kernel.sql.queries.parse import parse_view
+from app.access.tenants.values import KeyScope
+from app.features.views.new_view import CreateView, define_view
+from app.features.views.refresh_plan import follows_changes
+from app.features.views.repository.views import ViewStore
+from app.features.views.values import CheckedView, View, ViewDefinition, ViewMode, new_refresh
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DerivedViews:
+    """The views of a tenant. `wake` is called after a job was recorded."""
+
+    catalog: CatalogStore
+    views: ViewStore
+    wake: Callable[[], None]
+
+    def register(
+        self, tenant_id: str, new: CreateView, catalog: DatasetLookup, *, actor: str | None = None
+    ) -> View:
+        """Registers a view; its first refresh is queued with it. `catalog`: where its inputs are looked up.
+
+        Raises InvalidView, InvalidDataset, DatasetExists, NotFound if an input is deleted meanwhile.
+        """
+        parsed = parse_view(new.sql)
+        inputs = {name: _input(catalog, tenant_id, new, name) for name in parsed.inputs}
+        _check_distinct(inputs)
+        definitions = {name: dataset.definition for name, dataset in inputs.items()}
+        plan = bind_view(parsed, definitions, allow_cross_join=new.allow_cross_join)
+        definition = define_view(new, plan)
+        follows = follows_changes(plan, definitions, definition.record_key)
+        dataset_id = new_id()
+        view = self.views.create(
+            tenant_id,
+            CheckedView(
+                dataset_id=dataset_id,
+                dataset=definition,
+                definition=ViewDefinition(
+                    sql=new.sql,
+                    plan=plan,
+                    mode=ViewMode.ROW_BY_ROW if follows else ViewMode.RECOMPUTE,
+                    allow_cross_join=new.allow_cross_join,
+                ),
+                inputs={name: dataset.id for name, dataset in inputs.items()},
+                refresh=new_refresh(dataset_id, actor),
+            ),
+        )
+        self.wake()
+        return view
+
+    def get(self, tenant_id: str, reference: str) -> View:
+        """`reference` is an id or a name. Raises NotFound."""
+        return self.views.get(tenant_id, reference)
+
+    def read(self, granted: GrantedDatasets, reference: str) -> View:
+        """A view as the principal may see it. Raises NotFound."""
+        return _shown(granted, self.get(granted.principal.tenant_id, reference))
+
+    def list(self, granted: GrantedDatasets, *, page_size: int, page_token: str | None) -> Page:
+        """The views that the principal may read, by name, without those of which it sees a part only."""
+        principal = granted.principal
+        page = self.views.list(
+            principal.tenant_id,
+            page_size=page_size,
+            page_token=page_token,
+            patterns=principal.patterns(KeyScope.READ),
+        )
+        whole = page.filtered(lambda view: not principal.access(view.dataset.definition.name).restricted)
+        return whole.mapped(lambda view: _shown(granted, view))
+
+    def pause(self, granted: GrantedDatasets, reference: str, *, paused: bool, revision: int) -> View:
+        """Pauses or resumes the refreshes of a view. Raises NotFound, PreconditionFailed."""
+        tenant_id = granted.principal.tenant_id
+        view = self.views.pause(tenant_id, reference, paused=paused, revision=revision)
+        self.wake()
+        return _shown(granted, view)
+
+    def delete(self, tenant_id: str, reference: str) -> None:
+        """Ends a view, and its dataset with it. Raises NotFound, DatasetInUse."""
+        view = self.views.get(tenant_id, reference)
+        self.catalog.delete(tenant_id, view.dataset.id, version=None)
+        self.wake()
+
+    def refresh(self, view: View, idempotency_key: str | None = None, actor: str | None = None) -> Accepted:
+        """Queues a refresh of the view, or returns the one that is queued already.
+
+        Raises NotFound, IdempotencyMismatch.
+        """
+        new = msgspec.structs.replace(
+            new_refresh(view.dataset.id, actor),
+            idempotency_key=idempotency_key,
+            request_hash=hashlib.sha256(f"refresh {view.dataset.id}".encode()).hexdigest(),
+        )
+        accepted = self.views.refresh(view.dataset.tenant_id, new, after_running=True)
+        self.wake()
+        return accepted
+
+
+def _shown(granted: GrantedDatasets, view: View) -> View:
+    """The view as the principal may see it: why its refresh failed may quote rows of its inputs."""
+    if view.error is None or granted.sees_inputs(view.dataset.id):
+        return view
+    return msgspec.structs.replace(view, error=view.error.without_values())
+
+
+def _input(catalog: DatasetLookup, tenant_id: str, new: CreateView, name: str) -> Dataset:
+    """A dataset that the SQL names. Raises InvalidView, Forbidden."""
+    try:
+        dataset = catalog.get(tenant_id, name)
+    except NotFound:
+        reason = "a view cannot read itself" if name == new.name else "there is no such dataset"
+        raise _refused(name, reason, "the name of a dataset that is registered") from None
+    producer = dataset.definition.changelog.producer
+    if producer is not ChangelogProducer.FULL:
+        raise _refused(
+            name,
+            f"its changelog.producer is {producer.value!r}, so its feed does not have every change of its rows",
+            f"a dataset whose producer is {ChangelogProducer.FULL.value!r}",
+        )
+    return dataset
+
+
+def _check_distinct(inputs: dict[str, Dataset]) -> None:
+    """Raises InvalidView if the SQL names a dataset both by its id and by its name."""
+    named: dict[str, str] = {}
+    for name, dataset in inputs.items():
+        earlier = named.setdefault(dataset.id, name)
+        if earlier != name:
+            raise _refused(
+                name, f"it is the dataset that is called {shown(earlier)} before", "one name for it"
+            )
+
+
+def _refused(name: str, reason: str, expected: str) -> InvalidView:
+    return InvalidView(
+        f"the view reads {shown(name)}: {reason}; expected {expected}",
+        pointer="/sql",
+        position=None,
+        expected=expected,
+        dataset=name,
+    )

@@ -1,0 +1,111 @@
+"""The messages of a webhook: find them, and send them again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypeAlias
+
+from litestar import get, post
+from litestar.params import PathParameter
+
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
+from app.access.tenants.values import KeyScope, Principal
+from app.features.webhooks.schemas import (
+    DeliveryPage,
+    DeliveryResponse,
+    ListDeliveriesOptions,
+    Redelivered,
+    WebhookId,
+    delivery_response,
+)
+from app.features.webhooks.service.webhooks import Webhooks
+
+_TAGS: Final = ["webhooks"]
+
+DeliveryId: TypeAlias = Annotated[str, PathParameter(description="The id of a message.")]
+
+
+@get(
+    "/webhooks/{webhook:str}/deliveries",
+    operation_id="list_webhook_deliveries",
+    summary="List the messages of a webhook",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ, in_part=True),
+)
+async def list_webhook_deliveries(
+    webhook: WebhookId,
+    options: Provided[ListDeliveriesOptions],
+    webhooks: Provided[Webhooks],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> DeliveryPage:
+    """Lists the messages that wait, arrived or were given up; those that ended long ago are purged."""
+    page = await threads.run(
+        webhooks.deliveries,
+        principal.tenant_id,
+        webhook,
+        options.state,
+        page_size=options.page_size,
+        page_token=options.page_token,
+    )
+    return DeliveryPage(
+        items=[delivery_response(each) for each in page.items], next_page_token=page.next_token
+    )
+
+
+@get(
+    "/webhooks/{webhook:str}/deliveries/{delivery:str}",
+    operation_id="get_webhook_delivery",
+    summary="Get a message of a webhook",
+    tags=_TAGS,
+    opt=needs(KeyScope.READ, in_part=True),
+)
+async def get_webhook_delivery(
+    webhook: WebhookId,
+    delivery: DeliveryId,
+    webhooks: Provided[Webhooks],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> DeliveryResponse:
+    """Returns a message with the result of its last attempt."""
+    return delivery_response(await threads.run(webhooks.delivery, principal.tenant_id, webhook, delivery))
+
+
+@post(
+    "/webhooks/{webhook:str}/deliveries/{delivery:str}/redeliver",
+    operation_id="redeliver_webhook_delivery",
+    summary="Send a message again",
+    tags=_TAGS,
+    status_code=202,
+    opt=needs(KeyScope.MANAGE, in_part=True) | documented(problems=[422]),
+)
+async def redeliver_webhook_delivery(
+    webhook: WebhookId,
+    delivery: DeliveryId,
+    webhooks: Provided[Webhooks],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> DeliveryResponse:
+    """Sends a message that arrived or was given up again, with the same id and body, beside new messages."""
+    return delivery_response(await threads.run(webhooks.redeliver, principal.tenant_id, webhook, delivery))
+
+
+@post(
+    "/webhooks/{webhook:str}/redeliveries",
+    operation_id="redeliver_dead_webhook_deliveries",
+    summary="Send all dead messages again",
+    tags=_TAGS,
+    status_code=202,
+    opt=needs(KeyScope.MANAGE, in_part=True) | documented(problems=[422]),
+)
+async def redeliver_dead_webhook_deliveries(
+    webhook: WebhookId,
+    webhooks: Provided[Webhooks],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> Redelivered:
+    """Sends all messages that were given up again, beside new messages."""
+    count = await threads.run(webhooks.redeliver_dead, principal.tenant_id, webhook)
+    return Redelivered(deliveries=count)

@@ -1,0 +1,274 @@
+"""Messages of webhooks, for the worker that sends them. All time is the database's clock."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
+
+from app.core.changes.values import DeliveryFormat
+from app.core.consumers.followers import Consumer
+from app.core.consumers.repository.followers import is_at, move_consumer
+from app.core.consumers.repository.places import extend_version
+from app.core.consumers.tables import consumers
+from app.core.consumers.values import ConsumerPlace
+from app.infra.db.session import Database
+from app.infra.db.times import lease_end
+from app.kernel.format.errors import Fault, NotFound
+from app.core.timeline.repository.kept_versions import share_versions
+from app.features.webhooks.repository.webhook_row import (
+    DELIVERY_COLUMNS,
+    delivery_members,
+    delivery_place,
+    find_webhook,
+    follower_name,
+    live_secrets,
+    lock_row,
+    registry_password,
+)
+from app.features.webhooks.tables import webhook_deliveries, webhooks
+from app.features.webhooks.values import (
+    DeliveryState,
+    DeliveryWork,
+    FormattedDelivery,
+    Reply,
+    WebhookGivenUp,
+    WebhookState,
+)
+
+_PENDING: Final = webhook_deliveries.c.state == DeliveryState.PENDING.value
+# The column of the format has the name that it was first given.
+_FORMATTED: Final = (*DELIVERY_COLUMNS, webhook_deliveries.c.telling.label("delivery_format"))
+_SECONDS_UNTIL_DUE: Final = func.extract(
+    "epoch", webhook_deliveries.c.next_attempt_at - func.clock_timestamp()
+)
+# More than one for each new message, so that old messages become fewer.
+_PURGED_AT_ONCE: Final = 4
+
+
+class DeliveryStore:
+    """Messages in Postgres. `keep_seconds`: how long messages are listed after their end."""
+
+    def __init__(self, database: Database, *, keep_seconds: float) -> None:
+        self._database = database
+        self._keep_seconds = keep_seconds
+
+    def work(self, tenant_id: str, webhook_id: str) -> DeliveryWork | None:
+        """The next work of the webhook; None if it is gone."""
+        next_pending = (
+            select(*_FORMATTED, _SECONDS_UNTIL_DUE.label("waits"))
+            .where(webhook_deliveries.c.webhook_id == webhook_id, _PENDING)
+            .order_by(webhook_deliveries.c.next_attempt_at)
+            .limit(1)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            try:
+                webhook = find_webhook(connection, webhook_id)
+            except NotFound:
+                return None
+            # A message that is not at the position was sent before, and is redelivered.
+            at_position = and_(
+                webhook_deliveries.c.since == webhook.place.offset,
+                webhook_deliveries.c.since_snapshot.is_not_distinct_from(webhook.place.snapshot_text),
+            )
+            ahead = connection.execute(next_pending.where(at_position)).one_or_none()
+            behind = connection.execute(next_pending.where(~at_position)).one_or_none()
+            return DeliveryWork(
+                webhook=webhook,
+                secrets=live_secrets(connection, webhook_id),
+                registry_password=registry_password(connection, webhook_id)
+                if webhook.definition.of_topic
+                else None,
+                next=None if ahead is None else _delivery(ahead),
+                next_seconds=None if ahead is None else max(0.0, float(ahead.waits)),
+                redelivery=None if behind is None else _delivery(behind),
+                redelivery_seconds=None if behind is None else max(0.0, float(behind.waits)),
+            )
+
+    def begin(
+        self,
+        tenant_id: str,
+        consumer: Consumer,
+        since: ConsumerPlace,
+        until: ConsumerPlace,
+        delivery_id: str,
+        delivery_format: DeliveryFormat,
+    ) -> FormattedDelivery | None:
+        """Makes the message of what the consumer has not sent from `since` up to `until`; None if the claim was lost.
+
+        Within the rows of a version, the version is kept for another day.
+        """
+        webhook_id = consumer.name.removeprefix(follower_name(""))
+        with self._database.tenant(tenant_id) as connection:
+            _share(connection, consumer, since)
+            if lock_row(connection, webhook_id) is None or not _holds(connection, consumer, since):
+                return None
+            _extend(connection, consumer, since)
+            self._purge(connection, webhook_id)
+            made = connection.execute(
+                insert(webhook_deliveries)
+                .values(
+                    id=delivery_id,
+                    webhook_id=webhook_id,
+                    **delivery_place(since, until),
+                    telling=delivery_format,
+                    state=DeliveryState.PENDING.value,
+                    next_attempt_at=func.clock_timestamp(),
+                )
+                .returning(*_FORMATTED)
+            )
+            return _delivery(made.one())
+
+    def skip(self, tenant_id: str, consumer: Consumer, since: ConsumerPlace, until: ConsumerPlace) -> bool:
+        """Moves past what is not selected; false if the claim was lost."""
+        with self._database.tenant(tenant_id) as connection:
+            _share(connection, consumer, since)
+            if not _holds(connection, consumer, since):
+                return False
+            _extend(connection, consumer, since)
+            return move_consumer(connection, consumer.dataset_id, consumer.name, since, until)
+
+    def delivered(self, tenant_id: str, delivery: FormattedDelivery, status: int | None) -> None:
+        """Ends a message that arrived, and moves the position past it."""
+        with self._database.tenant(tenant_id) as connection:
+            counted = _attempted(connection, delivery, DeliveryState.DELIVERED, status=status, error=None)
+            if counted is not None:
+                _move_past(connection, counted, delivery)
+                connection.execute(
+                    update(webhooks)
+                    .where(webhooks.c.id == delivery.webhook_id, webhooks.c.failures > 0)
+                    .values(failures=0)
+                )
+
+    def failed(
+        self,
+        tenant_id: str,
+        delivery: FormattedDelivery,
+        reply: Reply,
+        *,
+        retry_seconds: float | None,
+        dead_max: int,
+    ) -> None:
+        """Counts an attempt that failed; the next one is in `retry_seconds`.
+
+        Without one the message is dead: the position moves past it, and after `dead_max` in a row the webhook pauses.
+        """
+        state = DeliveryState.DEAD if retry_seconds is None else DeliveryState.PENDING
+        with self._database.tenant(tenant_id) as connection:
+            counted = _attempted(
+                connection,
+                delivery,
+                state,
+                status=reply.status,
+                error=reply.error,
+                retry_seconds=retry_seconds,
+            )
+            if counted is None or state is not DeliveryState.DEAD:
+                return
+            if _move_past(connection, counted, delivery):
+                failures = connection.execute(
+                    update(webhooks)
+                    .where(webhooks.c.id == delivery.webhook_id)
+                    .values(failures=webhooks.c.failures + 1)
+                    .returning(webhooks.c.failures)
+                ).scalar_one()
+                if failures >= dead_max:
+                    _pause(connection, delivery.webhook_id, Fault.of(WebhookGivenUp(failures, reply)))
+
+    def pause(self, tenant_id: str, webhook_id: str, error: Fault) -> None:
+        """Pauses a webhook that cannot continue."""
+        with self._database.tenant(tenant_id) as connection:
+            _pause(connection, webhook_id, error)
+
+    def _purge(self, connection: Connection, webhook_id: str) -> None:
+        """Removes a few of the oldest messages, if they ended long enough ago."""
+        oldest = (
+            select(webhook_deliveries.c.id)
+            .where(webhook_deliveries.c.webhook_id == webhook_id)
+            .order_by(webhook_deliveries.c.id)
+            .limit(_PURGED_AT_ONCE)
+        )
+        connection.execute(
+            delete(webhook_deliveries).where(
+                webhook_deliveries.c.id.in_(oldest),
+                webhook_deliveries.c.ended_at < lease_end(-self._keep_seconds),
+            )
+        )
+
+
+def _delivery(row: Any) -> FormattedDelivery:
+    """The message in a row of _FORMATTED."""
+    return FormattedDelivery(**delivery_members(row), delivery_format=row.delivery_format)
+
+
+def _share(connection: Connection, consumer: Consumer, place: ConsumerPlace) -> None:
+    """Before any other lock, as everywhere: no version is removed while one is kept for longer."""
+    if place.snapshot is not None:
+        share_versions(connection, consumer.dataset_id)
+
+
+def _extend(connection: Connection, consumer: Consumer, place: ConsumerPlace) -> None:
+    if place.snapshot is not None:
+        extend_version(connection, consumer.dataset_id, consumer.name, place.snapshot)
+
+
+def _holds(connection: Connection, consumer: Consumer, place: ConsumerPlace) -> bool:
+    """Whether the consumer has the same claim as before, and is at the place; locked until the transaction ends."""
+    held = (
+        select(consumers.c.name)
+        .where(
+            consumers.c.dataset_id == consumer.dataset_id,
+            consumers.c.name == consumer.name,
+            consumers.c.lease_epoch == consumer.lease_epoch,
+            is_at(place),
+        )
+        .with_for_update()
+    )
+    return connection.execute(held).one_or_none() is not None
+
+
+def _attempted(
+    connection: Connection,
+    delivery: FormattedDelivery,
+    state: DeliveryState,
+    *,
+    status: int | None,
+    error: str | None,
+    retry_seconds: float | None = None,
+) -> str | None:
+    """Counts an attempt, and returns the dataset's id; None if another worker has done so, or the webhook is gone."""
+    dataset_id = lock_row(connection, delivery.webhook_id)
+    if dataset_id is None:
+        return None
+    ended = state is not DeliveryState.PENDING
+    counted = connection.execute(
+        update(webhook_deliveries)
+        .where(
+            webhook_deliveries.c.id == delivery.id,
+            webhook_deliveries.c.attempts == delivery.attempts,
+            _PENDING,
+        )
+        .values(
+            state=state.value,
+            attempts=delivery.attempts + 1,
+            status=status,
+            error=error,
+            next_attempt_at=None if retry_seconds is None else lease_end(retry_seconds),
+            ended_at=func.clock_timestamp() if ended else None,
+        )
+    )
+    return dataset_id if counted.rowcount else None
+
+
+def _move_past(connection: Connection, dataset_id: str, delivery: FormattedDelivery) -> bool:
+    """Moves the position past a message; False for a redelivery, since the position is past it already."""
+    name = follower_name(delivery.webhook_id)
+    return move_consumer(connection, dataset_id, name, delivery.since, delivery.until)
+
+
+def _pause(connection: Connection, webhook_id: str, error: Fault) -> None:
+    connection.execute(
+        update(webhooks)
+        .where(webhooks.c.id == webhook_id, webhooks.c.state == WebhookState.ACTIVE.value)
+        .values(state=WebhookState.PAUSED.value, error=error, revision=webhooks.c.revision + 1)
+    )

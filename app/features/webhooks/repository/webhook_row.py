@@ -1,0 +1,117 @@
+"""Rows of webhooks and of their messages, as values; and the one lock of a webhook."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, and_, case, func, select
+
+from app.core.catalog.tables import datasets, heads
+from app.core.consumers.followers import ConsumerKind
+from app.core.consumers.tables import consumers
+from app.core.consumers.values import ConsumerPlace, MaxLag
+from app.kernel.format.errors import NotFound
+from app.kernel.format.identifiers import is_uuid
+from app.features.partitions.tables import partition_feeds
+from app.features.webhooks.tables import webhook_deliveries, webhooks
+from app.features.webhooks.values import Delivery, DeliveryState, Webhook, WebhookState
+
+_MEMBERS: Final = tuple(name for name in Delivery.__struct_fields__ if name not in {"since", "until"})
+_PLACES: Final = ("since", "since_snapshot", "next_since", "next_snapshot")
+DELIVERY_COLUMNS: Final = tuple(webhook_deliveries.c[name] for name in (*_MEMBERS, *_PLACES))
+
+
+def follower_name(webhook_id: str) -> str:
+    """The name of a webhook's consumer."""
+    return f"{ConsumerKind.WEBHOOK.value}:{webhook_id}"
+
+
+def find_webhook(connection: Connection, webhook_id: str) -> Webhook:
+    """Raises NotFound."""
+    row = None
+    if is_uuid(webhook_id):
+        row = connection.execute(select_webhooks().where(webhooks.c.id == webhook_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no webhook {webhook_id!r}")
+    return webhook_of(row)
+
+
+def live_secrets(connection: Connection, webhook_id: str) -> tuple[str, ...]:
+    """The secrets that sign now, the newest first."""
+    still = webhooks.c.old_secret_until > func.clock_timestamp()
+    query = select(webhooks.c.secret, webhooks.c.old_secret, still.label("still"))
+    row = connection.execute(query.where(webhooks.c.id == webhook_id)).one()
+    return (row.secret, row.old_secret) if row.still else (row.secret,)
+
+
+def registry_password(connection: Connection, webhook_id: str) -> str | None:
+    """What identifies the service to the schema registry of a topic."""
+    query = select(webhooks.c.registry_password).where(webhooks.c.id == webhook_id)
+    return connection.execute(query).scalar_one()
+
+
+def delivery_of(row: Any) -> Delivery:
+    """The delivery in a row of DELIVERY_COLUMNS."""
+    return Delivery(**delivery_members(row))
+
+
+def delivery_members(row: Any) -> dict[str, Any]:
+    """The members of a delivery in a row that begins with DELIVERY_COLUMNS."""
+    return {
+        **{name: getattr(row, name) for name in _MEMBERS},
+        "state": DeliveryState(row.state),
+        "since": ConsumerPlace.stored(row.since, row.since_snapshot),
+        "until": ConsumerPlace.stored(row.next_since, row.next_snapshot),
+    }
+
+
+def delivery_place(since: ConsumerPlace, until: ConsumerPlace) -> dict[str, Any]:
+    """The values of the columns of a message's places."""
+    values = (since.offset, since.snapshot_text, until.offset, until.snapshot_text)
+    return dict(zip(_PLACES, values, strict=True))
+
+
+def select_webhooks() -> Select[Any]:
+    """Webhooks with their positions."""
+    of_partitions = consumers.c.kind == ConsumerKind.PARTITION_WEBHOOK.value
+    count = case((of_partitions, func.coalesce(partition_feeds.c.next_event, 0)), else_=heads.c.next_offset)
+    pending = (count - consumers.c.position).label("pending")
+    columns = ("id", "dataset_id", "definition", "state", "error", "failures", "revision", "created_at")
+    return (
+        select(
+            *(webhooks.c[name] for name in columns),
+            datasets.c.name.label("dataset"),
+            consumers.c.position,
+            consumers.c.snapshot,
+            pending,
+            consumers.c.max_lag_rows,
+            consumers.c.max_lag_seconds,
+        )
+        .join(datasets, datasets.c.id == webhooks.c.dataset_id)
+        .join(heads, heads.c.dataset_id == webhooks.c.dataset_id)
+        .outerjoin(partition_feeds, partition_feeds.c.dataset_id == webhooks.c.dataset_id)
+        .join(
+            consumers,
+            and_(
+                consumers.c.dataset_id == webhooks.c.dataset_id,
+                consumers.c.name == func.concat(follower_name(""), webhooks.c.id),
+            ),
+        )
+    )
+
+
+def webhook_of(row: Any) -> Webhook:
+    """The webhook in a row of `select_webhooks`."""
+    values = row._asdict()
+    max_lag = MaxLag(changes=values.pop("max_lag_rows"), seconds=values.pop("max_lag_seconds"))
+    place = ConsumerPlace.stored(values.pop("position"), values.pop("snapshot"))
+    return Webhook(**{**values, "state": WebhookState(values["state"]), "max_lag": max_lag, "place": place})
+
+
+def lock_row(connection: Connection, webhook_id: str) -> str | None:
+    """Locks a webhook until the transaction ends, and returns the id of its dataset; None if there is no such webhook.
+
+    Every change of a webhook locks its row first, so there are no deadlocks.
+    """
+    locked = select(webhooks.c.dataset_id).where(webhooks.c.id == webhook_id).with_for_update()
+    return connection.execute(locked).scalar_one_or_none()

@@ -1,0 +1,347 @@
+"""Webhooks, as their users see and change them. Each has a follower of the same name, which holds its position."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
+
+from app.core.catalog.repository.live_datasets import share_datasets
+from app.core.catalog.tables import datasets
+from app.core.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, resolve_position
+from app.core.changes.repository.changelog import lock_feed, offset_of
+from app.core.consumers.followers import ConsumerKind
+from app.core.consumers.repository.followers import add_follower, wake_follower
+from app.core.consumers.repository.places import keep_version, place_in_version, stored_place
+from app.core.consumers.tables import consumers
+from app.core.consumers.values import ConsumerPlace, MaxLag
+from app.infra.db.acts import act_concerns, record_act
+from app.infra.db.any_of import matches_any
+from app.infra.db.session import Database
+from app.infra.db.times import lease_end
+from app.kernel.format.errors import NotFound, PreconditionFailed
+from app.kernel.format.identifiers import is_uuid
+from app.kernel.paging import Page, PageTokens
+from app.features.partitions.repository.marks import lock_events
+from app.access.tenants.repository.quotas import check_count
+from app.core.timeline.repository.kept_versions import share_versions
+from app.features.webhooks.repository.webhook_row import (
+    DELIVERY_COLUMNS,
+    delivery_of,
+    find_webhook,
+    follower_name,
+    live_secrets,
+    lock_row,
+    select_webhooks,
+    webhook_of,
+)
+from app.features.webhooks.tables import webhook_deliveries, webhooks
+from app.features.webhooks.values import (
+    Delivery,
+    DeliveryState,
+    Webhook,
+    WebhookDefinition,
+    WebhookEvents,
+    WebhookState,
+)
+
+_COUNT: Final[Select[int]] = (
+    select(func.count())
+    .select_from(webhooks)
+    .join(datasets, datasets.c.id == webhooks.c.dataset_id)
+    .where(datasets.c.deleted_at.is_(None))
+)
+_KINDS: Final = {
+    WebhookEvents.CHANGES: ConsumerKind.WEBHOOK,
+    WebhookEvents.PARTITIONS: ConsumerKind.PARTITION_WEBHOOK,
+}
+
+
+class WebhookStore:
+    """Webhooks in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        dataset_id: str,
+        definition: WebhookDefinition,
+        secret: str,
+        *,
+        since: ReaderStart,
+        max_lag: MaxLag,
+        registry_password: str | None = None,
+    ) -> Webhook:
+        """`since`: the position to start at. Nothing is cut from there on meanwhile.
+
+        Raises NotFound, OffsetAhead, OffsetExpired, VersionExpired, QuotaExceeded.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            _share(connection, dataset_id, since)
+            bounds = _lock_bounds(connection, dataset_id, definition)
+            if not share_datasets(connection, [dataset_id]):
+                raise NotFound(f"there is no dataset {dataset_id!r}")
+            act_concerns(webhook=webhook_id)
+            connection.execute(
+                insert(webhooks).values(
+                    id=webhook_id,
+                    dataset_id=dataset_id,
+                    definition=definition,
+                    secret=secret,
+                    registry_password=registry_password,
+                    state=WebhookState.ACTIVE.value,
+                )
+            )
+            place = _place(connection, dataset_id, since, bounds)
+            add_follower(
+                connection,
+                dataset_id,
+                follower_name(webhook_id),
+                _KINDS[definition.events],
+                place.offset,
+                snapshot=place.snapshot,
+                wake_after_seconds=0.0,
+                max_lag_rows=max_lag.changes,
+                max_lag_seconds=max_lag.seconds,
+            )
+            check_count(connection, "webhooks", _COUNT)
+            return find_webhook(connection, webhook_id)
+
+    def count(self, tenant_id: str) -> int:
+        """The webhooks that count against the quota `webhooks`."""
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(_COUNT).scalar_one()
+
+    def get(self, tenant_id: str, webhook_id: str) -> Webhook:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_webhook(connection, webhook_id)
+
+    def secrets(self, tenant_id: str, webhook_id: str) -> tuple[str, ...]:
+        """The secrets that sign now, the newest first. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            find_webhook(connection, webhook_id)
+            return live_secrets(connection, webhook_id)
+
+    def sending(self) -> None:
+        """Records the request that sends a message, before it is sent: nothing else of it is stored.
+
+        Raises Unavailable.
+        """
+        record_act()
+
+    def list(
+        self,
+        tenant_id: str,
+        dataset_id: str | None,
+        *,
+        page_size: int,
+        page_token: str | None,
+        patterns: Collection[str] | None = None,
+    ) -> Page:
+        """Webhook items, the newest first; of datasets whose names match a pattern, unless None."""
+        tokens = PageTokens("webhooks", tenant_id, dataset_id)
+        query = select_webhooks().order_by(webhooks.c.id.desc()).limit(page_size + 1)
+        if patterns is not None:
+            query = query.where(matches_any(datasets.c.name, patterns))
+        if dataset_id is not None:
+            query = query.where(webhooks.c.dataset_id == dataset_id)
+        if page_token is not None:
+            query = query.where(webhooks.c.id < tokens.id(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(query).all()
+        return tokens.page(rows, page_size, lambda row: row.id, webhook_of)
+
+    def change(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        *,
+        revision: int,
+        definition: WebhookDefinition,
+        state: WebhookState,
+        max_lag: MaxLag,
+        since: ReaderStart | None = None,
+    ) -> Webhook:
+        """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
+
+        With `since` it goes on from there, and what waits is given up.
+        Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired, VersionExpired.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            # The versions and the feed are locked first, as everywhere, so there are no deadlocks.
+            before = find_webhook(connection, webhook_id)
+            _share(connection, before.dataset_id, since)
+            bounds = _lock_bounds(connection, before.dataset_id, before.definition)
+            found = _lock(connection, webhook_id, revision)
+            # One that stays paused keeps its reason.
+            reset_values = {"error": None, "failures": 0} if state is WebhookState.ACTIVE else {}
+            connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook_id)
+                .values(
+                    definition=definition, state=state.value, revision=webhooks.c.revision + 1, **reset_values
+                )
+            )
+            now = func.clock_timestamp()
+            given_up = {"state": DeliveryState.DEAD.value, "next_attempt_at": None, "ended_at": now}
+            connection.execute(
+                update(webhook_deliveries)
+                .where(
+                    webhook_deliveries.c.webhook_id == webhook_id,
+                    webhook_deliveries.c.state == DeliveryState.PENDING.value,
+                )
+                .values({"next_attempt_at": now} if since is None else given_up)
+            )
+            moved = {}
+            if since is not None:
+                place = _place(connection, found.dataset_id, since, bounds)
+                moved = {**stored_place(place), "moved_at": now}
+                keep_version(
+                    connection,
+                    found.dataset_id,
+                    follower_name(webhook_id),
+                    found.place.snapshot,
+                    place.snapshot,
+                )
+            connection.execute(
+                update(consumers)
+                .where(
+                    consumers.c.dataset_id == found.dataset_id,
+                    consumers.c.name == follower_name(webhook_id),
+                )
+                .values(max_lag_rows=max_lag.changes, max_lag_seconds=max_lag.seconds, **moved)
+            )
+            wake_follower(connection, found.dataset_id, follower_name(webhook_id))
+            return find_webhook(connection, webhook_id)
+
+    def rotate(self, tenant_id: str, webhook_id: str, secret: str, *, overlap_seconds: float) -> None:
+        """Signs with a new secret from now on, and with the previous one too until it expires. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            _lock(connection, webhook_id)
+            connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook_id)
+                .values(
+                    secret=secret,
+                    old_secret=webhooks.c.secret,
+                    old_secret_until=lease_end(overlap_seconds),
+                )
+            )
+
+    def delete(self, tenant_id: str, webhook_id: str, *, revision: int | None) -> None:
+        """Raises NotFound, PreconditionFailed."""
+        with self._database.tenant(tenant_id) as connection:
+            found = _lock(connection, webhook_id, revision)
+            name = follower_name(webhook_id)
+            connection.execute(
+                delete(consumers).where(consumers.c.dataset_id == found.dataset_id, consumers.c.name == name)
+            )
+            keep_version(connection, found.dataset_id, name, found.place.snapshot, None)
+            connection.execute(delete(webhooks).where(webhooks.c.id == webhook_id))
+
+    def deliveries(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        state: DeliveryState | None,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """Delivery items, the newest first. Raises NotFound."""
+        tokens = PageTokens("deliveries", webhook_id, state)
+        query = (
+            select(*DELIVERY_COLUMNS)
+            .where(webhook_deliveries.c.webhook_id == webhook_id)
+            .order_by(webhook_deliveries.c.id.desc())
+            .limit(page_size + 1)
+        )
+        if state is not None:
+            query = query.where(webhook_deliveries.c.state == state.value)
+        if page_token is not None:
+            query = query.where(webhook_deliveries.c.id < tokens.id(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            find_webhook(connection, webhook_id)
+            rows = connection.execute(query).all()
+        return tokens.page(rows, page_size, lambda row: row.id, delivery_of)
+
+    def delivery(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            find_webhook(connection, webhook_id)
+            return _find_delivery(connection, webhook_id, delivery_id)
+
+    def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str | None) -> int:
+        """Queues one ended message (None: all dead ones) for redelivery; returns their number. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            found = _lock(connection, webhook_id)
+            wanted = webhook_deliveries.c.state == DeliveryState.DEAD.value
+            if delivery_id is not None:
+                _find_delivery(connection, webhook_id, delivery_id)
+                wanted = and_(
+                    webhook_deliveries.c.id == delivery_id,
+                    webhook_deliveries.c.state != DeliveryState.PENDING.value,
+                )
+            redelivered = connection.execute(
+                update(webhook_deliveries)
+                .where(webhook_deliveries.c.webhook_id == webhook_id, wanted)
+                .values(
+                    state=DeliveryState.PENDING.value,
+                    attempts=0,
+                    next_attempt_at=func.clock_timestamp(),
+                    ended_at=None,
+                )
+            )
+            if redelivered.rowcount:
+                wake_follower(connection, found.dataset_id, follower_name(webhook_id))
+            return int(redelivered.rowcount)
+
+
+def _lock_bounds(connection: Connection, dataset_id: str, definition: WebhookDefinition) -> FeedBounds:
+    """The positions that there are now, until the transaction ends: of changes, or of events. Raises NotFound."""
+    if definition.events is WebhookEvents.PARTITIONS:
+        return FeedBounds(earliest=0, next_offset=lock_events(connection, dataset_id))
+    return lock_feed(connection, dataset_id)
+
+
+def _share(connection: Connection, dataset_id: str, since: ReaderStart | None) -> None:
+    """Keeps the versions of the dataset until the transaction ends, if the position is within one."""
+    if isinstance(since, SnapshotPosition):
+        share_versions(connection, dataset_id)
+
+
+def _place(connection: Connection, dataset_id: str, since: ReaderStart, bounds: FeedBounds) -> ConsumerPlace:
+    """Where a webhook starts. Raises OffsetAhead, OffsetExpired, VersionExpired."""
+    if isinstance(since, SnapshotPosition):
+        return place_in_version(connection, dataset_id, since)
+    return ConsumerPlace(offset=resolve_position(offset_of(connection, dataset_id, since), bounds))
+
+
+def _lock(connection: Connection, webhook_id: str, revision: int | None = None) -> Webhook:
+    """The webhook, locked. Raises NotFound, PreconditionFailed."""
+    if is_uuid(webhook_id):
+        lock_row(connection, webhook_id)
+    found = find_webhook(connection, webhook_id)
+    if revision is not None and found.revision != revision:
+        raise PreconditionFailed(
+            f"The webhook is at revision {found.revision}, not {revision}", revision=found.revision
+        )
+    return found
+
+
+def _find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> Delivery:
+    row = None
+    if is_uuid(delivery_id):
+        row = connection.execute(
+            select(*DELIVERY_COLUMNS).where(
+                webhook_deliveries.c.webhook_id == webhook_id, webhook_deliveries.c.id == delivery_id
+            )
+        ).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no delivery {delivery_id!r} of this webhook")
+    return delivery_of(row)

@@ -1,0 +1,219 @@
+"""Pushing feeds to webhooks: one message after another, each until it has arrived or is given up."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.catalog.ports import DatasetLookup
+from app.core.catalog.values import Dataset
+from app.core.consumers.followers import Consumer
+from app.kernel.format.errors import Fault, HeadwaterError, Unavailable, without_path
+from app.kernel.format.identifiers import new_id
+from app.features.webhooks.repository.deliveries import DeliveryStore
+from app.features.webhooks.sender import HttpSender
+from app.features.webhooks.service.message import MessageContent, Messages, changes_body
+from app.features.webhooks.service.signing import key_of, message_headers
+from app.features.webhooks.service.topic_messages import topic_messages
+from app.features.webhooks.topic_sender import TopicSender
+from app.features.webhooks.values import (
+    GONE,
+    DeliveryWork,
+    FormattedDelivery,
+    Reply,
+    TopicPasswords,
+    WebhookGivenUp,
+    WebhookState,
+)
+
+_log = logging.getLogger(__name__)
+_JITTER: Final = 0.1
+_RETRY_AFTER_STATUSES: Final = (429, 503)
+_RETRY_AFTER_SECONDS_MAX: Final = 86_400.0
+# While an earlier message waits to be sent again, new changes are looked for so often: commits wake only a follower
+# that waits for nothing else.
+_NEW_CHANGES_POLL_SECONDS: Final = 5.0
+# How long one webhook is served at a time. With the last attempts that is well within the time that it is held.
+_SERVE_SECONDS: Final = 5.0
+# A topic is written to again soon: it is given up for no outage, and a check costs the brokers little.
+_TOPIC_RETRY_SECONDS_MAX: Final = 60.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryRules:
+    """`after_seconds`: the times between attempts; after the last one a message is dead. `dead_max` of them in a row
+    pause a webhook.
+    """
+
+    after_seconds: tuple[float, ...]
+    dead_max: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeliverWebhooks:
+    """The follower of kinds `webhook` and `partition_webhook`.
+
+    A message is made durable before it is sent, and the position moves once it has ended. A worker that dies in between
+    leaves it to the next, which sends the same message with the same id.
+    """
+
+    catalog: DatasetLookup
+    deliveries: DeliveryStore
+    messages: Messages
+    sender: HttpSender
+    topics: TopicSender
+    rules: RetryRules
+
+    def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
+        """Sends what is due, for a few seconds. See `Follower`."""
+        webhook_id = consumer.name.partition(":")[2]
+        ends = time.monotonic() + _SERVE_SECONDS
+        may_send = True
+        while True:
+            work = self.deliveries.work(tenant_id, webhook_id)
+            if work is None or work.webhook.state is WebhookState.PAUSED:
+                return math.inf
+            wait = _wait(work)
+            if wait != 0 or not may_send or time.monotonic() >= ends:
+                return wait
+            try:
+                dataset = self.catalog.get(tenant_id, work.webhook.dataset_id)
+                may_send = self._send_due(dataset, consumer, work)
+            except Unavailable:
+                raise
+            except HeadwaterError as error:
+                # It would fail again and again: a filter that names a column which was dropped, a feed cut past it.
+                self.deliveries.pause(tenant_id, webhook_id, Fault.of(_shown(work, error)))
+
+    def _send_due(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
+        """One attempt at the next message, and one at an earlier message that is to be sent again.
+
+        False if an attempt failed, so that the receiver gets no other request at once, or the claim was lost.
+        """
+        if not self._next(dataset, consumer, work):
+            return False
+        if work.redelivery is None or work.redelivery_seconds:
+            return True
+        return self._redeliver(dataset, work, work.redelivery)
+
+    def _next(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
+        if work.next is not None:
+            if work.next_seconds:
+                return True
+            content = self.messages.content_of(dataset, work.webhook.definition, work.next)
+            return self._attempt(dataset, work, work.next, content)
+        place = work.webhook.place
+        batch = self.messages.next_batch(dataset, work.webhook.definition, place)
+        if batch.content is not None:
+            delivery = self.deliveries.begin(
+                dataset.tenant_id, consumer, place, batch.until, new_id(), batch.delivery_format
+            )
+            return delivery is not None and self._attempt(dataset, work, delivery, batch.content)
+        if batch.until != place:
+            return self.deliveries.skip(dataset.tenant_id, consumer, place, batch.until)
+        return not work.webhook.behind
+
+    def _redeliver(self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery) -> bool:
+        try:
+            content = self.messages.content_of(dataset, work.webhook.definition, delivery)
+        except Unavailable:
+            raise
+        except HeadwaterError as error:
+            # Its changes have expired; those at the position may be available.
+            reply = Reply(status=None, error=_shown(work, error).detail, seconds=0.0)
+            self._failed(dataset.tenant_id, delivery, reply, None)
+            return True
+        return self._attempt(dataset, work, delivery, content)
+
+    def _attempt(
+        self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
+    ) -> bool:
+        """Whether the message arrived."""
+        webhook = work.webhook
+        of_topic = webhook.definition.of_topic
+        reply = (self._write if of_topic else self._post)(dataset, work, delivery, content)
+        if reply.delivered:
+            self.deliveries.delivered(dataset.tenant_id, delivery, reply.status)
+        elif reply.status == GONE or (reply.refused and delivery.attempts + 1 >= self.rules.dead_max):
+            self._failed(dataset.tenant_id, delivery, reply, 0.0)
+            self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(WebhookGivenUp(0, reply)))
+        else:
+            seconds = (self._topic_retry_seconds if of_topic else self._retry_seconds)(
+                delivery.attempts, reply
+            )
+            self._failed(dataset.tenant_id, delivery, reply, seconds)
+        return reply.delivered
+
+    def _post(
+        self, _: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
+    ) -> Reply:
+        body = changes_body(work.webhook, delivery, content.json)
+        keys = [key_of(secret) for secret in work.secrets]
+        headers = message_headers(keys, delivery.id, body)
+        return self.sender.send(work.webhook.definition.url, headers, body)
+
+    def _write(
+        self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, content: MessageContent
+    ) -> Reply:
+        passwords = TopicPasswords(broker=work.secrets[0], registry=work.registry_password)
+        return self.topics.send(
+            work.webhook,
+            passwords,
+            delivery.id,
+            lambda register: topic_messages(
+                work.webhook, delivery, content, dataset.definition.record_key, register
+            ),
+        )
+
+    def _failed(
+        self, tenant_id: str, delivery: FormattedDelivery, reply: Reply, retry_seconds: float | None
+    ) -> None:
+        _log.info(
+            "webhook %s, message %s, attempt %d: %s",
+            delivery.webhook_id,
+            delivery.id,
+            delivery.attempts + 1,
+            # What others say may look like lines of a log.
+            reply.status or repr(reply.error),
+        )
+        self.deliveries.failed(
+            tenant_id, delivery, reply, retry_seconds=retry_seconds, dead_max=self.rules.dead_max
+        )
+
+    def _retry_seconds(self, attempts: int, reply: Reply) -> float | None:
+        """When to try again after this many failures and one more; None for never."""
+        if attempts >= len(self.rules.after_seconds):
+            return None
+        # Messages that failed together must not all come back together.
+        seconds = self.rules.after_seconds[attempts] * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311
+        if reply.status in _RETRY_AFTER_STATUSES and reply.retry_after_seconds is not None:
+            seconds = max(seconds, min(reply.retry_after_seconds, _RETRY_AFTER_SECONDS_MAX))
+        return seconds
+
+    def _topic_retry_seconds(self, attempts: int, reply: Reply) -> float:
+        """As `_retry_seconds`, but a message to a topic is never given up: later changes of its keys would be wrong."""
+        last = len(self.rules.after_seconds) - 1
+        seconds = self._retry_seconds(min(attempts, last), reply) if last >= 0 else None
+        return _TOPIC_RETRY_SECONDS_MAX if seconds is None else min(seconds, _TOPIC_RETRY_SECONDS_MAX)
+
+
+def _shown(work: DeliveryWork, error: HeadwaterError) -> HeadwaterError:
+    """The error as those that see the webhook may see it."""
+    if not work.webhook.access.restricted:
+        return error
+    _log.warning("webhook %s: %s", work.webhook.id, error.detail)
+    return without_path(error)
+
+
+def _wait(work: DeliveryWork) -> float | None:
+    """When the webhook is due again: see `Follower.follow`."""
+    delays = [seconds for seconds in (work.next_seconds, work.redelivery_seconds) if seconds is not None]
+    if work.next is None and work.webhook.behind:
+        delays.append(0.0)
+    elif work.next is None and delays:
+        delays.append(_NEW_CHANGES_POLL_SECONDS)
+    return min(delays, default=None)

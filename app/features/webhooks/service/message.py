@@ -1,0 +1,182 @@
+"""The bodies of webhook messages. The same delivery has the same bytes whenever it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from app.core.catalog.values import Dataset
+from app.kernel.changelog.forms import json_names, symbols_of
+from app.core.changes.position_parameters import position_value
+from app.core.changes.positions import SnapshotPosition
+from app.core.changes.service.read_changes import FeedQuery
+from app.core.changes.service.read_snapshots import ReadSnapshots
+from app.core.changes.values import ChangePage, DeliveryFormat
+from app.kernel.codecs.json.encode import encode_changes_json
+from app.core.consumers.values import ConsumerPlace
+from app.kernel.format.dataset import DEFAULT_VOCABULARY
+from app.features.partitions.values import PartitionEvents
+from app.features.webhooks.values import FormattedDelivery, Webhook, WebhookDefinition, WebhookEvents
+
+CHANGES_TYPE: Final = "dataset.changes"
+PARTITIONS_TYPE: Final = "dataset.partitions"
+TEST_TYPE: Final = "webhook.test"
+# A message of more bytes is made of fewer changes, unless it is of one.
+BODY_BYTES_MAX: Final = 1024 * 1024
+_ROWS_OF_A_READ: Final = 1_000
+
+
+class MessageContent(NamedTuple):
+    """The changes, or events, of a message as a JSON array; changes also as the columns of their form."""
+
+    json: bytes
+    changes: pa.Table | None = None
+
+
+class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What the next message holds, up to `until`, or None if there is nothing. `delivery_format` names the schema."""
+
+    delivery_format: DeliveryFormat
+    until: ConsumerPlace
+    content: MessageContent | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Messages:
+    """Makes messages of feeds, and of events of partitions.
+
+    `read_events`: up to this number of events of a dataset from a position on. Raises OffsetAhead.
+    """
+
+    read_feed: ReadSnapshots
+    read_events: Callable[[Dataset, int, int], PartitionEvents]
+
+    def next_batch(
+        self, dataset: Dataset, definition: WebhookDefinition, place: ConsumerPlace
+    ) -> MessageBatch:
+        """What comes next for a webhook: changes, or only a place further on. Raises what reading a page raises."""
+        read = self._events if definition.events is WebhookEvents.PARTITIONS else self._changes
+        limit = definition.batch_changes_max
+        while True:
+            batch = read(dataset, definition.delivery_format, place, limit)
+            size = 0 if batch.content is None else len(batch.content.json)
+            if size <= BODY_BYTES_MAX or limit == 1:
+                return batch
+            limit = max(1, min(limit // 2, limit * BODY_BYTES_MAX // size))
+
+    def _changes(
+        self, dataset: Dataset, delivery_format: DeliveryFormat, place: ConsumerPlace, limit: int
+    ) -> MessageBatch:
+        page = self.read_feed.page(dataset, place.position, _query(delivery_format, limit, None))
+        content = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
+        # A message keeps its schema and its names, however often it is sent.
+        resolved = msgspec.structs.replace(
+            delivery_format, schema_id=page.schema_id, vocabulary=page.vocabulary
+        )
+        until = ConsumerPlace(offset=page.next_since, snapshot=page.snapshot)
+        return MessageBatch(delivery_format=resolved, until=until, content=content)
+
+    def _events(
+        self, dataset: Dataset, delivery_format: DeliveryFormat, place: ConsumerPlace, limit: int
+    ) -> MessageBatch:
+        found = self.read_events(dataset, place.offset, limit)
+        content = MessageContent(msgspec.json.encode(found.items)) if found.items else None
+        until = ConsumerPlace(offset=found.next_since)
+        return MessageBatch(delivery_format=delivery_format, until=until, content=content)
+
+    def content_of(
+        self, dataset: Dataset, definition: WebhookDefinition, delivery: FormattedDelivery
+    ) -> MessageContent:
+        """What a message that was begun before holds. Raises what reading a page raises."""
+        if definition.events is WebhookEvents.PARTITIONS:
+            count = delivery.until.offset - delivery.since.offset
+            found = self._events(dataset, delivery.delivery_format, delivery.since, count)
+            return found.content or MessageContent(b"[]")
+        # Messages of earlier releases had the standard names.
+        begun = msgspec.structs.replace(
+            delivery.delivery_format,
+            vocabulary=delivery.delivery_format.vocabulary or DEFAULT_VOCABULARY,
+        )
+        if delivery.since.snapshot is not None:
+            return self._rows(dataset, begun, delivery.since.snapshot, delivery.until.snapshot)
+        tables: list[pa.Table] = []
+        position, end = delivery.since.offset, delivery.until.offset
+        while True:
+            page = self.read_feed.page(dataset, position, _query(begun, end - position, end))
+            tables.append(page.events.table)
+            if page.complete or page.next_since <= position:
+                return _encoded(page, tables)
+            position = page.next_since
+
+    def _rows(
+        self,
+        dataset: Dataset,
+        begun: DeliveryFormat,
+        since: SnapshotPosition,
+        until: SnapshotPosition | None,
+    ) -> MessageContent:
+        """The rows of a version between two places; up to its last row for None."""
+        tables: list[pa.Table] = []
+        place: SnapshotPosition | None = since
+        while True:
+            page = self.read_feed.page(dataset, place or since, _query(begun, _ROWS_OF_A_READ, None))
+            before = (
+                page.events.table
+                if until is None or page.places is None
+                else page.events.table.slice(0, page.places.count_before(until))
+            )
+            tables.append(before)
+            place = page.snapshot
+            if place is None or (until is not None and not place.is_before(until)):
+                return _encoded(page, tables)
+
+
+def changes_body(webhook: Webhook, delivery: FormattedDelivery, changes: bytes) -> bytes:
+    """The body of a message with changes, or with events."""
+    whose = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
+    if webhook.definition.events is WebhookEvents.PARTITIONS:
+        events = {
+            "since": delivery.since.offset,
+            "next_since": delivery.until.offset,
+            "events": msgspec.Raw(changes),
+        }
+        return _body(PARTITIONS_TYPE, delivery.created_at, {**whose, **events})
+    data = {
+        **whose,
+        "form": delivery.delivery_format.form,
+        "since": position_value(delivery.since.position),
+        "next_since": position_value(delivery.until.position),
+        "schema_id": delivery.delivery_format.schema_id,
+        "changes": msgspec.Raw(changes),
+    }
+    return _body(CHANGES_TYPE, delivery.created_at, data)
+
+
+def test_body(webhook: Webhook, now: datetime) -> bytes:
+    """The body of a message that only shows whether messages arrive."""
+    data = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
+    return _body(TEST_TYPE, now, data)
+
+
+def _body(type_: str, moment: datetime, data: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"type": type_, "timestamp": moment, "data": data})
+
+
+def _query(delivery_format: DeliveryFormat, limit: int, until: int | None) -> FeedQuery:
+    return FeedQuery(**msgspec.structs.asdict(delivery_format), limit=limit, until=until)
+
+
+def _encoded(page: ChangePage, tables: list[pa.Table]) -> MessageContent:
+    changes = pa.concat_tables(tables)
+    text = encode_changes_json(
+        changes,
+        as_ndjson=False,
+        symbols=symbols_of(page.form),
+        names=json_names(page.form, page.vocabulary),
+    )
+    return MessageContent(text, changes)

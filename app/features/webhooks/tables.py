@@ -1,0 +1,92 @@
+"""The tables of what follows a feed: consumers, and the webhooks, exports and views that have one each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from app.core.changes.values import DeliveryFormat
+from app.infra.db.columns import (
+    id_column,
+    integer_column,
+    json_column,
+    metadata,
+    of_dataset,
+    tenant_column,
+    timestamp_column,
+)
+from app.kernel.format.errors import Fault
+from app.features.webhooks.values import WebhookDefinition
+
+webhooks: Final = Table(
+    "webhooks",
+    metadata,
+    tenant_column(),
+    id_column("id"),
+    id_column("dataset_id"),
+    json_column("definition", WebhookDefinition),
+    Column("secret", Text, nullable=False),
+    # The secret before it, which signs along until then.
+    Column("old_secret", Text),
+    timestamp_column("old_secret_until", nullable=True),
+    # For the schema registry of a topic.
+    Column("registry_password", Text),
+    Column("state", Text, nullable=False),
+    # Why it is paused; null if its user did that.
+    json_column("error", Fault, nullable=True),
+    # Deliveries given up in a row.
+    integer_column("failures", default=0),
+    integer_column("revision", default=1),
+    timestamp_column("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    CheckConstraint("state IN ('active', 'paused')", name="state"),
+    CheckConstraint("(old_secret IS NULL) = (old_secret_until IS NULL)", name="old_secret"),
+    of_dataset(),
+    Index("webhooks_dataset", "tenant_id", "dataset_id"),
+)
+
+webhook_deliveries: Final = Table(
+    "webhook_deliveries",
+    metadata,
+    tenant_column(),
+    id_column("id"),
+    id_column("webhook_id"),
+    integer_column("since"),
+    integer_column("next_since"),
+    # Where rows of a version begin and end; null for changes, and after the last row.
+    Column("since_snapshot", Text),
+    Column("next_snapshot", Text),
+    json_column("telling", DeliveryFormat),
+    Column("state", Text, nullable=False),
+    integer_column("attempts", default=0),
+    timestamp_column("next_attempt_at", nullable=True),
+    # Of the last attempt: the HTTP status of the answer, or why there was none.
+    integer_column("status", nullable=True),
+    Column("error", Text),
+    timestamp_column("created_at", default=True),
+    timestamp_column("ended_at", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    CheckConstraint("since < next_since OR since_snapshot IS NOT NULL", name="range"),
+    CheckConstraint("state IN ('pending', 'delivered', 'dead')", name="state"),
+    ForeignKeyConstraint(
+        ["tenant_id", "webhook_id"], ["webhooks.tenant_id", "webhooks.id"], ondelete="CASCADE"
+    ),
+    Index("webhook_deliveries_webhook", "tenant_id", "webhook_id", "id"),
+    Index(
+        "webhook_deliveries_pending",
+        "tenant_id",
+        "webhook_id",
+        "next_attempt_at",
+        postgresql_where=text("state = 'pending'"),
+    ),
+)

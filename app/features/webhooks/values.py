@@ -1,0 +1,279 @@
+"""Webhooks: their definitions, and the states of their messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+
+from app.core.changes.positions import ReaderStart, StartingPosition
+from app.core.changes.values import DeliveryFormat
+from app.core.consumers.values import ConsumerPlace, MaxLag
+from app.kernel.format.errors import Fault, HeadwaterError, InvalidRequest
+from app.infra.kafka.connection import Mechanism, Protocol, servers_of
+from app.kernel.sql.conditions.row_access import RowAccess
+
+# The status by which a receiver refuses all further messages.
+GONE: Final = 410
+TOPIC_SCHEME: Final = "kafka://"
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+class InvalidWebhook(InvalidRequest):
+    """A webhook that cannot be: above all a URL to which nothing may be sent."""
+
+    code = "invalid-webhook"
+    title = "The webhook is not valid"
+
+
+class RefusedUrl(Exception):
+    """Nothing may be sent to a URL, or its host is not known; the message says why."""
+
+
+class WebhookState(str, Enum):
+    """Whether changes are sent. Whatever is paused waits where it is."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+
+
+class WebhookEvents(str, Enum):
+    """What a webhook delivers: changes of rows, or events of partitions that were done or reopened."""
+
+    CHANGES = "changes"
+    PARTITIONS = "partitions"
+
+
+class DeliveryState(str, Enum):
+    """The state of a message: it waits for its next attempt, was delivered, or was given up."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+
+
+class TopicValue(str, Enum):
+    """What a message of a topic holds: the change as the feed has it, or the row alone, and nothing for a deletion."""
+
+    CHANGE = "change"
+    ROW = "row"
+
+
+class TopicFormat(str, Enum):
+    """The format of the keys and the values of messages: JSON, or Avro with a schema registry."""
+
+    JSON = "json"
+    AVRO = "avro"
+
+
+class ChangeMessage(NamedTuple):
+    """A message of a topic. Without a `value` it is a tombstone. `version`, `offset`: of the change, as text."""
+
+    key: bytes | None
+    value: bytes | None
+    version: bytes | None
+    offset: bytes | None
+
+
+Register = Callable[[str, str], int]
+"""Takes a subject and an Avro schema, and returns the id of the schema."""
+
+
+class TopicPasswords(NamedTuple):
+    """What identifies the service to brokers, and to a schema registry."""
+
+    broker: str
+    registry: str | None
+
+
+class TopicOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to write to a topic."""
+
+    format: TopicFormat = TopicFormat.JSON
+    """The format of keys and values: `json`, or `avro` with a schema registry."""
+    registry_url: Annotated[str, msgspec.Meta(max_length=2_000)] | None = None
+    """The schema registry, which has Confluent's REST API. Required by `avro`."""
+    registry_username: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
+    """The name by which the service identifies itself to the registry."""
+    value: TopicValue = TopicValue.CHANGE
+    """`change`: the change as the feed has it. `row`: the row alone, and a tombstone for a deletion."""
+    security_protocol: Protocol = Protocol.PLAINTEXT
+    """How connections are encrypted, and whether the service identifies itself."""
+    sasl_mechanism: Mechanism = Mechanism.PLAIN
+    """How the password, which is the `secret`, is sent."""
+    username: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
+    """The name by which the service identifies itself."""
+    certificate_authority: Annotated[str, msgspec.Meta(max_length=100_000)] | None = None
+    """The PEM text of the authorities to trust; null for the public ones."""
+
+
+class TopicAddress(NamedTuple):
+    """Some brokers as `host:port`, and a topic."""
+
+    servers: tuple[str, ...]
+    topic: str
+
+    @classmethod
+    def of(cls, url: str) -> TopicAddress:
+        """The address in a URL. Raises ValueError with the reason."""
+        servers, _, topic = url.removeprefix(TOPIC_SCHEME).partition("/")
+        if _TOPIC.fullmatch(topic) is None:
+            raise ValueError(
+                f"it names the topic {topic[:300]!r}; expected {TOPIC_SCHEME}host:port,host:port/topic"
+            )
+        return cls(servers_of(servers), topic)
+
+
+class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user has specified. `delivery_format` has no schema: each message has the latest one.
+
+    `events`: what positions count, and messages hold up to `batch_changes_max` of. Only changes have a
+    `delivery_format`. `kafka`: for the URL of a topic only.
+    """
+
+    url: str
+    events: WebhookEvents = WebhookEvents.CHANGES
+    delivery_format: DeliveryFormat = msgspec.field(name="telling", default=DeliveryFormat())
+    batch_changes_max: int = 100
+    description: str | None = None
+    kafka: TopicOptions | None = None
+
+    @property
+    def of_topic(self) -> bool:
+        """Whether messages are written to a topic of Kafka instead of posted."""
+        return self.url.startswith(TOPIC_SCHEME)
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook as its users see it. `place`: what is before it is done with. `pending`: the number of changes from
+    its offset on.
+
+    `error`: why the service paused it. `failures`: messages given up in a row. `revision` counts its changes.
+    """
+
+    id: str
+    dataset_id: str
+    dataset: str
+    definition: WebhookDefinition
+    state: WebhookState
+    error: Fault | None
+    failures: int
+    revision: int
+    place: ConsumerPlace
+    pending: int
+    max_lag: MaxLag
+    created_at: datetime
+
+    @property
+    def behind(self) -> bool:
+        """Whether changes, or rows of the version that it is within, wait."""
+        return self.pending > 0 or self.place.snapshot is not None
+
+    @property
+    def access(self) -> RowAccess:
+        """What its messages may show: what the key that registered it may see."""
+        return self.definition.delivery_format.access
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One message: the changes from `since` up to `until`, in the same form whenever it is sent. Or rows of a version.
+
+    `next_attempt_at`: when it is sent again, if it is. `status`, `error`: the HTTP status of the last attempt, and what
+    was wrong with it.
+    """
+
+    id: str
+    webhook_id: str
+    since: ConsumerPlace
+    until: ConsumerPlace
+    state: DeliveryState
+    attempts: int
+    next_attempt_at: datetime | None
+    status: int | None
+    error: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class FormattedDelivery(Delivery, frozen=True, kw_only=True):
+    """A message with the way in which its changes are delivered, the same whenever it is sent."""
+
+    delivery_format: DeliveryFormat
+
+
+class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to do for a webhook. `secrets` sign, all of them; of a topic, the password for its brokers.
+
+    `next`: the message at its position, if one was begun. `redelivery`: of the earlier ones that are to be sent once
+    more,
+    the one that is due first. `next_seconds`, `redelivery_seconds`: how long until they are due, if there is one.
+    """
+
+    webhook: Webhook
+    secrets: tuple[str, ...]
+    registry_password: str | None
+    next: FormattedDelivery | None
+    next_seconds: float | None
+    redelivery: FormattedDelivery | None
+    redelivery_seconds: float | None
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one attempt. Without a `status` there was no response, and `error` is the reason.
+
+    `retry_after_seconds`: the Retry-After of the receiver in seconds. `refused`: a topic does not accept messages, and
+    no outage is the reason.
+    """
+
+    status: int | None
+    error: str | None
+    seconds: float
+    retry_after_seconds: float | None = None
+    refused: bool = False
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the receiver took the message."""
+        return self.error is None
+
+
+class WebhookGivenUp(HeadwaterError):
+    """Several messages in a row were given up, or the receiver has refused all. Facts: `status`, `failures`."""
+
+    code = "webhook-given-up"
+    title = "The receiver of the webhook takes no messages"
+
+    def __init__(self, failures: int, reply: Reply) -> None:
+        reason = f"it answered {reply.status}" if reply.status else reply.error
+        detail = f"{failures} messages in a row were given up; of the last one, {reason}"
+        if reply.refused:
+            detail = f"the topic does not accept messages: {reply.error}"
+        if reply.status == GONE:
+            detail = "the receiver answered 410 Gone, which asks for no more messages"
+        super().__init__(detail, status=reply.status, failures=failures)
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook to register; see `WebhookStore.add`. Without a `secret` one is made.
+
+    `registry_password`: for the schema registry of a topic.
+    """
+
+    definition: WebhookDefinition
+    since: ReaderStart = StartingPosition.NOW
+    secret: str | None = None
+    registry_password: str | None = None
+    max_lag: MaxLag = MaxLag()
+
+
+class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a webhook is to be from now on. `since`: where it goes on, if not where it is."""
+
+    definition: WebhookDefinition
+    state: WebhookState
+    max_lag: MaxLag
+    since: ReaderStart | None = None

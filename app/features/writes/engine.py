@@ -1,0 +1,54 @@
+"""The interface of writes to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.write_options import DEFAULT_OPTIONS, WriteOptions
+from app.kernel.commit.write_plan import MergeTask
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.operation import Operation
+from app.kernel.format.quarantine import QuarantineFile
+from app.kernel.format.rows.staged import RawInput, StagedFile
+from app.core.jobs.engine import TaskProgress
+
+
+class DecodedInput(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of decoding a raw input: its rows, and the quarantined records.
+
+    `definition`: the dataset under the schema that the input changed it to, where it did.
+    """
+
+    staged: tuple[StagedFile, ...]
+    quarantined: tuple[QuarantineFile, ...] = ()
+    definition: DatasetDefinition | None = None
+
+
+class WriteEngine(TaskProgress, Protocol):
+    """Runs the tasks of a write on Spark."""
+
+    def decode(
+        self,
+        raws: Sequence[RawInput],
+        dataset: DatasetDefinition,
+        operation: Operation,
+        *,
+        prefix: str,
+        options: WriteOptions = DEFAULT_OPTIONS,
+        quarantine: str | None = None,
+        tag: str,
+    ) -> DecodedInput:
+        """Validates and splits the raw inputs of a write, in order, under the merged schema if they may merge one.
+
+        `quarantine`: the path prefix of files of bad records, if these are kept. Raises SchemaMismatch, MalformedBody,
+        CorruptFile, StorageFull, EngineStopped.
+        """
+        ...
+
+    def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+        """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""
+        ...

@@ -1,0 +1,294 @@
+"""Runs waiting writes: claims a group, and moves it from state to state until each of its writes has ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.core.catalog.ports import DatasetLookup
+from app.kernel.commit.conflict import FILE_GROUPS_NAMED_MAX, Conflicted
+from app.infra.files.ports import ObjectStorage
+from app.kernel.format.errors import (
+    CommitConflict,
+    EngineStopped,
+    Fault,
+    HeadwaterError,
+    NotFound,
+    NotStorable,
+    TimeLimitExceeded,
+    Unavailable,
+    VersionExpired,
+)
+from app.kernel.format.outages import awaited
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.service.give_back import give_back
+from app.core.jobs.service.lease import Lease
+from app.core.jobs.service.time_limit import ADVICE_OF_READING, ADVICE_OF_WRITING, TimeLimit
+from app.core.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress, WriteProcess
+from app.core.timeline.repository.timeline import TimelineStore
+from app.core.timeline.service.name_winner import NameWinner
+from app.core.timeline.service.publish import Publish
+from app.core.timeline.service.version_pins import KeptVersions, expired_if_missing
+from app.core.timeline.values import Fenced, Overtaken
+from app.features.writes.attempt import Claimed, Committed, Decoded, Planned, Refused, Replan, WriteGroup
+from app.features.writes.engine import WriteEngine
+from app.features.writes.ports import InputStager
+from app.features.writes.service.plan import PlanWrites
+from app.features.writes.service.read_input import ReadInput
+
+_log = logging.getLogger(__name__)
+# With as many lost races, a group is the next to commit: beside it, only groups run that ran before.
+_RACES_LOST_MAX: Final = 3
+
+
+class _Reached:
+    """The latest state of a group, for the thread that reports its progress and for what ends its jobs early."""
+
+    def __init__(self, group: WriteGroup) -> None:
+        self._group = group
+
+    @property
+    def group(self) -> WriteGroup:
+        return self._group
+
+    def reach(self, group: WriteGroup) -> None:
+        """Records the state of the group."""
+        self._group = group
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunWrites:
+    """The worker's use case. `owner` names this worker process; `announce` is called when jobs have ended.
+
+    `deletions_held`: whether a backup runs, so that no file may be deleted.
+
+    `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
+    `hand_over` is called for a dataset whose next write is not one of `rules.process`, with where it runs.
+    `round_ended` is called after a round of a source: its next one may be due at once.
+    `seconds_max`: the time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`.
+    `write_seconds_max`: that of a group of other writes.
+    """
+
+    catalog: DatasetLookup
+    storage: ObjectStorage
+    jobs: JobStore
+    timeline: TimelineStore
+    deletions_held: Callable[[], bool]
+    kept: KeptVersions
+    engine: WriteEngine
+    stagers: Mapping[JobKind, InputStager]
+    announce: Callable[[], None]
+    owner: str
+    rules: ClaimRules
+    heartbeat_seconds: float
+    replans_max: int
+    hand_over: Callable[[WriteProcess, str, str], None]
+    round_ended: Callable[[], None]
+    seconds_max: Callable[[str], float]
+    write_seconds_max: Callable[[str], float]
+
+    def run(self, tenant_id: str, dataset_id: str) -> bool:
+        """Claims and runs one group of writes; False if the dataset is known to have no more of them."""
+        claimed = self.jobs.claim(tenant_id, dataset_id, self.owner, self.rules)
+        if not claimed:
+            self._pass_on(tenant_id, dataset_id)
+            return False
+        reached = _Reached(WriteGroup.of(claimed))
+        tag = reached.group.tag
+        try:
+            with self._time_limit(reached.group), self._lease(reached):
+                return self._run(reached)
+        except EngineStopped:
+            _log.info("group %s was stopped: its jobs are no longer ours", tag)
+        except NotFound:
+            _log.info("a dataset of group %s is gone; its jobs were cancelled with it", tag)
+        except Exception as error:
+            if not give_back(self.jobs, tenant_id, reached.group.claims, error):
+                self._end(reached.group, error)
+        finally:
+            self.announce()
+            if any(job.kind is JobKind.SOURCE_ROUND for job in claimed):
+                self.round_ended()
+        return True
+
+    def _pass_on(self, tenant_id: str, dataset_id: str) -> None:
+        """Leaves the dataset to another process, if a write of that is next."""
+        if self.rules.process is None:
+            return
+        process = self.jobs.next_write(tenant_id, dataset_id)
+        if process is not None and process is not self.rules.process:
+            self.hand_over(process, tenant_id, dataset_id)
+
+    def _end(self, group: WriteGroup, error: Exception) -> None:
+        """Ends the writes that the error concerns. Raises an unexpected error."""
+        match error:
+            case NotStorable() | TimeLimitExceeded():
+                self._fail_alone(group, error)
+            case HeadwaterError():
+                self._fail_affected(group, error)
+            case _:
+                _log.error("group %s died; its jobs go back into the queue", group.tag, exc_info=error)
+                self.jobs.release(group.tenant_id, group.claims)
+                raise error
+
+    def _lease(self, reached: _Reached) -> Lease:
+        tag = reached.group.tag
+        return Lease(
+            self.jobs,
+            reached.group.tenant_id,
+            reached.group.claims,
+            lease_seconds=self.rules.lease_seconds,
+            heartbeat_seconds=self.heartbeat_seconds,
+            progress=lambda: self._progress(reached.group),
+            lost=lambda: self.engine.cancel(tag),
+        )
+
+    def _time_limit(self, group: WriteGroup) -> TimeLimit:
+        """Stops what the engine runs for the group. What is merged by then is published: a commit is never stopped."""
+        derived = any(job.kind in TIME_LIMITED for job in group.jobs)
+        seconds_max = self.seconds_max if derived else self.write_seconds_max
+        return TimeLimit(
+            seconds_max(group.tenant_id),
+            lambda: self.engine.cancel(group.tag),
+            advice=ADVICE_OF_READING if derived else ADVICE_OF_WRITING,
+        )
+
+    def _progress(self, group: WriteGroup) -> Progress:
+        done, total = self.engine.progress(group.tag)
+        return Progress(stage=group.stage, done=done, total=total)
+
+    def _run(self, reached: _Reached) -> bool:
+        """Applies the rule of the state that the group is in, until it is committed or no write is left of it.
+
+        False if no more writes wait.
+        """
+        while reached.group.parts:
+            group = reached.group
+            match group.next:
+                case Claimed() as part:
+                    after = self._decode(group, part)
+                case Decoded() | Replan() as part:
+                    after = self._plan(group, part)
+                case Planned() as part:
+                    after = self._merge(group, part)
+                case _:
+                    committed = self._commit(group)
+                    if isinstance(committed, Committed):
+                        _log.info("%d write(s) committed: %s", len(committed.jobs), committed.versions)
+                        self._remove(group.staged_paths)
+                        return committed.more
+                    after = committed
+            reached.reach(after)
+        return True
+
+    def _decode(self, group: WriteGroup, part: Claimed) -> WriteGroup:
+        """A write that cannot be read fails alone."""
+        job = part.unread
+        read = ReadInput(catalog=self.catalog, engine=self.engine, stagers=self.stagers)
+        try:
+            return group.moved(part.read(read.run(job, number=group.round, tag=group.tag)))
+        except NotFound:
+            raise
+        except HeadwaterError as error:
+            if isinstance(error, Unavailable) or awaited(error) is not None:
+                raise
+            self._fail(job, error)
+            return group.without(job)
+
+    def _plan(self, group: WriteGroup, part: Decoded | Replan) -> WriteGroup:
+        """Plans a part. If its version has expired it starts over; if the schema has changed it is read again."""
+        plan = PlanWrites(catalog=self.catalog, timeline=self.timeline)
+        return group.moved(plan.run(group.tenant_id, part, group.attempt))
+
+    def _merge(self, group: WriteGroup, part: Planned) -> WriteGroup:
+        """Merges a part. A write that conflicts with existing rows fails alone, and the others are merged again."""
+        try:
+            with expired_if_missing(self.kept, group.tenant_id, [(part.dataset_id, part.plan.version)]):
+                messages = self.engine.merge(part.tasks, group.tag)
+        except VersionExpired:
+            # Later commits and a clean have removed the version.
+            return group.moved(part.decoded.from_the_head())
+        merged = part.merged(messages)
+        if not isinstance(merged, Refused):
+            return group.moved(merged)
+        for job, error in merged.errors:
+            self._fail(job, error)
+        return group.without(*(job for job, _ in merged.errors))
+
+    def _commit(self, group: WriteGroup) -> WriteGroup | Committed:
+        """Commits the group. After lost claims it continues with the other jobs, after a conflict with the changed
+        parts.
+        """
+        outcome = Publish(timeline=self.timeline).run(group.tenant_id, group.commits())
+        match outcome:
+            case Fenced():
+                return group.fenced(outcome)
+            case Conflicted() | Overtaken():
+                if group.replans == self.replans_max:
+                    raise _lost(outcome, group.replans + 1)
+                if group.replans + 1 == _RACES_LOST_MAX:
+                    self.jobs.contend(group.tenant_id, group.claims)
+                return group.replan(outcome)
+            case _:
+                return group.committed(outcome)
+
+    def _remove(self, staged: Sequence[str]) -> None:
+        """Removes the staged rows of a commit. What cannot be removed now is left to the reaper.
+
+        A backup that runs may have copied the jobs as they waited, and their rows not yet.
+        """
+        if not staged:
+            return
+        try:
+            if not self.deletions_held():
+                self.storage.delete(staged)
+        except Exception as error:
+            _log.warning("%d files of staged rows stay until they are reaped: %s", len(staged), error)
+
+    def _fail_affected(self, group: WriteGroup, error: HeadwaterError) -> None:
+        """Fails the writes that the error concerns, if that is known, otherwise all. The others run again.
+
+        All writes of a transaction fail with one of them; the store ends the others.
+        """
+        affected = group.affected(error) or group.jobs
+        for job in affected:
+            self._fail(job, error)
+        self.jobs.release(group.tenant_id, [job.claim for job in group.jobs if job not in affected])
+
+    def _fail_alone(self, group: WriteGroup, error: NotStorable | TimeLimitExceeded) -> None:
+        """Fails a write that cannot be stored, or takes too long.
+
+        Which of several it is becomes known once each has run by itself.
+        """
+        if len(group.jobs) == 1 or group.together:
+            self._fail_affected(group, error)
+        else:
+            self.jobs.release(group.tenant_id, group.claims)
+
+    def _fail(self, job: Job, error: HeadwaterError) -> None:
+        named = NameWinner(timeline=self.timeline).named(job.tenant_id, job.dataset_id, error)
+        self.jobs.fail(job.tenant_id, job.claim, Fault.of(named))
+        # The others of the group may run for long.
+        self.announce()
+
+
+def _lost(race: Conflicted | Overtaken, times: int) -> CommitConflict:
+    """The error of a group that has conflicted too often."""
+    match race:
+        case Conflicted():
+            return CommitConflict(
+                f"{times} commits in a row changed the same data first; send the write again",
+                winner=race.winner,
+                file_groups=list(race.file_groups[:FILE_GROUPS_NAMED_MAX]),
+                file_group_count=len(race.file_groups),
+                dataset_id=race.dataset_id,
+                retryable=True,
+            )
+        case Overtaken():
+            return CommitConflict(
+                f"another commit took in the changes from {race.since} on first",
+                dataset_id=race.dataset_id,
+                retryable=True,
+            )

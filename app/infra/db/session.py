@@ -1,0 +1,268 @@
+"""The only access to Postgres. Every connection acts as one tenant, as one credential, as the relay, or as the
+administrator of tenants and keys, which needs a login of its own.
+
+A connection takes the application's role when it is opened, and a transaction takes its tenant when it starts; row
+level security does the rest. Nothing else in this package opens a connection (a test checks this).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple
+
+from psycopg import Error as DriverError
+from psycopg.sql import Literal
+from sqlalchemy import Connection, create_engine, event, make_url, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.infra.db.acts import current_act
+from app.infra.db.document import dumped, undecoded
+from app.kernel.format.errors import NotStorable, TooSlow, Unavailable
+
+APPLICATION_ROLE: Final = "headwater_app"
+RELAY_ROLE: Final = "headwater_relay"
+ADMINISTRATOR_ROLE: Final = "headwater_admin"
+
+# Program limit exceeded: the same statement fails again, however often it is repeated.
+_LIMIT_CLASS: Final = "54"
+# A statement was cancelled after its time, a lock was not granted in time, or transactions waited for each other.
+_TOO_SLOW: Final = ("57014", "55P03", "40P01")
+
+# What a transaction begins with. One message to the server, so that no transaction waits for an answer to BEGIN alone.
+_AS_TENANT: Final = "BEGIN; SELECT set_config('headwater.tenant_id', {value}, true)"
+# What is done in a shared transaction may wait for a server of a user.
+_SHARED_IDLE_SECONDS: Final = 60
+_AS_TENANT_SHARED: Final = (
+    f"{_AS_TENANT}, set_config('idle_in_transaction_session_timeout', '{_SHARED_IDLE_SECONDS}s', true)"
+)
+_AS_CREDENTIAL: Final = "BEGIN; SELECT set_config('headwater.key_digest', {value}, true)"
+_AS_NAMED: Final = "BEGIN; SELECT set_config('headwater.tenant_name', {value}, true)"
+_AS_RELAY: Final = f"BEGIN; SET LOCAL ROLE {RELAY_ROLE}"
+_AS_ADMINISTRATOR: Final = f"BEGIN; SET LOCAL ROLE {ADMINISTRATOR_ROLE}"
+# Of one connection. With fewer, the statements of a worker would push each other out, and be prepared again.
+_PREPARED_STATEMENTS_MAX: Final = 250
+_WITHOUT_PARAMETERS: Final = {"no_parameters": True}
+
+
+class _Shared(NamedTuple):
+    """A transaction that others of its tenant join."""
+
+    database: Database
+    tenant_id: str
+    connection: Connection
+
+
+_SHARED: ContextVar[_Shared | None] = ContextVar("shared_transaction", default=None)
+
+
+class CommitInDoubt(Unavailable):
+    """The connection broke after COMMIT was sent: whether the transaction was committed is unknown."""
+
+
+class Listener:
+    """Receives notifications, in the order of the commits that sent them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._driver: Any = connection.connection.dbapi_connection
+
+    def received(self, seconds: float) -> list[str]:
+        """Waits at most this time for a notification, then checks that the server still answers.
+
+        Returns the payloads of all notifications that were sent before its answer. Raises if the connection is lost.
+        """
+        payloads = [each.payload for each in self._driver.notifies(timeout=seconds, stop_after=1)]
+        self._connection.execute(text("SELECT 1"))
+        return payloads + [each.payload for each in self._driver.notifies(timeout=0)]
+
+
+class Database:
+    """A pool of connections to one database. Transactions are READ COMMITTED and short: see the timeouts."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        role: str = APPLICATION_ROLE,
+        application_name: str = "headwater",
+        connections_max: int = 20,
+        statement_timeout_seconds: float = 60.0,
+        lock_timeout_seconds: float = 15.0,
+        idle_timeout_seconds: float = 10.0,
+    ) -> None:
+        """`url`: postgresql://… of a login that may take the role, and those of the sessions that it opens.
+
+        `idle_timeout_seconds`: less than the time that others wait for locks. So no statement fails because a process
+        stands still within a transaction. Connects lazily.
+        """
+        self._engine = create_engine(
+            make_url(url).set(drivername="postgresql+psycopg"),
+            # A transaction sends BEGIN itself: the driver would send it as a message of its own.
+            isolation_level="AUTOCOMMIT",
+            # No overflow: a connection beyond the size of the pool would be opened and closed for each transaction.
+            pool_size=connections_max,
+            max_overflow=0,
+            pool_timeout=lock_timeout_seconds,
+            connect_args={"connect_timeout": 10},
+            # There is none, and looking for its type would take another transaction.
+            use_native_hstore=False,
+            json_serializer=dumped,
+            json_deserializer=undecoded,
+        )
+        settings = {
+            "role": role,
+            "timezone": "UTC",
+            "default_transaction_isolation": "read committed",
+            "application_name": application_name,
+            "statement_timeout": _milliseconds(statement_timeout_seconds),
+            "lock_timeout": _milliseconds(lock_timeout_seconds),
+            "idle_in_transaction_session_timeout": _milliseconds(idle_timeout_seconds),
+        }
+
+        @event.listens_for(self._engine, "connect")
+        def settle(connection: Any, _record: Any) -> None:
+            # Outside of a transaction, so that no rollback reverts the settings.
+            connection.autocommit = True
+            calls = ", ".join("set_config(%s, %s, false)" for _ in settings)
+            connection.execute(f"SELECT {calls}", [word for pair in settings.items() for word in pair])
+            connection.prepared_max = _PREPARED_STATEMENTS_MAX
+
+    @contextmanager
+    def tenant(self, tenant_id: str, *, shared: bool = False) -> Iterator[Connection]:
+        """A transaction that sees and makes rows of this tenant only; committed at the end, unless it raises.
+
+        Until a `shared` one ends, transactions that its thread begins for the tenant are savepoints of it: they are
+        committed with it, or not at all. Raises Unavailable if the database cannot be reached, TooSlow if it does not
+        answer in time, CommitInDoubt if the connection breaks at the commit, NotStorable if a limit of Postgres is
+        exceeded.
+        """
+        outer = _SHARED.get()
+        if outer is not None and outer.database is self:
+            if outer.tenant_id != tenant_id:
+                raise AssertionError("a shared transaction is of one tenant")
+            with outer.connection.begin_nested():
+                yield outer.connection
+            return
+        with self._transaction(_AS_TENANT_SHARED if shared else _AS_TENANT, tenant_id) as connection:
+            token = _SHARED.set(_Shared(self, tenant_id, connection)) if shared else None
+            try:
+                yield connection
+            finally:
+                if token is not None:
+                    _SHARED.reset(token)
+
+    @contextmanager
+    def credential(self, digest: bytes) -> Iterator[Connection]:
+        """A transaction that sees the API key with this digest and its tenant, and no other row."""
+        with self._transaction(_AS_CREDENTIAL, digest.hex()) as connection:
+            yield connection
+
+    @contextmanager
+    def named(self, name: str) -> Iterator[Connection]:
+        """A transaction that sees the tenant of this name, and no other row."""
+        with self._transaction(_AS_NAMED, name) as connection:
+            yield connection
+
+    @contextmanager
+    def relay(self) -> Iterator[Connection]:
+        """A transaction that sees which tenants and datasets have work, but none of the tenants' data."""
+        with self._transaction(_AS_RELAY) as connection:
+            yield connection
+
+    @contextmanager
+    def administration(self) -> Iterator[Connection]:
+        """A transaction that sees and changes the tenants and API keys of all tenants, and none of their data.
+
+        Only the administration's login may begin it.
+        """
+        with self._transaction(_AS_ADMINISTRATOR) as connection:
+            yield connection
+
+    @contextmanager
+    def listening(self, channel: str) -> Iterator[Listener]:
+        """A connection beside the pool that receives the notifications of a channel.
+
+        Raises Unavailable if the connection cannot be opened or is lost.
+        """
+        try:
+            with self._engine.connect() as connection:
+                # A connection of the pool would be missing there for good.
+                connection.detach()
+                connection.execute(text(f"LISTEN {channel}"))
+                yield Listener(connection)
+        except (DBAPIError, DriverError, PoolTimeout) as error:
+            raise _unavailable() from error
+
+    def close(self) -> None:
+        """Closes the pooled connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _transaction(self, opening: str, value: str = "") -> Iterator[Connection]:
+        try:
+            connection = self._begin(opening.format(value=Literal(value).as_string()))
+            try:
+                yield connection
+                if connection.in_transaction():
+                    _commit_with_act(connection, opening)
+            finally:
+                connection.close()
+        except PoolTimeout as error:
+            raise _unavailable() from error
+        except OperationalError as error:
+            sqlstate = getattr(error.orig, "sqlstate", None) or ""
+            if sqlstate.startswith(_LIMIT_CLASS):
+                raise NotStorable(
+                    "A value is too long for the catalogue. Nothing was changed. Send shorter values",
+                    sqlstate=sqlstate,
+                ) from error
+            raise _unavailable(TooSlow if sqlstate in _TOO_SLOW else Unavailable) from error
+
+    def _begin(self, statements: str) -> Connection:
+        try:
+            return self._open(statements)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        # The pooled connection was dead, for example after a restart of the server. This has emptied the pool: the next
+        # connection is new.
+        return self._open(statements)
+
+    def _open(self, statements: str) -> Connection:
+        connection = self._engine.connect()
+        try:
+            connection.exec_driver_sql(statements, execution_options=_WITHOUT_PARAMETERS)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _unavailable(kind: type[Unavailable] = Unavailable) -> Unavailable:
+    return kind("The database does not answer; no data was changed. Try again")
+
+
+def _commit_with_act(connection: Connection, opening: str) -> None:
+    act = current_act()
+    if act is None or opening not in (_AS_TENANT, _AS_TENANT_SHARED, _AS_ADMINISTRATOR):
+        _commit(connection)
+        return
+    act.committing(connection, administration=opening is _AS_ADMINISTRATOR)
+    _commit(connection)
+    act.committed()
+
+
+def _commit(connection: Connection) -> None:
+    try:
+        connection.commit()
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise CommitInDoubt("The connection broke at the commit; the change may be committed") from error
+        raise
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(round(seconds * 1000))

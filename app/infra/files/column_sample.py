@@ -1,0 +1,99 @@
+"""The columns of a dataset that is not registered yet, from the beginning of its first input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from io import BytesIO
+from typing import Final
+
+import msgspec
+
+from app.kernel.codecs.faults import reader_faults
+from app.kernel.codecs.gzip_stream import gunzip_stream
+from app.kernel.codecs.shape_inference import infer_shapes
+from app.kernel.codecs.splits import plan_splits
+from app.kernel.format.errors import MalformedBody
+from app.kernel.format.rows.formats import Format, Source
+from app.kernel.format.schema.shapes import Shape, common_members
+
+SAMPLE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""The bytes of a text that is inferred from as a whole, and of the metadata of columnar input."""
+_SPLIT_BYTES: Final = 4 * 1024 * 1024
+_SPLITS_MAX: Final = 4
+_EXPANDED_BYTES_MAX: Final = 4 * SAMPLE_BYTES_MAX
+# Their columns are known once the whole text is read.
+_WHOLE: Final = (Format.JSON_ROWS, Format.CSV)
+_MAGIC_BYTES: Final = 4
+# Before the length of the metadata of an Arrow message, unless the stream is of a release before 0.15.
+_CONTINUATION: Final = b"\xff\xff\xff\xff"
+
+
+class ColumnSample(msgspec.Struct, frozen=True, kw_only=True):
+    """The shapes of columns, and whether they are those of the whole input."""
+
+    shapes: dict[str, Shape]
+    whole: bool
+
+
+class SampleTooLarge(ValueError):
+    """A text of a format that is inferred from as a whole has more than `SAMPLE_BYTES_MAX` bytes."""
+
+
+def sample_columns(
+    form: Format, source: Source, size_bytes: int, *, gzip: bool = False, op_columns: tuple[str, ...] = ()
+) -> ColumnSample:
+    """The columns of columnar input and of smaller texts, and those in the beginning of larger NDJSON.
+
+    `op_columns`: see `infer_shapes`. Raises SampleTooLarge, MalformedBody, BodyTooLarge, SchemaMismatch.
+    """
+    complete = True
+    if gzip:
+        source, complete = _expanded(form, source)
+        size_bytes = source.seek(0, 2)
+    if form in _WHOLE and size_bytes > SAMPLE_BYTES_MAX:
+        raise SampleTooLarge
+    _check_metadata(form, source)
+    splits = plan_splits(form, source, size_bytes, _SPLIT_BYTES)
+    # The columns of every row group of a Parquet file are the same.
+    some = splits[: _SPLITS_MAX if form is Format.NDJSON else 1]
+    shapes: dict[str, Shape] = {}
+    for split in some:
+        shapes = common_members(shapes, infer_shapes(form, source, split, op_columns=op_columns))
+    return ColumnSample(
+        shapes=shapes, whole=form is not Format.NDJSON or (complete and len(some) == len(splits))
+    )
+
+
+def _expanded(form: Format, source: Source) -> tuple[BytesIO, bool]:
+    """The uncompressed bytes, and whether they are all: the beginning of NDJSON will do."""
+    text = bytearray()
+    source.seek(0)
+    for chunk in gunzip_stream(_chunks(source), expanded_bytes_max=_EXPANDED_BYTES_MAX):
+        text += chunk
+        if form is Format.NDJSON and len(text) > SAMPLE_BYTES_MAX:
+            return BytesIO(bytes(text)), False
+    return BytesIO(bytes(text)), True
+
+
+def _chunks(source: Source) -> Iterator[bytes]:
+    return iter(partial(source.read, _SPLIT_BYTES), b"")
+
+
+def _check_metadata(form: Format, source: Source) -> None:
+    """Raises MalformedBody for columnar input whose metadata, which is read as a whole, is larger than any sample."""
+    match form:
+        case Format.ARROW:
+            source.seek(0)
+            with reader_faults("the Arrow stream cannot be read"):
+                head = source.read(2 * _MAGIC_BYTES)
+            length = head[_MAGIC_BYTES:] if head[:_MAGIC_BYTES] == _CONTINUATION else head[:_MAGIC_BYTES]
+        case Format.PARQUET:
+            size = source.seek(0, 2)
+            source.seek(max(size - 2 * _MAGIC_BYTES, 0))
+            with reader_faults("the Parquet file cannot be read"):
+                length = source.read(_MAGIC_BYTES)
+        case _:
+            return
+    if int.from_bytes(length, "little") > SAMPLE_BYTES_MAX:
+        raise MalformedBody(f"the description of the columns has more than {SAMPLE_BYTES_MAX} bytes")

@@ -1,0 +1,150 @@
+"""Streams of requested rows of a table: a row group at a time, and only groups that may have such rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.kernel.commit.read_plan import in_globs
+from app.infra.files.parquet_file import FileColumns, OpenedFile
+from app.infra.files.slices.derived_columns import block_rows, of_file
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.merged_slice import merged_blocks
+from app.kernel.format.dataset import BucketMode, DatasetDefinition
+from app.kernel.format.file_group import DataFile
+from app.kernel.format.index.deletion_vector import live_mask
+from app.kernel.format.partition.codes import partition_codes
+from app.kernel.format.rows.meta_columns import DERIVED_NAMES, META_FIELDS, VERSION_COLUMN, resolved
+from app.kernel.sql.conditions.evaluate import matches
+from app.kernel.sql.conditions.tree import Filter
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowChoice:
+    """The rows to return: those that match `where`, and that a commit after the version `changed_after` gave their
+    values. None selects all.
+    """
+
+    where: Filter | None = None
+    changed_after: int | None = None
+
+    @property
+    def selects(self) -> bool:
+        """Whether some rows may not be chosen."""
+        return self.where is not None or self.changed_after is not None
+
+    def columns(self, dataset: DatasetDefinition) -> pa.Schema:
+        """The columns that decide, which need not be among those that are returned; nullable."""
+        names = self.where.columns() if self.where is not None else ()
+        fields = [field for field in dataset.schema.to_arrow() if field.name in names]
+        versions = [] if self.changed_after is None else [META_FIELDS[0]]
+        return pa.schema([*(field.with_nullable(True) for field in fields), *versions])
+
+    def chosen(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
+        """Whether each row is chosen: shape (rows,). `rows`: the deciding columns, versions resolved."""
+        chosen: npt.NDArray[np.bool_] = np.ones(rows.num_rows, dtype=np.bool_)
+        if self.where is not None:
+            chosen &= matches(self.where, rows)
+        if self.changed_after is not None:
+            chosen &= pc.greater(rows.column(VERSION_COLUMN), self.changed_after).to_numpy()
+        return chosen
+
+
+def base_rows(
+    slices: SliceReader,
+    dataset: DatasetDefinition,
+    file: DataFile,
+    schema: pa.Schema,
+    choice: RowChoice,
+    first: int,
+    end: int,
+) -> Iterator[pa.Table]:
+    """The chosen ones of the live rows [first, end) of a base file. Raises CorruptFile.
+
+    `schema`: some columns of the dataset, nullable, stored meta columns, and those derived from the file. The columns
+    that decide are read first, the others only where a row is chosen. Texts that the file stores in dictionaries are
+    returned as such.
+    """
+    opened = slices.reader.opened(file)
+    ranges = list(_row_ranges(opened, dataset, choice.where, first, end))
+    if not ranges:
+        return
+    # Columns that decide need not be returned.
+    decides = opened.with_dictionaries(choice.columns(dataset))
+    others = pa.schema([field for field in schema if field.name not in (*decides.names, *DERIVED_NAMES)])
+    gone = None if file.deletion_vector is None else slices.vectors.read(file.deletion_vector)
+    deciding = opened.columns(decides) if len(decides) else None
+    other: FileColumns | None = None
+    for begin, stop in ranges:
+        chosen = (
+            np.ones(stop - begin, dtype=np.bool_) if gone is None else live_mask(gone, begin, stop - begin)
+        )
+        known = None
+        if choice.selects:
+            known = (
+                resolved(deciding.read(begin, stop - begin), file.written_version, file.first_offset)
+                if deciding is not None
+                # A filter without columns has the same result for all rows, which must still be counted.
+                else pa.table({"": pa.nulls(stop - begin)})
+            )
+            chosen = chosen & choice.chosen(known)
+        if not chosen.any():
+            continue
+        if other is None:
+            other = opened.columns(opened.with_dictionaries(others))
+        rows = resolved(other.read(begin, stop - begin), file.written_version, file.first_offset)
+        derived = of_file(file, stop - begin, schema)
+        columns = [
+            _column(name, derived, known if known is not None and name in decides.names else rows)
+            for name in schema.names
+        ]
+        kinds = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
+        found = pa.table(columns, schema=pa.schema(kinds))
+        yield found if chosen.all() else found.filter(pa.array(chosen))
+
+
+def _column(name: str, derived: Mapping[str, pa.Array], rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+    return derived[name] if name in derived else rows.column(name)
+
+
+def merged_rows(
+    slices: SliceReader,
+    dataset: DatasetDefinition,
+    files: Sequence[DataFile],
+    schema: pa.Schema,
+    choice: RowChoice,
+    partitions: Sequence[str] | None,
+    memory: MemoryBudget,
+) -> Iterator[pa.Table]:
+    """The chosen rows of a file group with logs, whose partition matches one of the globs.
+
+    `files`: in the order of their commits. `schema`: some columns of the dataset, nullable, stored meta columns, and
+    those derived from the file. Raises CorruptFile.
+    """
+    by_row = partitions is not None and dataset.bucket.mode is BucketMode.KEY_DYNAMIC
+    for block in merged_blocks(slices, dataset, files, memory):
+        chosen = choice.chosen(block.rows)
+        if by_row:
+            codes, paths = partition_codes(block.rows, dataset.partition_by)
+            path_matches = [in_globs(path, partitions or ()) for path in paths]
+            chosen &= np.array(path_matches, dtype=np.bool_)[codes]
+        if chosen.any():
+            yield block_rows(block.at(chosen), dataset, files, schema)
+
+
+def _row_ranges(
+    opened: OpenedFile, dataset: DatasetDefinition, where: Filter | None, first: int, end: int
+) -> Iterator[tuple[int, int]]:
+    """The parts of the file, by row group, in which some of the rows [first, end) may match."""
+    if where is not None:
+        yield from opened.row_ranges(where, dataset.schema, first, end - first)
+        return
+    for start, stop in opened.row_group_bounds():
+        if max(first, start) < min(end, stop):
+            yield max(first, start), min(end, stop)

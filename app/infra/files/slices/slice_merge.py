@@ -1,0 +1,224 @@
+"""Merges incoming rows with the live rows of a file group.
+
+Writes, compaction and reads of logs all use `merge_incoming`, so a row always has the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.kernel.commit.merge.merge import merge
+from app.kernel.commit.merge.outcome import MergeResult
+from app.infra.files.slices.file_slice import FILE_COLUMN, PLACE_COLUMNS, POSITION_COLUMN, SCOPED_COLUMN, Block
+from app.infra.files.slices.incoming import Incoming, incoming_schema
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.spill import SpillBuffer
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.errors import HeadwaterError
+from app.kernel.format.index.key_hash import hash_keys
+from app.kernel.format.rows.changelog import OP_COLUMN, Op
+from app.kernel.format.rows.meta_columns import stored_schema
+from app.kernel.format.rows.placement import numbers_in
+from app.kernel.format.rows.record_key import encode_keys
+
+_RETRACTING = pa.array([Op.RETRACT, Op.CORRECT_FROM], pa.uint8())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IncomingKeys:
+    """The keys of all incoming rows. `hashes`: uint64, unique, ascending; without keys, of the rows that are retracted
+    by value. `encoded_keys`: canonical keys; None if they take too much memory.
+    """
+
+    hashes: np.ndarray
+    encoded_keys: Sequence[pa.ChunkedArray] | None
+
+    def keys(self) -> pa.ChunkedArray | None:
+        """The distinct canonical keys; None if they are not available."""
+        if self.encoded_keys is None:
+            return None
+        chunks = [chunk for part in self.encoded_keys for chunk in part.chunks]
+        keys = pa.chunked_array(chunks, pa.large_binary())
+        # With as many hashes as keys, no key is repeated.
+        return keys if len(self.hashes) == len(keys) else pa.chunked_array([keys.unique()])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MatchedRows:
+    """The result for touched rows.
+
+    `live`: the rows before the merge, with their places: `files` (int32) and `positions` (int64) are -1 for a row that
+    was in no file in this form. `complete`: whether these are all touched rows.
+    """
+
+    result: MergeResult
+    live: pa.Table
+    files: np.ndarray
+    positions: np.ndarray
+    complete: bool
+
+    def former_files(self) -> np.ndarray:
+        """By new row, the number of the file that had its key; -1 for a new key (int64)."""
+        replaced = self.result.replaced
+        former = np.full(len(replaced), -1, dtype=np.int64)
+        former[replaced >= 0] = self.files[replaced[replaced >= 0]]
+        return former
+
+    def kept_blocks(self) -> Iterator[Block]:
+        """The unchanged live rows, by their files."""
+        for file in numbers_in(self.files):
+            chosen = self.result.kept & (self.files == file)
+            if chosen.any():
+                yield Block(
+                    file=int(file),
+                    positions=self.positions[chosen],
+                    rows=self.live.filter(pa.array(chosen)),
+                )
+
+
+def merge_incoming(
+    dataset: DatasetDefinition,
+    blocks: Callable[[IncomingKeys], Iterable[Block]],
+    incoming: Incoming,
+    memory: MemoryBudget,
+    *,
+    live_rows: int,
+) -> Iterator[Block | MatchedRows]:
+    """First the untouched rows, block by block in their order, then the result for the others.
+
+    A row is touched if an incoming row has its key, if it is in scope, or if it may be retracted by value. `blocks`
+    receives the keys of all incoming rows; it may omit blocks without touched rows. `live_rows`: the greatest possible
+    number of live rows, from which the need to spill is estimated.
+    """
+    scope = incoming.in_scope
+    expected = incoming.rows + (min(incoming.rows, live_rows) if scope is None else live_rows)
+    hashes = row_hashes(dataset)
+    with SpillBuffer(
+        hashes, memory_bytes=memory.bytes_max, expected_rows=expected, scratch=memory.scratch
+    ) as rows_by_key:
+        found = [np.zeros(0, dtype=np.uint64)]
+        keys: list[pa.ChunkedArray] = []
+        for table in incoming.tables:
+            rows_by_key.add_incoming(table)
+            # Without live rows, nothing is looked up.
+            if live_rows and dataset.keyed:
+                encoded_keys = encode_keys(table, dataset.record_key)
+                found.append(hash_keys(encoded_keys))
+                if not rows_by_key.spilled:
+                    keys.append(encoded_keys)
+            elif live_rows and incoming.by_value:
+                found.append(hashes(table.filter(pc.is_in(table.column(OP_COLUMN), value_set=_RETRACTING))))
+        unique = _distinct(np.concatenate(found))
+        incoming_hashes = pa.array(unique)
+        for block in blocks(IncomingKeys(hashes=unique, encoded_keys=None if rows_by_key.spilled else keys)):
+            scoped = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
+            touched = scoped
+            if len(unique):
+                touched = scoped | pc.is_in(pa.array(hashes(block.rows)), value_set=incoming_hashes).to_numpy(
+                    zero_copy_only=False
+                )
+            if touched.any():
+                rows_by_key.add_live(block.at(touched).placed(scoped[touched]))
+            if not touched.all():
+                yield block.at(~touched)
+        for live, rows in rows_by_key.parts():
+            yield from _matched_rows(dataset, live, rows, incoming, complete=not rows_by_key.spilled)
+
+
+def _distinct(hashes: np.ndarray) -> np.ndarray:
+    """The distinct values, ascending. Sorting is the fastest method for values as large as hashes."""
+    ascending = np.sort(hashes)
+    return ascending[np.append(True, ascending[1:] != ascending[:-1])] if len(ascending) else ascending
+
+
+def row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
+    """The function that maps rows that may have one key, or without keys may be equal, to one hash: uint64 per row."""
+    key = dataset.record_key
+    if not key:
+        return _whole_row_hashes(dataset)
+
+    def of_keys(rows: pa.Table) -> np.ndarray:
+        return hash_keys(encode_keys(rows, key))
+
+    return of_keys
+
+
+def _whole_row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
+    """The hashes of rows without a key: of all their flat values. Nested values have no text and are ignored."""
+    flat = [field.name for field in dataset.schema.to_arrow() if not pa.types.is_nested(field.type)]
+
+    def of_rows(rows: pa.Table) -> np.ndarray:
+        total = np.zeros(rows.num_rows, dtype=np.uint64)
+        for name in flat:
+            column = rows.column(name)
+            hashed = hash_keys(pc.fill_null(_text(column), b""))
+            hashed[column.is_null().to_numpy()] = np.uint64(0)
+            total = total * np.uint64(0x9E3779B97F4A7C15) + hashed
+        return total
+
+    return of_rows
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The text of flat values, equal for equal ones."""
+    if not pa.types.is_binary(column.type):
+        column = pc.cast(column, pa.large_string())
+    return pc.cast(column, pa.large_binary())
+
+
+def _matched_rows(
+    dataset: DatasetDefinition,
+    live: pa.Table | None,
+    rows: pa.Table | None,
+    incoming: Incoming,
+    *,
+    complete: bool,
+) -> Iterator[Block | MatchedRows]:
+    live = _no_live(dataset) if live is None else live.combine_chunks()
+    rows = _no_incoming(dataset) if rows is None else rows
+    if incoming.in_scope is not None and dataset.keyed:
+        # A row out of scope that merely shares its hash with an incoming row must stay.
+        has_incoming_key = pc.is_in(
+            encode_keys(live, dataset.record_key), value_set=encode_keys(rows, dataset.record_key).unique()
+        )
+        selected = pc.or_(has_incoming_key, live.column(SCOPED_COLUMN))
+        yield from _as_blocks(live.filter(pc.invert(selected)))
+        live = live.filter(selected)
+    current = live.drop_columns(list(PLACE_COLUMNS))
+    result = merge(dataset, current, rows, incoming.intents, retract_rest=incoming.in_scope is not None)
+    if incoming.committed and result.conflicts:
+        # Without its rows, a reader would see a table that never existed.
+        raise HeadwaterError(f"{dataset.name}: committed rows cannot be merged: {result.conflicts}")
+    yield MatchedRows(
+        result=result,
+        live=current,
+        files=live.column(FILE_COLUMN).to_numpy(),
+        positions=live.column(POSITION_COLUMN).to_numpy(),
+        complete=complete,
+    )
+
+
+def _as_blocks(placed: pa.Table) -> Iterator[Block]:
+    files = placed.column(FILE_COLUMN).to_numpy()
+    for file in numbers_in(files):
+        rows = placed.filter(pa.array(files == file))
+        yield Block(
+            file=int(file),
+            positions=rows.column(POSITION_COLUMN).to_numpy(),
+            rows=rows.drop_columns(list(PLACE_COLUMNS)),
+        )
+
+
+def _no_live(dataset: DatasetDefinition) -> pa.Table:
+    empty = np.zeros(0, dtype=np.int64)
+    block = Block(file=-1, positions=empty, rows=stored_schema(dataset).empty_table())
+    return block.placed(empty.astype(bool))
+
+
+def _no_incoming(dataset: DatasetDefinition) -> pa.Table:
+    return incoming_schema(dataset).empty_table()

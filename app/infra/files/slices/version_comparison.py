@@ -1,0 +1,55 @@
+"""Compares the rows of file groups at two versions: applies `app.kernel.commit.comparison` to stored files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from app.kernel.commit.comparison import Compared, CompareTask, compare_rows
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.merged_slice import merged_blocks
+from app.infra.files.slices.slice_merge import row_hashes
+from app.infra.files.slices.spill import SpillBuffer
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.file_group import DataFile
+from app.kernel.format.schema.schema_projection import project_rows
+
+
+def compare(task: CompareTask, slices: SliceReader, memory: MemoryBudget) -> Compared:
+    """Compares the rows, split by key over a scratch folder if they do not fit into memory. Raises CorruptFile."""
+    target = task.dataset.schema.to_arrow()
+    empty = target.empty_table()
+    expected = sum(file.live_rows for group in (*task.before, *task.after) for file in group)
+    same = sum(rows.num_rows for rows in _rows(slices, task.is_, task.same, target, memory))
+    found = Compared(unchanged=same)
+    with SpillBuffer(
+        row_hashes(task.dataset),
+        memory_bytes=memory.bytes_max,
+        expected_rows=expected,
+        scratch=memory.scratch,
+    ) as rows_by_key:
+        for rows in _rows(slices, task.was, task.before, target, memory):
+            rows_by_key.add_live(rows)
+        for rows in _rows(slices, task.is_, task.after, target, memory):
+            rows_by_key.add_incoming(rows)
+        for before, after in rows_by_key.parts():
+            found += compare_rows(
+                task.dataset, empty if before is None else before, empty if after is None else after
+            )
+    return found
+
+
+def _rows(
+    slices: SliceReader,
+    dataset: DatasetDefinition,
+    groups: Iterable[tuple[DataFile, ...]],
+    target: pa.Schema,
+    memory: MemoryBudget,
+) -> Iterator[pa.Table]:
+    """The rows as readers saw them, with the columns to compare."""
+    names = dataset.schema.names()
+    for files in groups:
+        for block in merged_blocks(slices, dataset, files, memory):
+            yield project_rows(block.rows.select(names), target)

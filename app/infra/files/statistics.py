@@ -1,0 +1,101 @@
+"""Column statistics from the footer of a Parquet file: of the whole file, and of each row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from app.kernel.format.file_group import ColumnStatistics
+from app.kernel.format.index.column_bounds import stored_bound
+from app.kernel.format.schema.schema import Schema
+from app.kernel.format.schema.schema_projection import field_id
+from app.kernel.sql.conditions.prune import Sought, may_match
+from app.kernel.sql.conditions.tree import Filter
+
+
+def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, ColumnStatistics]:
+    """Bounds and null counts of the flat columns, by field id, from the footer."""
+    columns = _flat_columns(metadata, {field.name: str(field.id) for field in schema.fields})
+    return _of_groups(metadata, columns, range(metadata.num_row_groups))
+
+
+def row_ranges(
+    parquet: pq.ParquetFile, where: Filter, schema: Schema, first_row: int, rows: int
+) -> Iterator[tuple[int, int]]:
+    """The parts of the rows [first_row, first_row + rows) that may match: one [first, end) per row group, in order.
+
+    `schema`: the schema of the filter, whatever schema the file was written under.
+    """
+    metadata = parquet.metadata
+    inside: dict[int, tuple[int, int]] = {}
+    start = 0
+    for group in range(metadata.num_row_groups):
+        end = start + metadata.row_group(group).num_rows
+        begin, stop = max(first_row, start), min(first_row + rows, end)
+        if begin < stop:
+            inside[group] = begin, stop
+        start = end
+    for group in row_groups(parquet, Sought(where=where, schema=schema), inside):
+        yield inside[group]
+
+
+def row_groups(
+    parquet: pq.ParquetFile, sought: Sought, numbers: Iterable[int] | None = None
+) -> Iterator[int]:
+    """The row groups (out of all, if None) that may have rows sought. Groups that their bounds exclude are omitted."""
+    where, schema, metadata = sought.where, sought.schema, parquet.metadata
+    wanted = {field.id: field.to_arrow().type for field in schema.fields if field.name in where.columns()}
+    stored = {field_id(field): field for field in parquet.schema_arrow}
+    # A bound is one of the stored values; a cast to another type might round values past it.
+    comparable = {
+        stored[number].name: str(number)
+        for number, kind in wanted.items()
+        if number in stored and stored[number].type == kind
+    }
+    columns = _flat_columns(metadata, comparable)
+    for group in range(metadata.num_row_groups) if numbers is None else numbers:
+        count = metadata.row_group(group).num_rows
+        known = _of_groups(metadata, columns, [group])
+        # Rows from before a column was added have no value of it.
+        known |= {
+            str(number): ColumnStatistics(null_count=count) for number in wanted if number not in stored
+        }
+        if may_match(where, known, schema, count):
+            yield group
+
+
+def _flat_columns(metadata: pq.FileMetaData, ids: Mapping[str, str]) -> dict[int, str]:
+    """The field ids of flat columns by their numbers in the file. `ids`: by name."""
+    found = {}
+    for number in range(metadata.num_columns):
+        column = metadata.schema.column(number)
+        # A member `b` of a struct `a` has the path of a column `a.b`, but another name.
+        if column.path in ids and column.path == column.name:
+            found[number] = ids[column.path]
+    return found
+
+
+def _of_groups(
+    metadata: pq.FileMetaData, columns: Mapping[int, str], groups: Iterable[int]
+) -> dict[str, ColumnStatistics]:
+    numbers = list(groups)
+    found: dict[str, ColumnStatistics] = {}
+    for number, field in columns.items():
+        parts = [metadata.row_group(group).column(number).statistics for group in numbers]
+        if parts and all(part is not None for part in parts):
+            found[field] = _merged(parts)
+    return found
+
+
+def _merged(parts: list[Any]) -> ColumnStatistics:
+    # Parquet omits bounds that are very long. So only a row group of nulls may lack them: it adds nothing.
+    known = all(part.has_min_max or (part.has_null_count and part.num_values == 0) for part in parts)
+    bounded = [part for part in parts if part.has_min_max] if known else []
+    nulls = sum(part.null_count for part in parts) if all(part.has_null_count for part in parts) else None
+    return ColumnStatistics(
+        minimum=stored_bound(min((part.min for part in bounded), default=None)),
+        maximum=stored_bound(max((part.max for part in bounded), default=None)),
+        null_count=nulls,
+    )

@@ -1,0 +1,222 @@
+"""All processes of `headwater up`: the embedded servers, the first key, the API and the worker."""
+
+import contextlib
+import os
+import signal
+import ssl
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
+
+import app
+from app.infra.runtime.child import ChildSpec
+from app.infra.runtime.data_directory import DataDirectory
+from app.infra.runtime.java import java_home
+from app.infra.runtime.loopback import LOOPBACK, free_port, is_free
+from app.infra.runtime.postgres import EmbeddedPostgres
+from app.infra.runtime.supervisor import StopRequestedError, Supervisor, to_standard_error
+from app.infra.runtime.valkey import EmbeddedValkey
+
+READY_SECONDS_MAX = 180.0
+ADMIN_DATABASE_URL = "HEADWATER_ADMIN_DATABASE_URL"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Programs:
+    """The programs of the three Python processes, as arguments of a Python interpreter."""
+
+    init: tuple[str, ...] = ("-m", "clients.cli", "init")
+    api: tuple[str, ...] = ("-m", "app.main")
+    worker: tuple[str, ...] = ("-m", "workers.main")
+
+
+class StackError(Exception):
+    """The service cannot be started with these options. The message has the reason."""
+
+
+def run(
+    port: int,
+    data: Path,
+    environment: Mapping[str, str] = os.environ,
+    programs: Programs = Programs(),
+) -> None:
+    """Starts all processes, monitors them until SIGINT or SIGTERM, and stops them.
+
+    ``headwater.env`` and ``headwater.json`` in the data folder describe the running service.
+
+    Servers whose URL the environment sets are used instead of embedded ones. Port 0 selects any free port.
+
+    Raises:
+        StackError, StartError, DataDirectoryError, PostgresError, ValkeyError, JavaError, AccountError: the start
+        failed; all started processes are stopped.
+    """
+    with DataDirectory(data) as directory:
+        port = port or free_port()
+        if not is_free(port):
+            raise StackError(f"port {port} is in use; choose another with --port (make up PORT=…)")
+        run_until_stopped(
+            directory, lambda supervisor: _start(supervisor, directory, port, environment, programs)
+        )
+    to_standard_error("stopped")
+
+
+def run_until_stopped(directory: DataDirectory, start: Callable[[Supervisor], None]) -> None:
+    """Starts processes, monitors them until SIGINT or SIGTERM, and stops them. Raises what `start` raises."""
+    supervisor = Supervisor(directory.logs)
+    with stopping_on_signals(supervisor):
+        try:
+            start(supervisor)
+            supervisor.monitor()
+        except StopRequestedError:
+            pass
+        finally:
+            directory.remove_notes()
+            to_standard_error("stopping")
+            supervisor.stop()
+
+
+def _start(
+    supervisor: Supervisor,
+    directory: DataDirectory,
+    port: int,
+    environment: Mapping[str, str],
+    programs: Programs,
+) -> None:
+    variables = {
+        "HEADWATER_DATA_DIR": str(directory.path),
+        "HEADWATER_HOST": LOOPBACK,
+        "HEADWATER_PORT": str(port),
+        "JAVA_HOME": str(java_home(directory.path, environment)),
+        "PYTHONPATH": _python_path(environment),
+        "PYTHONUNBUFFERED": "1",
+    }
+    owner_url, administration = _start_servers(supervisor, directory, environment, variables)
+    supervisor.run(_initialisation(programs, directory, variables | administration, owner_url))
+    own = variables | administration | {"HEADWATER_MIGRATION_DATABASE_URL": owner_url}
+    directory.write_settings({name: value for name, value in own.items() if not name.startswith("PYTHON")})
+    api_key = _operator_key(directory)
+    # The owner's URL is not passed on: the processes that serve requests use the role with row level security.
+    serving = {**variables, "HEADWATER_MIGRATION_DATABASE_URL": variables["HEADWATER_DATABASE_URL"]}
+    # The worker cannot change tenants and keys: it has no login for that.
+    certificate = environment.get("HEADWATER_TLS_CERTIFICATE")
+    supervisor.start(_server("api", programs.api, serving | administration, port, certificate), wait=False)
+    without = dict.fromkeys(administration, variables["HEADWATER_DATABASE_URL"])
+    supervisor.start(_server("worker", programs.worker, serving | without, port, certificate), wait=False)
+    # The API is ready once the worker has registered, so one check covers both.
+    supervisor.wait_ready("api")
+    supervisor.wait_ready("worker")
+    url = f"{'https' if certificate else 'http'}://{LOOPBACK}:{port}"
+    directory.announce(url, api_key)
+    to_standard_error(f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops all processes")
+
+
+def _start_servers(
+    supervisor: Supervisor,
+    directory: DataDirectory,
+    environment: Mapping[str, str],
+    variables: dict[str, str],
+) -> tuple[str, dict[str, str]]:
+    """Starts the servers that the environment does not specify, and adds their URLs.
+
+    Returns the schema owner's URL, and the variable with the URL of the administration's login, if there is one.
+    """
+    admin_url = environment.get(ADMIN_DATABASE_URL)
+    if database_url := environment.get("HEADWATER_DATABASE_URL"):
+        owner_url = environment.get("HEADWATER_MIGRATION_DATABASE_URL", database_url)
+    else:
+        postgres = EmbeddedPostgres(directory.path)
+        supervisor.start(postgres.child())
+        postgres.provision()
+        database_url, owner_url, admin_url = postgres.url, postgres.owner_url, postgres.admin_url
+    redis_url = environment.get("HEADWATER_REDIS_URL")
+    if not redis_url:
+        valkey = EmbeddedValkey(directory.path)
+        supervisor.start(valkey.child())
+        redis_url = valkey.url
+    variables["HEADWATER_DATABASE_URL"] = database_url
+    variables["HEADWATER_REDIS_URL"] = redis_url
+    return owner_url, {} if admin_url is None else {ADMIN_DATABASE_URL: admin_url}
+
+
+def _initialisation(
+    programs: Programs, directory: DataDirectory, variables: Mapping[str, str], owner_url: str
+) -> ChildSpec:
+    """The command that migrates the schema to head and creates the first key.
+
+    It is a separate process, because the database toolkit would otherwise stay in the supervisor's memory.
+    """
+    return ChildSpec(
+        name="init",
+        command=(sys.executable, "-P", *programs.init, "--key-file", str(directory.key_file)),
+        environment={**variables, "HEADWATER_MIGRATION_DATABASE_URL": owner_url},
+        ready_seconds_max=READY_SECONDS_MAX,
+    )
+
+
+def _operator_key(directory: DataDirectory) -> str:
+    try:
+        return directory.key_file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        raise StackError(
+            f"{directory.key_file} is missing, but the database already has an operator key, of which it "
+            "stores only a digest. Restore the key to that file (mode 0600), or use a new --data folder"
+        ) from None
+
+
+def _server(
+    name: str, arguments: tuple[str, ...], variables: Mapping[str, str], port: int, certificate: str | None
+) -> ChildSpec:
+    return ChildSpec(
+        name=name,
+        command=(sys.executable, "-P", *arguments),
+        environment=variables,
+        ready=lambda: answers_ready(port, certificate),
+        ready_seconds_max=READY_SECONDS_MAX,
+        # A worker ends its running step or releases the job, and the API its open requests.
+        stop_seconds_max=20.0,
+    )
+
+
+def answers_ready(port: int, certificate: str | None = None) -> bool:
+    """Whether the API reports that all its dependencies, a worker included, are available.
+
+    `certificate`: the file with the certificate of an API that serves HTTPS. Its names are those of clients' URLs, so
+    they are not compared with the loopback address.
+    """
+    connection = HTTPConnection(LOOPBACK, port, timeout=2)
+    try:
+        if certificate is not None:
+            connection = HTTPSConnection(LOOPBACK, port, timeout=2, context=_trusting(certificate))
+        connection.request("GET", "/health/ready")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _trusting(certificate: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=certificate)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
+
+
+def _python_path(environment: Mapping[str, str]) -> str:
+    """A PYTHONPATH with which children import this code in any folder; Spark passes it on to its workers."""
+    root = str(Path(app.__file__).parent.parent) if app.__file__ else ""
+    return os.pathsep.join(part for part in (root, environment.get("PYTHONPATH")) if part)
+
+
+@contextlib.contextmanager
+def stopping_on_signals(supervisor: Supervisor) -> Iterator[None]:
+    """Converts SIGINT and SIGTERM, also a second one, into an orderly stop of the supervisor."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: supervisor.request_stop()) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)

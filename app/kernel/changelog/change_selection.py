@@ -1,0 +1,235 @@
+"""The selection of changes that a reader requests: its columns, its filter, and the resulting change rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from app.kernel.changelog.changelog_run import SYSTEM_TIME, ChangelogRun
+from app.kernel.changelog.forms import one_array
+from app.kernel.commit.read_plan import in_globs
+from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
+from app.kernel.format.errors import RestrictedGrant
+from app.kernel.format.file_group import ChangelogFile, partition_of
+from app.kernel.format.partition.codes import partition_codes
+from app.kernel.format.partition.fields import partition_sources
+from app.kernel.format.partition.statistics import partition_statistics
+from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
+from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN, CORRECTS_FIELD, resolved_offsets
+from app.kernel.format.rows.projection import check_partitions, projection
+from app.kernel.format.schema.schema import Schema
+from app.kernel.sql.conditions.bound_access import WHOLE, BoundAccess, bind_access
+from app.kernel.sql.conditions.evaluate import matches
+from app.kernel.sql.conditions.parse import parse_filter
+from app.kernel.sql.conditions.prune import may_match
+from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
+from app.kernel.sql.conditions.tree import Filter
+
+_EVENT_TIME_COLUMN = "_hw_event_time"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangeSelection:
+    """Changes with the columns of `shown`, a subset of those of `schema`, under which their rows are read.
+
+    `definition`: the current dataset, which determines event time and partition. A change is selected if it matches
+    `where`, a filter on rows of `schema`, and if its partition matches one of the globs `partitions`; None selects all.
+    `access`: what the reader may see of the rows. `where` selects no row that it hides.
+    """
+
+    definition: DatasetDefinition
+    schema: Schema
+    shown: Schema
+    where: Filter | None
+    partitions: tuple[str, ...] | None
+    access: BoundAccess = WHOLE
+
+    @classmethod
+    def of(
+        cls,
+        definition: DatasetDefinition,
+        schema: Schema,
+        *,
+        columns: Sequence[str] | None,
+        where: str | None,
+        partitions: tuple[str, ...] | None,
+        access: RowAccess = EVERYTHING,
+    ) -> ChangeSelection:
+        """The selection of a reader's request.
+
+        Raises InvalidRequest, InvalidFilter, MaskedColumn, GrantNotApplicable, RestrictedGrant.
+        """
+        check_feed_access(definition, access)
+        bound = bind_access(access, definition.schema, schema)
+        check_partitions(definition, partitions)
+        bound.check_partitions(definition, partitions)
+        return cls(
+            definition=definition,
+            schema=schema,
+            shown=projection(schema, columns),
+            where=bound.selecting(None if where is None else _parsed(where, schema)),
+            partitions=partitions,
+            access=bound,
+        )
+
+    @property
+    def selects(self) -> bool:
+        """Whether some changes that are read may not be selected."""
+        return self.where is not None or self.partitions is not None
+
+    @property
+    def _by_row(self) -> bool:
+        """Whether the partition is only known by row: a group of key_dynamic has rows of any partition."""
+        return self.partitions is not None and self.definition.bucket.mode is BucketMode.KEY_DYNAMIC
+
+    def rules_out(self, file: ChangelogFile) -> bool:
+        """Whether the partition of the file excludes all of its changes."""
+        if not self.selects or self.definition.bucket.mode is BucketMode.KEY_DYNAMIC:
+            return False
+        path = partition_of(file.file_group)
+        if self.partitions is not None and not in_globs(path, self.partitions):
+            return True
+        if self.where is None:
+            return False
+        known = partition_statistics(path, self.definition.partition_by, self.schema)
+        return not may_match(self.where, known, self.schema, file.row_count)
+
+    def stored_schema(self, also: Sequence[str] = ()) -> pa.Schema:
+        """The columns to read from a changelog file: always those of the members of a change beside its row."""
+        fields = [OP_FIELD, CORRECTS_FIELD, *self._fields({*self.shown.names(), *also, *self._deciding()})]
+        if self.definition.event_time_field is not None:
+            declared = self.definition.schema.field(self.definition.event_time_field).to_arrow()
+            fields.append(declared.with_name(_EVENT_TIME_COLUMN).with_nullable(True))
+        return pa.schema(fields)
+
+    def row_schema(self, also: Sequence[str] = ()) -> pa.Schema:
+        """The columns to read of rows of the table: those shown, those that decide, and these."""
+        return pa.schema(self._fields({*self.shown.names(), *also, *self._deciding()}))
+
+    def deciding_schema(self) -> pa.Schema:
+        """The columns of a changelog file that determine which of its rows are selected."""
+        return pa.schema([OP_FIELD, *self._fields(self._deciding())])
+
+    def _deciding(self) -> set[str]:
+        sources = partition_sources(self.definition) if self._by_row else ()
+        return {*(self.where.columns() if self.where else ()), *sources}
+
+    def _fields(self, names: set[str]) -> list[pa.Field]:
+        read = self.schema.select([name for name in self.schema.names() if name in names])
+        return [field.with_nullable(True) for field in read.to_arrow()]
+
+    def chosen(self, stored: pa.Table) -> npt.NDArray[np.bool_]:
+        """Whether each of these rows of a changelog file is selected, without regard to pairs: shape (rows,)."""
+        chosen = np.ones(stored.num_rows, dtype=np.bool_)
+        if self.where is not None:
+            chosen &= matches(self.where, stored)
+        if self._by_row:
+            codes, paths = partition_codes(stored, self.definition.partition_by)
+            path_matches = [in_globs(path, self.partitions or ()) for path in paths]
+            chosen &= np.array(path_matches, dtype=np.bool_)[codes]
+        return chosen
+
+    def visible(self, stored: pa.Table) -> npt.NDArray[np.bool_] | None:
+        """Whether the reader may see each of these rows: shape (rows,); None if it may see all rows."""
+        return None if self.access.where is None else matches(self.access.where, stored)
+
+    def changes_schema(self) -> pa.Schema:
+        """The columns of a change page: the system columns, and those of `shown` as one struct."""
+        row = pa.struct([field.with_nullable(True).remove_metadata() for field in self.shown.to_arrow()])
+        return pa.schema(
+            [
+                pa.field("offset", pa.int64()),
+                pa.field("op", pa.uint8()),
+                pa.field("version", pa.int64()),
+                pa.field("system_time", SYSTEM_TIME),
+                pa.field("event_time", self._event_time_type()),
+                pa.field("row", row),
+                pa.field("corrects_offset", pa.int64()),
+            ]
+        )
+
+    def _event_time_type(self) -> pa.DataType:
+        if self.definition.event_time_field is None:
+            return pa.timestamp("us", tz="UTC")
+        return self.definition.schema.field(self.definition.event_time_field).to_arrow().type
+
+    def changes(self, stored: pa.Table, run: ChangelogRun, offsets: npt.NDArray[np.int64]) -> pa.Table:
+        """The changes of rows of changelog files with these offsets in the run."""
+        versions, times, first_offsets = run.origins(offsets)
+        return self._assembled(
+            stored,
+            offsets=pa.array(offsets),
+            ops=stored.column(OP_COLUMN),
+            versions=versions,
+            times=times,
+            event_time=None
+            if self.definition.event_time_field is None
+            else stored.column(_EVENT_TIME_COLUMN),
+            corrects=resolved_offsets(stored.column(CORRECTS_COLUMN), first_offsets),
+        )
+
+    def appends(
+        self,
+        rows: pa.Table,
+        *,
+        offsets: pa.ChunkedArray,
+        versions: pa.ChunkedArray,
+        times: pa.ChunkedArray,
+        event_time: pa.ChunkedArray | None,
+    ) -> pa.Table:
+        """Rows of the table as changes that append them. The others are the members of the changes, by row."""
+        ops = pa.array(np.full(rows.num_rows, Op.APPEND, dtype=np.uint8))
+        return self._assembled(
+            rows,
+            offsets=offsets,
+            ops=ops,
+            versions=versions,
+            times=times,
+            event_time=event_time,
+            corrects=pa.nulls(rows.num_rows, pa.int64()),
+        )
+
+    def _assembled(
+        self,
+        stored: pa.Table,
+        *,
+        offsets: pa.Array | pa.ChunkedArray,
+        ops: pa.Array | pa.ChunkedArray,
+        versions: pa.Array | pa.ChunkedArray,
+        times: pa.Array | pa.ChunkedArray,
+        event_time: pa.ChunkedArray | None,
+        corrects: pa.Array | pa.ChunkedArray,
+    ) -> pa.Table:
+        schema = self.changes_schema()
+        row_type = schema.field("row").type
+        shown = self.access.shown(stored)
+        row = pa.StructArray.from_arrays(
+            [one_array(shown.column(name)) for name in self.shown.names()],
+            fields=[row_type.field(at) for at in range(row_type.num_fields)],
+        )
+        source = self.definition.event_time_field
+        if event_time is None or source is None or self.access.hides_any([source]):
+            event_time = pa.nulls(stored.num_rows, schema.field("event_time").type)
+        columns = [offsets, ops, versions, times, event_time, row, corrects]
+        return pa.table(columns, schema=schema)
+
+
+def check_feed_access(definition: DatasetDefinition, access: RowAccess) -> None:
+    """Raises RestrictedGrant if the feed does not have the rows that the conditions of the access are about."""
+    if access.where and definition.changelog.producer is ChangelogProducer.INPUT:
+        raise RestrictedGrant(
+            f"the feed of {definition.name!r} has rows as they were sent (changelog.producer is 'input'), so it "
+            "cannot be determined which of them the `where` of the grants of this key is true of: read the table",
+            dataset=definition.name,
+        )
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, schema: Schema) -> Filter:
+    # A reader of a feed repeats the same request, which mostly returns nothing.
+    return parse_filter(text, schema)

@@ -1,0 +1,443 @@
+"""CSV rows to Arrow: RFC 4180, UTF-8, with a header line that names columns of the schema in any order.
+
+An unquoted empty cell is null, a quoted one ("") the empty string. Cells have the grammar of `texts`; lists, structs
+and maps are JSON inside the cell. Spaces are part of a cell. Lines end with LF or CRLF. Blank lines are skipped; with
+only one column, a blank line is a row with null. A UTF-8 byte order mark, as spreadsheets write it, is skipped.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from app.kernel.codecs.arrow.flat_form import flat_form
+from app.kernel.codecs.compiled import (
+    FAST_PATH_FAULTS,
+    CompiledSchema,
+    Tally,
+    assemble_values,
+    quotation_marks,
+    refuse_many_values,
+    value_decoder,
+)
+from app.kernel.codecs.csv.csv_records import (
+    QuoteFault,
+    quote_fault,
+    record_end,
+    record_ends,
+    record_spans,
+    sound_runs,
+)
+from app.kernel.codecs.faults import Faults, Origin, below, malformed, missing_field, shown, unknown_field
+from app.kernel.codecs.json.json_rows import collect
+from app.kernel.codecs.json.row_reader import add_null_member
+from app.kernel.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
+from app.kernel.codecs.value_parser import read_cell
+from app.kernel.format.errors import BodyTooLarge, MalformedBody, RowTooLarge
+from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, EXCERPT_BYTES, RowLimits
+from app.kernel.format.schema.schema import Schema
+from app.kernel.format.schema.texts import parse_texts
+from app.kernel.format.schema.types import DataType, List, Map, Struct
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+HEADER_BYTES_MAX: Final = 1 << 20
+# Arrow's CSV reader counts the bytes of a block in 32 bits.
+PIECE_BYTES_MAX: Final = (1 << 31) - 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The columns of a CSV in their order, the number of the header line, and its size in bytes."""
+
+    names: tuple[str, ...]
+    line: bytes
+    size_bytes: int
+
+
+def decode_csv(
+    data: bytes,
+    schema: Schema,
+    *,
+    first_row: int = 0,
+    pointer: str = "/rows",
+    bad_records: BadRecords | None = None,
+    limits: RowLimits = DEFAULT_LIMITS,
+) -> pa.Table:
+    """The rows below the header line, in order, possibly none.
+
+    `first_row`: the number of the first row, for the pointers of faults. `bad_records`: receives the records that do
+    not fit; without it the first of them rejects the input. Raises SchemaMismatch (pointers
+    `{pointer}/{row}/{column}`), MalformedBody (`line`, `byte`), BodyTooLarge, RowTooLarge, TooManyRows.
+    """
+    if not data:
+        raise MalformedBody("the body is empty")
+    header = read_header(data, schema, pointer)
+    origin = Origin(row=first_row, line=1 + data.count(b"\n", 0, header.size_bytes), byte=header.size_bytes)
+    record_errors = record_errors_for(bad_records, pointer, limits)
+    records = Records(header=header, schema=schema, record_errors=record_errors, origin=origin)
+    return collect(records.tables(data[header.size_bytes :], last=True), schema, record_errors)
+
+
+def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
+    """The header line at the start of `data`, checked against the schema. Raises SchemaMismatch, MalformedBody."""
+    header = parse_header(data)
+    _check_header(header.names, flat_form(schema, header=header.names).compiled, pointer)
+    return header
+
+
+def parse_header(data: bytes) -> Header:
+    """The header line at the start of `data`, unchecked. Raises MalformedBody."""
+    if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        raise MalformedBody("the body starts with a UTF-16 byte order mark; send UTF-8", line=1, byte=0)
+    size_bytes = record_end(data[:HEADER_BYTES_MAX])
+    if size_bytes is None:
+        if len(data) > HEADER_BYTES_MAX:
+            raise MalformedBody(f"the header line is longer than {HEADER_BYTES_MAX} bytes", line=1, byte=0)
+        size_bytes = len(data)
+    line = data[:size_bytes].removeprefix(_BYTE_ORDER_MARK)
+    if misplaced := quote_fault(line):
+        raise _malformed_at(line, misplaced.position, Origin(), misplaced.reason)
+    try:
+        names = next(csv.reader(io.StringIO(line.decode("utf-8"), newline=""), strict=True), [])
+    except UnicodeDecodeError as fault:
+        raise MalformedBody(
+            f"the header line is invalid UTF-8: {fault.reason}", line=1, byte=fault.start
+        ) from None
+    except csv.Error as fault:
+        raise MalformedBody(f"the header line cannot be read: {fault}", line=1, byte=0) from None
+    if not names:
+        raise MalformedBody("the first line is empty; it must name the columns", line=1, byte=0)
+    return Header(names=tuple(names), line=line.rstrip(b"\r\n"), size_bytes=size_bytes)
+
+
+@dataclass(slots=True, kw_only=True)
+class Records:
+    """Reads the records below a header line, one piece of the input after the other.
+
+    `origin`: the start of the next piece. `rest`: the end of the last piece, which may be the start of a record.
+    `in_large`: whether the next piece starts inside a record that was left out because it is too large.
+    """
+
+    header: Header
+    schema: Schema
+    record_errors: RecordErrors
+    origin: Origin
+    rest: bytes = b""
+    in_large: bool = False
+
+    def tables(self, text: bytes, *, last: bool) -> Iterator[pa.Table]:
+        """The good rows of the records at the start of `text`, in steps. The others are reported to `record_errors`.
+
+        `last`: the text is the end of the input. Raises MalformedBody, BodyTooLarge, RowTooLarge.
+        """
+        bytes_max = self.record_errors.limits.row_bytes_max
+        if self.in_large:
+            text = self._after_large(text)
+        cut = len(text) if last else record_end(text, last=True) or 0
+        fault = quote_fault(text[:cut])
+        if fault is None:
+            if len(text) - cut <= bytes_max:
+                yield from self._sound(text[:cut])
+                self.rest = text[cut:]
+                return
+            unreadable = None
+        else:
+            unreadable = _malformed_at(text, fault.position, self.origin, fault.reason)
+        cut = 0
+        for run in sound_runs(text, last=last, record_bytes_max=bytes_max):
+            cut = run.end
+            if run.fault is None:
+                yield from self._sound(text[run.start : cut])
+            else:
+                self._leave_out(text[run.start : cut], run.fault, unreadable)
+        if len(text) - cut > bytes_max:
+            # One line, whose end has not been read.
+            self._leave_out_large(text[cut:])
+            self.in_large, cut = True, len(text)
+        self.rest = text[cut:]
+
+    def _after_large(self, text: bytes) -> bytes:
+        """The text behind the line with which it starts."""
+        end = text.find(b"\n") + 1
+        self.in_large = not end
+        self._advance(text[:end] if end else text, 0)
+        return text[end:] if end else b""
+
+    def _too_large(self) -> RowTooLarge:
+        """The error for the next record, which is too large, and whose end may be unknown."""
+        row = self.origin.row
+        return self.record_errors.limits.refusal(
+            row, below("/rows", row), self.origin.line, hint="; or a quoted cell is never closed"
+        )
+
+    def _leave_out(self, line: bytes, fault: QuoteFault, unreadable: MalformedBody | None) -> None:
+        faults = Faults()
+        faults.add("", f"{fault.reason} (at byte {fault.position} of the record)")
+        self.record_errors.add(
+            self.origin.row,
+            faults,
+            partial(line.rstrip, b"\r\n"),
+            header=self.header.line,
+            unreadable=unreadable or self._too_large(),
+        )
+        self._advance(line, 1)
+
+    def _sound(self, data: bytes) -> Iterator[pa.Table]:
+        ends = np.append(record_ends(data), len(data))
+        start = 0
+        for number in np.flatnonzero(np.diff(ends, prepend=0) > self.record_errors.limits.row_bytes_max):
+            first, end = int(ends[number - 1]) if number else 0, int(ends[number])
+            if first > start:
+                yield from self._steps(data[start:first])
+            self._leave_out_large(data[first:end])
+            start = end
+        if start == 0 or start < len(data):
+            yield from self._steps(data[start:])
+
+    def _leave_out_large(self, record: bytes) -> None:
+        row, line = self.origin.row, self.origin.line
+        self.record_errors.add_too_large(row, partial(_excerpt, record), header=self.header.line, line=line)
+        self._advance(record, 1)
+
+    def _steps(self, data: bytes) -> Iterator[pa.Table]:
+        step_rows = flat_form(self.schema, header=self.header.names).compiled.step_rows
+        cuts = [0, *map(int, record_ends(data)[step_rows - 1 :: step_rows])]
+        if cuts[-1] != len(data):
+            cuts.append(len(data))
+        for start, end in pairwise(cuts):
+            piece = data[start:end]
+            before = self.record_errors.count
+            table = self._decode(piece)
+            yield table
+            self._advance(piece, table.num_rows + self.record_errors.count - before)
+
+    def _advance(self, data: bytes, rows: int) -> None:
+        self.origin = Origin(
+            row=self.origin.row + rows,
+            line=self.origin.line + data.count(b"\n"),
+            byte=self.origin.byte + len(data),
+        )
+
+    def _decode(self, data: bytes) -> pa.Table:
+        if len(data) > PIECE_BYTES_MAX:
+            raise BodyTooLarge(
+                f"one piece of CSV may have {PIECE_BYTES_MAX} bytes", limit_bytes=PIECE_BYTES_MAX
+            )
+        form = flat_form(self.schema, header=self.header.names)
+        cells, bad = _read_cells(data, self.header, self.record_errors.faults_max)
+        numbers = np.arange(len(next(iter(cells.values()))) + len(bad))
+        if bad:
+            numbers = np.delete(numbers, list(bad))
+        found: dict[int, Faults] = {}
+        columns: list[pa.Array] = []
+        for field in form.compiled.arrow:
+            if field.name in cells:
+                column = _CsvColumn(
+                    field=field,
+                    compiled=form.compiled,
+                    cells=cells[field.name],
+                    faults_max=self.record_errors.faults_max,
+                )
+                columns.append(column.values(found))
+            else:
+                columns.append(pa.nulls(len(numbers), field.type))
+        table = pa.Table.from_arrays(columns, schema=form.compiled.arrow)
+        form.add_faults(table, found, self.record_errors.faults_max)
+        if found:
+            good = np.ones(len(numbers), dtype=np.bool_)
+            good[list(found)] = False
+            table = table.filter(pa.array(good))
+            bad |= {int(numbers[row]): faults for row, faults in found.items()}
+        if bad:
+            self._add_errors(data, bad)
+        return form.rows(table)
+
+    def _add_errors(self, data: bytes, bad: dict[int, Faults]) -> None:
+        """Reports the bad records among those in `data`, which are numbered from 0."""
+        spans = record_spans(data, blank_lines=len(self.header.names) == 1)
+        for number in sorted(bad):
+            start, end = spans[number]
+            self.record_errors.add(
+                self.origin.row + number,
+                bad[number],
+                partial(_without_line_end, data[start:end]),
+                header=self.header.line,
+            )
+
+
+def _without_line_end(record: bytes) -> bytes:
+    return record.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _excerpt(record: bytes) -> bytes:
+    """The start of a record that is too large. Its number of quotation marks is odd, so that it is no record."""
+    if len(record) <= EXCERPT_BYTES:
+        return _without_line_end(record)
+    start = record[:EXCERPT_BYTES]
+    return start if start.count(b'"') % 2 else start + b'"'
+
+
+def _malformed_at(data: bytes, position: int, origin: Origin, reason: str) -> MalformedBody:
+    line, byte = origin.line + data.count(b"\n", 0, position), origin.byte + position
+    return MalformedBody(f"line {line}, byte {byte}: {reason}", line=line, byte=byte)
+
+
+def _check_header(names: Sequence[str], compiled: CompiledSchema, pointer: str) -> None:
+    faults = Faults()
+    for number, name in enumerate(names):
+        if name not in compiled.types:
+            faults.add(
+                pointer, f"column {number + 1} of the header line: {unknown_field(name, compiled.types)}"
+            )
+        elif name in names[:number]:
+            faults.add(
+                pointer, f"column {number + 1} of the header line: {shown(name)} appears more than once"
+            )
+        if faults.full:
+            break
+    for name, data_type in compiled.types.items():
+        if name in compiled.required and name not in names:
+            faults.add(pointer, f"the header line lacks a column: {missing_field(name, str(data_type))}")
+    faults.raise_if_any()
+
+
+def _read_cells(
+    data: bytes, header: Header, faults_max: int
+) -> tuple[dict[str, pa.BinaryArray], dict[int, Faults]]:
+    """The unparsed cells, by column, and the faults of records of another width, which are left out.
+
+    All records are numbered from 0. At most `faults_max` faults are collected; then there are no cells.
+    """
+    bad: dict[int, Faults] = {}
+
+    def leave_out(row: pacsv.InvalidRow) -> str:
+        faults = Faults()
+        faults.add(
+            "", f"expected {row.expected_columns} cells, as in the header line, got {row.actual_columns}"
+        )
+        bad[row.number - 1] = faults
+        return "error" if len(bad) >= faults_max else "skip"
+
+    skips_blank_lines = len(header.names) > 1
+    if not data.strip(b"\r\n"):
+        # Arrow treats input without a cell as an error.
+        rows = 0 if skips_blank_lines else data.count(b"\n")
+        return {name: pa.nulls(rows, pa.binary()) for name in header.names}, bad
+    if not data.endswith(b"\n"):
+        # Arrow reads an empty last cell without a line end as quoted, if an earlier cell was quoted.
+        data += b"\n"
+    try:
+        table = pacsv.read_csv(
+            pa.BufferReader(data),
+            # The reader numbers the rows only with one block and one thread.
+            read_options=pacsv.ReadOptions(
+                use_threads=False, column_names=header.names, block_size=len(data) + 1
+            ),
+            parse_options=pacsv.ParseOptions(
+                newlines_in_values=True,
+                ignore_empty_lines=skips_blank_lines,
+                invalid_row_handler=leave_out,
+            ),
+            convert_options=pacsv.ConvertOptions(
+                column_types=dict.fromkeys(header.names, pa.binary()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                check_utf8=False,
+            ),
+        )
+    except pa.ArrowInvalid as fault:
+        if len(bad) < faults_max:
+            raise malformed("the CSV cannot be read", fault) from None
+        return {name: pa.nulls(0, pa.binary()) for name in header.names}, bad
+    return {name: _whole(table.column(name)) for name in header.names}, bad
+
+
+def _whole(column: pa.ChunkedArray) -> pa.BinaryArray:
+    return (
+        column.chunk(0)
+        if column.num_chunks == 1
+        else pa.concat_arrays([pa.array([], column.type), *column.chunks])
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CsvColumn:
+    """The unparsed cells of one column, and their type."""
+
+    field: pa.Field
+    compiled: CompiledSchema
+    cells: pa.BinaryArray
+    faults_max: int
+
+    @property
+    def data_type(self) -> DataType:
+        return self.compiled.types[self.field.name]
+
+    def values(self, found: dict[int, Faults]) -> pa.Array:
+        """The values. A cell that does not fit is null, and its fault is added to `found` by row."""
+        if self.field.nullable or not self.cells.null_count:
+            try:
+                array = self._decode_column()
+            except FAST_PATH_FAULTS:
+                array = None
+            if array is not None:
+                return array
+        return self._one_by_one(found)
+
+    def _decode_column(self) -> pa.Array | None:
+        if not isinstance(self.data_type, List | Map | Struct):
+            return parse_texts(pc.cast(self.cells, pa.string()), self.data_type)
+        cells = self.cells.to_pylist()
+        refuse_many_values(b"".join(cell for cell in cells if cell is not None), self.compiled)
+        decoder = value_decoder(self.data_type)
+        if decoder is None:
+            return None
+        tally = Tally()
+        values = [None if cell is None else decoder.decode(cell) for cell in cells]
+        array = assemble_values(values, self.data_type, tally)
+        for path in self.compiled.key_members_of(self.field.name):
+            if pc.struct_field(array, list(path)).null_count:
+                return None
+        marks = sum(quotation_marks(cell) for cell in cells if cell is not None)
+        return array if tally.accounts_for(marks) else None
+
+    def _one_by_one(self, found: dict[int, Faults]) -> pa.Array:
+        values = []
+        pointer = below("", self.field.name)
+        count = 0
+        for row, cell in enumerate(self.cells.to_pylist()):
+            faults = Faults()
+            value = self._value(cell, pointer, faults)
+            values.append(None if faults.count else value)
+            if faults.count:
+                found.setdefault(row, Faults()).take("", faults)
+                count += faults.count
+            if count >= self.faults_max:
+                return pa.nulls(len(self.cells), self.field.type)
+        return pa.array(values, self.field.type)
+
+    def _value(self, cell: bytes | None, pointer: str, faults: Faults) -> Any:
+        if cell is None:
+            if not self.field.nullable:
+                faults.add(pointer, missing_field(self.field.name, str(self.data_type)))
+            return None
+        try:
+            text = cell.decode("utf-8")
+        except UnicodeDecodeError as fault:
+            return faults.add(pointer, f"expected {self.data_type}, got invalid UTF-8: {fault.reason}")
+        value = read_cell(text, self.data_type, pointer, faults)
+        for path in self.compiled.key_members_of(self.field.name):
+            if not faults.count:
+                add_null_member(value, pointer, path, faults)
+        return value

@@ -1,0 +1,309 @@
+"""Changes as JSON records: in the form of the feed, or in Debezium's envelope.
+
+{"op": "+A", "row": {…}}                           +A, -R, -C or +C. The other members of a change of the feed
+                                                   (offset, version …) are allowed
+{"op": "u", "before": {…} | null, "after": {…}}    c and r put a row, d deletes one, u corrects one.
+                                                   Other members are ignored
+{"schema": …, "payload": an envelope}              the envelope
+null, also as the payload                          a tombstone, which is ignored
+
+A dataset's vocabulary names the members of the first form but for `row`. Records with the standard names are read, too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from msgspec import Raw
+
+from app.kernel.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, compile_schema, quotation_marks
+from app.kernel.codecs.faults import Faults, below, shown
+from app.kernel.codecs.json.row_reader import RowReader, read_row
+from app.kernel.codecs.value_parser import Members, describe, distinct_members
+from app.kernel.format.dataset import DEFAULT_VOCABULARY, Vocabulary, json_member_names
+from app.kernel.format.rows.change_schema import ChangeSchema
+from app.kernel.format.rows.changelog import SYMBOLS, Op
+from app.kernel.format.schema.schema import Schema
+from app.kernel.format.schema.texts import Undecodable
+
+PUT_THERE: Final = (Op.APPEND, Op.CORRECT_TO)
+_OPS: Final = {symbol: Op(code) for code, symbol in enumerate(SYMBOLS)}
+_FEED_MEMBERS: Final = ("op", "row", "offset", "version", "system_time", "event_time", "corrects_offset")
+_IGNORED: Final = ("source", "transaction", "ts_ms", "ts_us", "ts_ns")
+_CORRECTION: Final = (Op.CORRECT_FROM, Op.CORRECT_TO)
+# The member that must be null beside the row of an envelope.
+_UNWANTED: Final = {"c": "before", "r": "before", "d": "after", "u": None}
+_ABSENT: Final = (b"", b"null")
+
+
+class _FeedChange(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    op: str
+    row: Raw
+    offset: Raw = Raw()
+    version: Raw = Raw()
+    system_time: Raw = Raw()
+    event_time: Raw = Raw()
+    corrects_offset: Raw = Raw()
+
+
+class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    op: str
+    before: Raw = Raw()
+    after: Raw = Raw()
+    source: Raw = Raw()
+    transaction: Raw = Raw()
+    ts_ms: Raw = Raw()
+    ts_us: Raw = Raw()
+    ts_ns: Raw = Raw()
+
+
+class _Wrapped(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    payload: _Envelope | None
+    schema: Raw = Raw()
+
+
+_Decoder: TypeAlias = msgspec.json.Decoder[_FeedChange | None]
+_FEED: Final[_Decoder] = msgspec.json.Decoder(_FeedChange | None)
+_DEBEZIUM: Final = msgspec.json.Decoder(_Envelope | None)
+_WRAPPED: Final = msgspec.json.Decoder(_Wrapped | None)
+
+
+class ChangeReader:
+    """Reads records that each have one change, or two for a correction; the table has `_hw_op` in front."""
+
+    def __init__(self, schema: ChangeSchema) -> None:
+        rows = schema.rows()
+        self._arrow = schema.to_arrow()
+        self._required = schema.required
+        self._renamed = _standard_names(schema.vocabulary)
+        self._feeds = (_decoder_of(self._renamed), _FEED) if self._renamed else (_FEED,)
+        self._rows = RowReader(compiled=compile_schema(rows))
+        self._put_there = compile_schema(rows.with_required(sorted(schema.required)))
+
+    @property
+    def compiled(self) -> CompiledSchema:
+        return self._rows.compiled
+
+    def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
+        parsed = _unwrapped(texts, self._feeds)
+        if parsed is None:
+            return None
+        rows = self._rows.decode_batch(parsed.rows)
+        return None if rows is None else self._complete(parsed.ops, rows)
+
+    def _complete(self, ops: Sequence[Op], rows: pa.Table) -> pa.Table | None:
+        """The rows with their ops; None if one lacks a value that its op needs."""
+        codes = np.array(ops, dtype=np.uint8)
+        put_there = np.isin(codes, PUT_THERE)
+        for name in self._required:
+            column = rows.column(name)
+            if column.null_count and (column.is_null().to_numpy() & put_there).any():
+                return None
+        return pa.Table.from_arrays([pa.array(codes), *rows.columns], schema=self._arrow)
+
+    def read(self, value: Any, faults: Faults) -> list[Any]:
+        if value is None:
+            return []
+        if not isinstance(value, Members):
+            faults.add("", f"expected a change, an object with its op, got {describe(value)}")
+            return []
+        members = distinct_members(value, "", faults)
+        if self._renamed and any(self._renamed.get(name) == "op" for name in members):
+            return self._read_renamed(members, faults)
+        if "payload" not in members or "op" in members:
+            return self._read_change(members, faults)
+        for name in members.keys() - {"schema", "payload"}:
+            faults.add(below("", name), f'only "schema" is allowed beside "payload", not {shown(name)}')
+        inner = Faults()
+        found = self.read(members["payload"], inner)
+        faults.take("/payload", inner)
+        return found
+
+    def _read_renamed(self, members: dict[str, Any], faults: Faults) -> list[Any]:
+        """A change whose members have the names of the dataset's vocabulary."""
+        for name in members:
+            if name not in self._renamed and name != "row":
+                faults.add(below("", name), f'a change has no member {shown(name)}: fields belong in "row"')
+        standard = {self._renamed.get(name, name): value for name, value in members.items() if name != "op"}
+        standard = {name: value for name, value in standard.items() if name in _FEED_MEMBERS}
+        named = next(name for name, meaning in self._renamed.items() if meaning == "op")
+        op = members[named]
+        if not isinstance(op, str) or op not in _OPS:
+            faults.add(below("", named), f"expected +A, -R, -C or +C, got {describe(op)}")
+            return []
+        return self._read_feed(_OPS[op], standard, faults)
+
+    def _read_change(self, members: dict[str, Any], faults: Faults) -> list[Any]:
+        op = members.get("op")
+        if isinstance(op, str):
+            if op in _OPS:
+                return self._read_feed(_OPS[op], members, faults)
+            if op in _UNWANTED:
+                return self._read_debezium(op, members, faults)
+        got = describe(op) if "op" in members else "none"
+        faults.add("/op", f"expected +A, -R, -C or +C, or Debezium's c, r, u or d, got {got}")
+        return []
+
+    def _read_feed(self, op: Op, members: dict[str, Any], faults: Faults) -> list[Any]:
+        for name in members:
+            if name not in _FEED_MEMBERS:
+                faults.add(below("", name), f'a change has no member {shown(name)}: fields belong in "row"')
+        return [self._read_row(op, "row", members, faults)]
+
+    def _read_debezium(self, op: str, members: dict[str, Any], faults: Faults) -> list[Any]:
+        unwanted = _UNWANTED[op]
+        if unwanted is not None and members.get(unwanted) is not None:
+            faults.add(f"/{unwanted}", f'expected null in an envelope of op "{op}"')
+        if op == "d":
+            return [self._read_row(Op.RETRACT, "before", members, faults)]
+        if op != "u":
+            return [self._read_row(Op.APPEND, "after", members, faults)]
+        found = []
+        if members.get("before") is not None:
+            found.append(self._read_row(Op.CORRECT_FROM, "before", members, faults))
+        return [*found, self._read_row(Op.CORRECT_TO, "after", members, faults)]
+
+    def _read_row(
+        self, op: Op, name: str, members: dict[str, Any], faults: Faults
+    ) -> tuple[Op, dict[str, Any]]:
+        inner = Faults()
+        compiled = self._put_there if op in PUT_THERE else self._rows.compiled
+        row = read_row(members.get(name), compiled, inner)
+        faults.take(f"/{name}", inner)
+        return op, row
+
+    def table(self, found: Sequence[Any]) -> pa.Table:
+        rows = self._rows.table([row for _, row in found])
+        ops = pa.array([op for op, _ in found], pa.uint8())
+        return pa.Table.from_arrays([ops, *rows.columns], schema=self._arrow)
+
+
+RecordReader: TypeAlias = RowReader | ChangeReader
+"""The meaning of records: each is a row, or has changes of rows."""
+
+
+@functools.lru_cache(maxsize=256)
+def reader_of(schema: Schema) -> RecordReader:
+    """The reader of JSON records into tables of the schema."""
+    return (
+        ChangeReader(schema)
+        if isinstance(schema, ChangeSchema)
+        else RowReader(compiled=compile_schema(schema))
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ParsedChanges:
+    """Changes: their ops, their rows as text, and the number of quotation marks in the records outside the rows."""
+
+    ops: list[Op]
+    rows: list[bytes]
+    marks: int
+
+
+_Unwrap: TypeAlias = Callable[[Sequence[bytes]], _ParsedChanges]
+
+
+def _standard_names(vocabulary: Vocabulary) -> dict[str, str]:
+    """By name in the vocabulary, the standard name of a member; nothing for the vocabulary with the standard names."""
+    if vocabulary == DEFAULT_VOCABULARY:
+        return {}
+    named = json_member_names(vocabulary)
+    return {named[name]: name for name in _FEED_MEMBERS if name in named}
+
+
+def _decoder_of(standard: dict[str, str]) -> _Decoder:
+    """Reads changes of the feed whose members have other names. `standard`: by name, the standard name."""
+    names = {name: called for called, name in standard.items()}
+    renamed = msgspec.defstruct(
+        "_RenamedChange",
+        [("op", str), ("row", Raw), *((name, Raw, Raw()) for name in _FEED_MEMBERS[2:])],
+        rename=lambda name: names.get(name, name),
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+    return msgspec.json.Decoder(renamed | None)
+
+
+def _unwrapped(texts: Sequence[bytes], feeds: Sequence[_Decoder]) -> _ParsedChanges | None:
+    """The changes in records that are all of one form; None if the records must be parsed one by one.
+
+    `feeds`: the decoders of changes in the form of the feed.
+    """
+    of_feed: list[_Unwrap] = [partial(_of_feed, decoder) for decoder in feeds]
+    for unwrap in (*of_feed, _of_debezium, _of_wrapped):
+        try:
+            parsed = unwrap(texts)
+        except FAST_PATH_FAULTS:
+            continue
+        # As in rows, a repeated member leaves quotation marks unexplained.
+        return parsed if parsed.marks == quotation_marks(b"\n".join(texts)) else None
+    return None
+
+
+def _of_feed(decoder: _Decoder, texts: Sequence[bytes]) -> _ParsedChanges:
+    records = [record for record in map(decoder.decode, texts) if record is not None]
+    try:
+        ops = [_OPS[record.op] for record in records]
+    except KeyError:
+        raise Undecodable from None
+    rows = [bytes(record.row) for record in records]
+    marks = 4 * len(records) + _marks(rows)
+    for name in _FEED_MEMBERS[2:]:
+        marks += _marks(_values(records, name))
+    return _ParsedChanges(ops=ops, rows=rows, marks=marks)
+
+
+def _of_debezium(texts: Sequence[bytes]) -> _ParsedChanges:
+    return _of_envelopes([record for record in map(_DEBEZIUM.decode, texts) if record is not None])
+
+
+def _of_wrapped(texts: Sequence[bytes]) -> _ParsedChanges:
+    records = [record for record in map(_WRAPPED.decode, texts) if record is not None]
+    parsed = _of_envelopes([record.payload for record in records if record.payload is not None])
+    marks = parsed.marks + 2 * len(records) + _marks(_values(records, "schema"))
+    return _ParsedChanges(ops=parsed.ops, rows=parsed.rows, marks=marks)
+
+
+def _of_envelopes(envelopes: Sequence[_Envelope]) -> _ParsedChanges:
+    before, after = _values(envelopes, "before"), _values(envelopes, "after")
+    ops: list[Op] = []
+    rows: list[bytes] = []
+    for envelope, old, new in zip(envelopes, before, after, strict=True):
+        match envelope.op:
+            case "u" if old not in _ABSENT:
+                ops += _CORRECTION
+                rows += (old, new)
+            case "u":
+                ops.append(Op.CORRECT_TO)
+                rows.append(new)
+            case "c" | "r" if old in _ABSENT:
+                ops.append(Op.APPEND)
+                rows.append(new)
+            case "d" if new in _ABSENT:
+                ops.append(Op.RETRACT)
+                rows.append(old)
+            case _:
+                raise Undecodable
+    marks = 4 * len(envelopes) + _marks(before) + _marks(after)
+    for name in _IGNORED:
+        marks += _marks(_values(envelopes, name))
+    return _ParsedChanges(ops=ops, rows=rows, marks=marks)
+
+
+def _values(records: Sequence[Any], name: str) -> list[bytes]:
+    """The values of a member as raw JSON, empty where it is absent."""
+    return list(map(bytes, map(attrgetter(name), records)))
+
+
+def _marks(values: Sequence[bytes]) -> int:
+    """The number of quotation marks of a member: of its values, and of its name where present."""
+    return 2 * (len(values) - values.count(b"")) + quotation_marks(b"\n".join(values))

@@ -1,0 +1,85 @@
+"""Readers of JSON records: many at once if all are good, or one by one with a message for every fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from app.kernel.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, Tally, quotation_marks, refuse_many_values
+from app.kernel.codecs.faults import Faults, below, missing_field, null_field, null_member, unknown_field
+from app.kernel.codecs.value_parser import Members, describe, distinct_members, read_value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowReader:
+    """Reads records that are rows: objects with their fields."""
+
+    compiled: CompiledSchema
+
+    def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
+        """The rows of JSON texts; None if any of them does not fit."""
+        text = b"\n".join(texts)
+        refuse_many_values(text, self.compiled)
+        if self.compiled.decode_row is None:
+            return None
+        try:
+            tally = Tally()
+            table = self.compiled.assemble(list(map(self.compiled.decode_row.decode, texts)), tally)
+        except FAST_PATH_FAULTS:
+            return None
+        return table if tally.accounts_for(quotation_marks(text)) else None
+
+    def read(self, value: Any, faults: Faults) -> list[Any]:
+        """The contents of the record, in the reader's own form, for `table`. The result is invalid if there are faults.
+
+        `value`: as returned by `parse_json`. `faults`: receives the faults, with pointers relative to the record.
+        """
+        return [read_row(value, self.compiled, faults)]
+
+    def table(self, found: Sequence[Any]) -> pa.Table:
+        """The rows of contents that `read` returned."""
+        columns = [
+            pa.array([row.get(field.name) for row in found], field.type) for field in self.compiled.arrow
+        ]
+        return pa.Table.from_arrays(columns, schema=self.compiled.arrow)
+
+
+def read_row(value: Any, compiled: CompiledSchema, faults: Faults) -> dict[str, Any]:
+    """The Python values of one row by column; its faults are added to `faults`."""
+    if not isinstance(value, Members):
+        faults.add("", f"expected an object with the fields of a row, got {describe(value)}")
+        return {}
+    members = distinct_members(value, "", faults)
+    row: dict[str, Any] = {}
+    for name, member in members.items():
+        if faults.full:
+            break
+        place = below("", name)
+        if name not in compiled.types:
+            faults.add(place, unknown_field(name, compiled.types))
+        elif member is None and name in compiled.required:
+            faults.add(place, null_field(name, str(compiled.types[name])))
+        else:
+            row[name] = read_value(member, compiled.types[name], place, faults)
+    for name, data_type in compiled.types.items():
+        if name in compiled.required and name not in members and not faults.full:
+            faults.add(below("", name), missing_field(name, str(data_type)))
+    for name, *path in compiled.key_members:
+        if name in row and not faults.full:
+            add_null_member(row[name], below("", name), path, faults)
+    return row
+
+
+def add_null_member(value: Any, pointer: str, path: Sequence[str], faults: Faults) -> None:
+    """Adds a fault if a member that is part of the record key is missing or null.
+
+    `value`: the struct, as `read_value` returns it. `path`: the member's, below it.
+    """
+    for name in path:
+        pointer = below(pointer, name)
+        value = value.get(name) if isinstance(value, dict) else None
+    if value is None:
+        faults.add(pointer, null_member(path))

@@ -1,0 +1,132 @@
+"""The plan of a compaction: the files it folds, and the file groups they go to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from app.kernel.commit.read_plan import in_globs
+from app.kernel.commit.write_plan import MergeTask
+from app.kernel.format.clustering import policy_mark
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.file_group import DataFile, FileKind, Slot, append_file_group, bucket_slot
+
+_SMALL_SHARE: Final = 4
+
+
+def small_below(dataset: DatasetDefinition) -> int:
+    """The size in bytes from which on a file is not small."""
+    return -(-dataset.target_bytes // _SMALL_SHARE)
+
+
+def is_small(dataset: DatasetDefinition, file: DataFile) -> bool:
+    """Whether the file is small: far below the target size, so that it should take more rows."""
+    return file.size_bytes < small_below(dataset)
+
+
+def plan_compaction(
+    dataset: DatasetDefinition,
+    live: Iterable[DataFile],
+    *,
+    partitions: Sequence[str] | None = None,
+    file_groups: Collection[str] | None = None,
+    attempt: str,
+    data_prefix: str,
+) -> list[MergeTask]:
+    """One task per file group with something to fold. Without a key, tasks per partition, each of about one file's
+    size.
+
+    A group with logs or postponed writes is folded as a whole, since these may change any of its rows. Otherwise files
+    with deletion vectors are folded, and small files if a bucket has several. Files of full size stay. Rows without a
+    key go to a new group, from any group of their partition.
+
+    `live`: all files of the groups to consider, or of the table. `partitions`: globs, one of which must match a file's
+    partition; None for all. `file_groups`: those to consider, None for all.
+    """
+    about = [
+        file
+        for file in sorted(live, key=lambda file: (file.added_version or 0, file.path))
+        if file_groups is None or file.file_group in file_groups
+    ]
+    plan = partial(_by_group, dataset) if dataset.keyed else partial(_by_partition, dataset, attempt)
+    return [
+        MergeTask(
+            dataset=dataset,
+            slot=slot,
+            file_group=group,
+            files=tuple(files),
+            segments=(),
+            intents={},
+            attempt=attempt,
+            data_prefix=data_prefix,
+            compact=True,
+        )
+        for group, slot, files in plan(about, partitions)
+    ]
+
+
+_PlannedGroups = Iterator[tuple[str, Slot, Sequence[DataFile]]]
+"""File groups with their slots, and the files that are folded into them."""
+
+
+def _by_group(
+    dataset: DatasetDefinition, files: Sequence[DataFile], partitions: Sequence[str] | None
+) -> _PlannedGroups:
+    groups: dict[str, list[DataFile]] = {}
+    for file in files:
+        groups.setdefault(file.file_group, []).append(file)
+    for group, candidates in sorted(groups.items()):
+        matching = [file for file in candidates if _in_partitions(file, partitions)]
+        pending = any(file.kind is not FileKind.BASE for file in matching)
+        folded = candidates if pending else _worthwhile(dataset, matching)
+        if folded:
+            yield group, bucket_slot(group), folded
+
+
+def _in_partitions(file: DataFile, partitions: Sequence[str] | None) -> bool:
+    path = file.slot.partition_path
+    # Logs of groups with several partitions have no partition.
+    return partitions is None or (not path and file.kind is not FileKind.BASE) or in_globs(path, partitions)
+
+
+def _worthwhile(dataset: DatasetDefinition, files: Sequence[DataFile]) -> list[DataFile]:
+    """The base files with deletion vectors, and small files that share their bucket with another one of these.
+
+    Files in the order of the dataset's policy are merged by a clustering, which keeps the order.
+    """
+    mark = policy_mark(dataset)
+    chosen = [
+        file
+        for file in files
+        if file.deletion_vector or (is_small(dataset, file) and (mark is None or file.clustered_by != mark))
+    ]
+    sharing = Counter(file.slot for file in chosen)
+    return [file for file in chosen if file.deletion_vector or sharing[file.slot] > 1]
+
+
+def _by_partition(
+    dataset: DatasetDefinition, attempt: str, files: Sequence[DataFile], partitions: Sequence[str] | None
+) -> _PlannedGroups:
+    found: dict[Slot, list[DataFile]] = {}
+    for file in files:
+        if _in_partitions(file, partitions):
+            found.setdefault(file.slot, []).append(file)
+    for slot, candidates in sorted(found.items()):
+        packs = (_worthwhile(dataset, pack) for pack in _packed(dataset, _worthwhile(dataset, candidates)))
+        for number, pack in enumerate(filter(None, packs)):
+            yield append_file_group(slot, f"{attempt}-{number}" if number else attempt), slot, pack
+
+
+def _packed(dataset: DatasetDefinition, files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
+    """The files in order, in packs of about one file's size: each pack is a task, and the tasks run in parallel."""
+    pack: list[DataFile] = []
+    size_bytes = 0
+    for file in files:
+        pack.append(file)
+        size_bytes += file.size_bytes
+        if size_bytes >= dataset.target_bytes:
+            yield pack
+            pack, size_bytes = [], 0
+    yield pack

@@ -1,0 +1,252 @@
+"""The differences between two versions of a table: its rows, its files and its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from app.kernel.commit.merge.numbered_rows import key_numbers
+from app.kernel.commit.merge.values import equal_rows, row_codes
+from app.kernel.commit.restore_plan import changed_groups, files_by_group, visible_files
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.file_group import DataFile, FileKind, partition_of
+from app.kernel.format.halving import largest
+from app.kernel.format.schema.schema import Field, Schema
+
+_Groups = tuple[tuple[DataFile, ...], ...]
+
+
+class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Compares the rows of file groups at two versions: all groups that may contain the same keys.
+
+    `dataset`: under the later of the two schemas, by which rows are compared. `was`, `is_`: under the schema of each
+    version. `before`, `after`: files by group, in the order of their commits. `same`: groups that are equal at both
+    versions, which are only counted.
+    """
+
+    dataset: DatasetDefinition
+    was: DatasetDefinition
+    is_: DatasetDefinition
+    before: _Groups = ()
+    after: _Groups = ()
+    same: _Groups = ()
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The numbers of rows that are only in the later version, only in the earlier one, changed, and unchanged.
+
+    Without a key no row is changed: a row with other values is another row. `values`: by field id, the number of
+    changed rows in which it differs.
+    """
+
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    values: dict[int, int] = {}
+
+    def __add__(self, other: Compared) -> Compared:
+        ids = {**self.values, **other.values}
+        return Compared(
+            added=self.added + other.added,
+            removed=self.removed + other.removed,
+            changed=self.changed + other.changed,
+            unchanged=self.unchanged + other.unchanged,
+            values={number: self.values.get(number, 0) + other.values.get(number, 0) for number in ids},
+        )
+
+
+def compare_rows(dataset: DatasetDefinition, before: pa.Table, after: pa.Table) -> Compared:
+    """Compares two tables with the dataset's columns. Both have all rows of their keys."""
+    rows = pa.concat_tables([before, after])
+    if not dataset.keyed:
+        return _of_bags(row_codes(rows), before.num_rows)
+    keys = key_numbers(rows, dataset.record_key)
+    old = np.full(int(keys.max(initial=-1)) + 1, -1)
+    new = old.copy()
+    old[keys[: before.num_rows]] = np.arange(before.num_rows)
+    new[keys[before.num_rows :]] = np.arange(after.num_rows)
+    both = np.flatnonzero((old >= 0) & (new >= 0))
+    was, now = before.take(pa.array(old[both])), after.take(pa.array(new[both]))
+    same = equal_rows(was, now)
+    changed = pa.array(~same)
+    was, now = was.filter(changed), now.filter(changed)
+    return Compared(
+        added=int(((old < 0) & (new >= 0)).sum()),
+        removed=int(((old >= 0) & (new < 0)).sum()),
+        changed=was.num_rows,
+        unchanged=int(same.sum()),
+        values=_changed_values(dataset.schema, was, now),
+    )
+
+
+def _of_bags(codes: np.ndarray, before_rows: int) -> Compared:
+    """Compares rows without keys: as a multiset of values."""
+    size = int(codes.max(initial=-1)) + 1
+    was = np.bincount(codes[:before_rows], minlength=size)
+    now = np.bincount(codes[before_rows:], minlength=size)
+    return Compared(
+        added=int(np.maximum(now - was, 0).sum()),
+        removed=int(np.maximum(was - now, 0).sum()),
+        unchanged=int(np.minimum(was, now).sum()),
+    )
+
+
+def _changed_values(schema: Schema, was: pa.Table, now: pa.Table) -> dict[int, int]:
+    found = {
+        field.id: int((~equal_rows(was.select([field.name]), now.select([field.name]))).sum())
+        for field in schema.fields
+    }
+    return {number: count for number, count in found.items() if count}
+
+
+class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The tasks of a comparison, and the number of rows that are unchanged for certain without any task."""
+
+    tasks: tuple[CompareTask, ...]
+    unchanged: int
+
+
+def plan_comparison(
+    dataset: DatasetDefinition,
+    was: DatasetDefinition,
+    is_: DatasetDefinition,
+    before: Iterable[DataFile],
+    after: Iterable[DataFile],
+) -> ComparisonPlan:
+    """Tasks that never share a key: one per file group that differs; without keys one per partition with a difference.
+    Buckets that were halved in between are compared together.
+
+    `dataset`, `was`, `is_`: see `CompareTask`. `before`, `after`: all files of the two versions.
+    """
+    old, new = files_by_group(before), files_by_group(after)
+    changed = changed_groups(old, new)
+    units: dict[str, tuple[list[str], list[str]]] = {}
+    whole = largest(changed)
+    for group in changed:
+        sides = units.setdefault(whole[group] if dataset.keyed else partition_of(group), ([], []))
+        for side, groups in zip(sides, (old, new), strict=True):
+            if group in groups:
+                side.append(group)
+    same = [visible_files(old[group]) for group in sorted(old.keys() - set(changed))]
+    merged = [files for files in same if any(file.kind is FileKind.LOG for file in files)]
+    tasks = [
+        CompareTask(
+            dataset=dataset, was=was, is_=is_, before=_groups(old, sides[0]), after=_groups(new, sides[1])
+        )
+        for _, sides in sorted(units.items())
+    ]
+    # The number of rows in logs is only known after they are merged.
+    tasks += [CompareTask(dataset=dataset, was=was, is_=is_, same=(tuple(files),)) for files in merged]
+    known = sum(file.live_rows for files in same if files not in merged for file in files)
+    return ComparisonPlan(tasks=tuple(tasks), unchanged=known)
+
+
+def _groups(files: dict[str, list[DataFile]], names: Sequence[str]) -> _Groups:
+    return tuple(tuple(visible_files(files[name])) for name in names)
+
+
+class FilesCompared(msgspec.Struct, frozen=True, kw_only=True):
+    """Data files that are only in the later version, or only in the earlier one. `marked`: files in both, with other
+    deleted rows.
+    """
+
+    added: int
+    added_bytes: int
+    removed: int
+    removed_bytes: int
+    marked: int
+
+
+def compare_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> FilesCompared:
+    """Compares the files of two versions."""
+    old = {file.path: file for file in before}
+    new = {file.path: file for file in after}
+    added = [new[path] for path in new.keys() - old.keys()]
+    removed = [old[path] for path in old.keys() - new.keys()]
+    return FilesCompared(
+        added=len(added),
+        added_bytes=sum(file.size_bytes for file in added),
+        removed=len(removed),
+        removed_bytes=sum(file.size_bytes for file in removed),
+        marked=sum(
+            old[path].deletion_vector != new[path].deletion_vector for path in old.keys() & new.keys()
+        ),
+    )
+
+
+class FieldChange(str, Enum):
+    """The kind of a field's difference. Narrowed and required are the inverses of widened and relaxed."""
+
+    ADDED = "added"
+    DROPPED = "dropped"
+    RENAMED = "renamed"
+    WIDENED = "widened"
+    NARROWED = "narrowed"
+    RELAXED = "relaxed"
+    REQUIRED = "required"
+    REORDERED = "reordered"
+
+
+class FieldDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """One difference between two schemas, of a field with its later name (its earlier name if it was dropped).
+
+    `before`, `after`: its names or types, where they differ; for `reordered` its position among the fields of both.
+    """
+
+    change: FieldChange
+    field_id: int
+    name: str
+    before: Any = None
+    after: Any = None
+
+
+def compare_schemas(before: Schema, after: Schema) -> list[FieldDifference]:
+    """The differences of two schemas. Fields are matched by id."""
+    old = {field.id: field for field in before.fields}
+    new = {field.id: field for field in after.fields}
+    found = [
+        FieldDifference(change=FieldChange.DROPPED, field_id=field.id, name=field.name, before=field.type)
+        for field in before.fields
+        if field.id not in new
+    ]
+    places = {field.id: place for place, field in enumerate(each for each in before.fields if each.id in new)}
+    place = 0
+    for field in after.fields:
+        if field.id not in old:
+            found.append(
+                FieldDifference(
+                    change=FieldChange.ADDED, field_id=field.id, name=field.name, after=field.type
+                )
+            )
+            continue
+        found += _differences(old[field.id], field, later=after.id >= before.id)
+        if places[field.id] != place:
+            found.append(
+                FieldDifference(
+                    change=FieldChange.REORDERED,
+                    field_id=field.id,
+                    name=field.name,
+                    before=places[field.id],
+                    after=place,
+                )
+            )
+        place += 1
+    return found
+
+
+def _differences(old: Field, new: Field, *, later: bool) -> Iterator[FieldDifference]:
+    def difference(change: FieldChange, before: Any = None, after: Any = None) -> FieldDifference:
+        return FieldDifference(change=change, field_id=new.id, name=new.name, before=before, after=after)
+
+    if old.name != new.name:
+        yield difference(FieldChange.RENAMED, old.name, new.name)
+    if old.type != new.type:
+        yield difference(FieldChange.WIDENED if later else FieldChange.NARROWED, old.type, new.type)
+    if old.nullable != new.nullable:
+        yield difference(FieldChange.RELAXED if new.nullable else FieldChange.REQUIRED)

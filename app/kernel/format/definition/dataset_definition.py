@@ -1,0 +1,158 @@
+"""Definitions from registrations: `define_dataset` is the only constructor that is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from app.kernel.format.dataset import (
+    DEFAULT_BUCKETS,
+    DEFAULT_TARGET_ROWS,
+    Bucket,
+    BucketMode,
+    Changelog,
+    DatasetDefinition,
+    IndexType,
+    MergeMode,
+    Retention,
+    SequenceGroup,
+)
+from app.kernel.format.definition.dataset_rules import (
+    Fault,
+    broken_rules,
+    name_faults,
+    retention_faults,
+    vocabulary_faults,
+    vocabulary_of,
+)
+from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateRetention
+from app.kernel.format.definition.policy_rules import service_faults
+from app.kernel.format.definition.schema_change import UpdateChangelog
+from app.kernel.format.errors import InvalidDataset
+from app.kernel.format.partition.fields import parse_partition, plain_names
+from app.kernel.format.partition.members import roots
+from app.kernel.format.policies import TableServices
+from app.kernel.format.schema.schema import Field, Schema
+from app.kernel.format.schema.types import parse_type
+
+
+def define_dataset(new: CreateDataset) -> DatasetDefinition:
+    """Checks a registration and fills in the defaults. Raises InvalidDataset with every fault found."""
+    _refuse(broken_rules(new))
+    fields = tuple(
+        Field(
+            id=number,
+            name=field.name,
+            type=str(parse_type(field.type)),
+            nullable=field.nullable,
+            doc=field.doc,
+        )
+        for number, field in enumerate(new.schema.fields, start=1)
+    )
+    default_merge = MergeMode.EVENT_TIME if new.ordering_field else MergeMode.COMMIT_TIME
+    bucket = _bucket(new)
+    dataset = DatasetDefinition(
+        name=new.name,
+        schema=Schema(id=1, fields=fields).with_required(_required(new)),
+        record_key=tuple(new.record_key),
+        ordering_field=new.ordering_field,
+        event_time_field=new.event_time_field,
+        partition_by=tuple(parse_partition(text).text for text in new.partition_by),
+        table_type=new.stored_as,
+        bucket=bucket,
+        merge_mode=new.merge_mode or default_merge,
+        changelog=Changelog(
+            producer=new.changelog.producer,
+            retention=_retention(new.changelog.retention),
+            vocabulary=vocabulary_of(new.changelog.vocabulary),
+        ),
+        index=_index(new, bucket),
+        sequence_groups=tuple(
+            SequenceGroup(ordering_field=group.ordering_field, fields=tuple(group.fields))
+            for group in new.sequence_groups
+        ),
+        aggregates=dict(new.aggregates),
+        delete_marker=new.delete_marker,
+        target_bytes=new.target_bytes,
+        compression=new.compression,
+        watermark=new.watermark,
+    )
+    return with_services(dataset, new.services)
+
+
+def with_name(dataset: DatasetDefinition, name: str) -> DatasetDefinition:
+    """The dataset under another name. Raises InvalidDataset."""
+    _refuse(list(name_faults(name)))
+    return msgspec.structs.replace(dataset, name=name)
+
+
+def with_services(dataset: DatasetDefinition, services: TableServices) -> DatasetDefinition:
+    """The dataset with these table services instead of its own. Raises InvalidDataset."""
+    _refuse(list(service_faults(services, dataset)))
+    return msgspec.structs.replace(dataset, services=services)
+
+
+def with_changelog(dataset: DatasetDefinition, wanted: UpdateChangelog) -> DatasetDefinition:
+    """The dataset with other settings of its feed. Raises InvalidDataset."""
+    changelog = dataset.changelog
+    if wanted == UpdateChangelog():
+        _refuse([("/changelog", "expected 'retention', 'vocabulary', or both")])
+    if wanted.retention is not msgspec.UNSET:
+        _refuse(list(retention_faults(changelog.producer, wanted.retention)))
+        changelog = msgspec.structs.replace(changelog, retention=_retention(wanted.retention))
+    if wanted.vocabulary is not msgspec.UNSET:
+        _refuse(list(vocabulary_faults(wanted.vocabulary, dataset.schema.names())))
+        changelog = msgspec.structs.replace(changelog, vocabulary=vocabulary_of(wanted.vocabulary))
+    return msgspec.structs.replace(dataset, changelog=changelog)
+
+
+def _refuse(faults: Sequence[Fault]) -> None:
+    if faults:
+        raise InvalidDataset.of(faults)
+
+
+def _retention(new: CreateRetention | None) -> Retention | None:
+    return None if new is None else Retention(seconds=new.seconds, changes=new.changes)
+
+
+def _required(new: CreateDataset) -> list[str]:
+    """The fields that never hold nulls: those of the key, and with a key those that rows are partitioned by as such."""
+    if not new.record_key:
+        return []
+    names = [field.name for field in new.schema.fields]
+    return [*roots(new.record_key, names), *plain_names(new.partition_by)]
+
+
+def _bucket(new: CreateDataset) -> Bucket:
+    requested = new.bucket or CreateBucket()
+    mode = requested.mode or (BucketMode.FIXED if new.record_key else BucketMode.UNAWARE)
+    sized = (
+        mode in (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE) and not requested.fixed_now
+    )
+    return Bucket(
+        mode=mode,
+        count=_count(new, requested),
+        key=tuple(requested.key),
+        function=requested.function,
+        target_rows=(requested.target_rows or DEFAULT_TARGET_ROWS) if sized or new.halves else None,
+        max_buckets=requested.max_buckets if sized else None,
+        fixed_now=requested.fixed_now,
+        shuffle_by_partition=requested.shuffle_by_partition,
+    )
+
+
+def _count(new: CreateDataset, requested: CreateBucket) -> int | None:
+    if not new.record_key:
+        return 1
+    if new.halves:
+        return None
+    return requested.count or min(DEFAULT_BUCKETS, requested.max_buckets or DEFAULT_BUCKETS)
+
+
+def _index(new: CreateDataset, bucket: Bucket) -> IndexType | None:
+    if not new.record_key:
+        return None
+    if new.index is not None:
+        return new.index.type_
+    return IndexType.RECORD if bucket.opens_by_size else IndexType.BUCKET

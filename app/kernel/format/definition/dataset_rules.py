@@ -1,0 +1,317 @@
+"""The rules of a dataset definition. Each is a small function that yields the faults it finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from app.kernel.format.dataset import (
+    BUCKETS_MAX,
+    BucketFunction,
+    BucketMode,
+    ChangelogProducer,
+    IndexType,
+    MergeMode,
+    TableType,
+    Vocabulary,
+)
+from app.kernel.format.definition.merge_rules import MERGE_RULES
+from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateRetention, CreateVocabulary
+from app.kernel.format.definition.partition_rules import PARTITION_RULES
+from app.kernel.format.identifiers import is_uuid
+from app.kernel.format.partition.fields import PartitionSyntaxError, source_type
+from app.kernel.format.partition.members import member_path
+from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
+from app.kernel.format.schema.types import DataType, TypeSyntaxError, may_be_key, may_be_ordered, parse_type
+
+Fault = tuple[str, str]
+_Rule = Callable[[CreateDataset], Iterator[Fault]]
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+_RETENTION_SECONDS_MAX: Final = 2**31 - 1
+_RETENTION_CHANGES_MAX: Final = 2**63 - 1
+_TARGET_BYTES_MIN: Final = 64 * 1024
+_TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
+_NOT_BY_SIZE: Final = {
+    "target_rows": (
+        "only the modes dynamic, key_dynamic and postpone open buckets by size, and only mode fixed without a count "
+        "and without logs halves them"
+    ),
+    "max_buckets": "only the modes dynamic, key_dynamic and postpone open buckets by size",
+}
+_SIZED: Final = (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
+
+
+def broken_rules(new: CreateDataset) -> list[Fault]:
+    """Every fault of a registration: a JSON pointer, and what was expected."""
+    return [fault for rule in _RULES for fault in rule(new)]
+
+
+def _name_rule(new: CreateDataset) -> Iterator[Fault]:
+    yield from name_faults(new.name)
+
+
+def name_faults(name: str) -> Iterator[Fault]:
+    """What is wrong with the name of a dataset."""
+    if not _NAME.fullmatch(name):
+        yield "/name", "expected 1–128 letters, digits, '_', '-' or '.', starting with a letter or '_'"
+    elif is_uuid(name):
+        yield "/name", "a name may not have the form of a UUID: it could be taken for a dataset's id"
+
+
+def _fields_rule(new: CreateDataset) -> Iterator[Fault]:
+    fields = new.schema.fields
+    if not 1 <= len(fields) <= FIELDS_MAX:
+        yield "/schema/fields", f"expected 1–{FIELDS_MAX} fields, got {len(fields)}"
+    seen: dict[str, int] = {}
+    for number, field in enumerate(fields):
+        pointer = f"/schema/fields/{number}"
+        if not 1 <= len(field.name) <= FIELD_NAME_CHARACTERS_MAX or not field.name.isprintable():
+            yield f"{pointer}/name", f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
+        if field.name.startswith(RESERVED_PREFIX):
+            yield f"{pointer}/name", f"names starting with {RESERVED_PREFIX!r} are reserved"
+        earlier = seen.setdefault(field.name.casefold(), number)
+        if earlier != number:
+            yield f"{pointer}/name", f"field {earlier} has this name already (names differ by more than case)"
+        try:
+            parse_type(field.type)
+        except TypeSyntaxError as error:
+            yield f"{pointer}/type", str(error)
+
+
+def _references(new: CreateDataset) -> Iterator[tuple[str, str]]:
+    if new.event_time_field is not None:
+        yield "/event_time_field", new.event_time_field
+    if new.watermark is not None:
+        yield "/watermark/field", new.watermark.field
+
+
+def _references_rule(new: CreateDataset) -> Iterator[Fault]:
+    types = {field.name: field.type for field in new.schema.fields}
+    for pointer, name in _references(new):
+        if name not in types:
+            yield pointer, f"there is no field {name!r} in the schema"
+            continue
+        try:
+            data_type = parse_type(types[name])
+        except TypeSyntaxError:
+            continue
+        if pointer in ("/event_time_field", "/watermark/field") and not (
+            str(data_type) == "date" or str(data_type).startswith("timestamp")
+        ):
+            yield pointer, f"{name!r} is {data_type}; event time is a date or a timestamp"
+
+
+def _member_type(new: CreateDataset, text: str) -> DataType | None:
+    """The type of a field, or of a member of structs; None if another rule reports its type.
+
+    Raises PartitionSyntaxError if there is none.
+    """
+    types: dict[str, DataType] = {}
+    unknown = set()
+    for field in new.schema.fields:
+        try:
+            types[field.name] = parse_type(field.type)
+        except TypeSyntaxError:
+            unknown.add(field.name)
+    path = member_path(text, {*types, *unknown})
+    return None if path[0] in unknown else source_type(path, types)
+
+
+def _record_key_rule(new: CreateDataset) -> Iterator[Fault]:
+    names = {field.name for field in new.schema.fields}
+    for number, name in enumerate(new.record_key):
+        pointer = f"/record_key/{number}"
+        try:
+            data_type = _member_type(new, name)
+        except PartitionSyntaxError as error:
+            plain = name not in names and "." not in name
+            yield pointer, f"there is no field {name!r} in the schema" if plain else str(error)
+            continue
+        if data_type is not None and not may_be_key(data_type):
+            yield pointer, f"{name!r} is {data_type}, which has no exact equality; use another type"
+        if name not in names and new.merge_mode in (MergeMode.PARTIAL, MergeMode.AGGREGATE):
+            mode = new.merge_mode.value
+            yield pointer, f"merge_mode {mode} merges whole fields, so a member cannot be part of the key"
+
+
+def _ordering_field_rule(new: CreateDataset) -> Iterator[Fault]:
+    name = new.ordering_field
+    if name is None:
+        return
+    try:
+        data_type = _member_type(new, name)
+    except PartitionSyntaxError as error:
+        yield "/ordering_field", str(error)
+        return
+    if data_type is not None and not may_be_ordered(data_type):
+        yield (
+            "/ordering_field",
+            f"{name!r} is {data_type}, which has no order; use a number, string, date or timestamp",
+        )
+
+
+def _repeats_rule(new: CreateDataset) -> Iterator[Fault]:
+    if len(set(new.record_key)) != len(new.record_key):
+        yield "/record_key", "a field is named twice"
+    bucket_key = (new.bucket or CreateBucket()).key
+    if len(set(bucket_key)) != len(bucket_key):
+        yield "/bucket/key", "a field is listed more than once"
+
+
+def _key_rule(new: CreateDataset) -> Iterator[Fault]:
+    if new.record_key:
+        return
+    unkeyed = "an append-only dataset (no record_key) merges nothing"
+    for part in ("ordering_field", "merge_mode", "delete_marker", "index"):
+        if getattr(new, part) is not None:
+            yield f"/{part}", unkeyed
+
+
+def _bucket_rule(new: CreateDataset) -> Iterator[Fault]:
+    bucket = new.bucket or CreateBucket()
+    mode = bucket.mode or (BucketMode.FIXED if new.record_key else BucketMode.UNAWARE)
+    if bucket.count is not None and not 1 <= bucket.count <= BUCKETS_MAX:
+        yield "/bucket/count", f"expected 1–{BUCKETS_MAX}, got {bucket.count}"
+    if new.record_key and mode is BucketMode.UNAWARE:
+        yield "/bucket/mode", "a dataset with a record_key needs buckets: use 'fixed'"
+    if not new.record_key and (mode is not BucketMode.UNAWARE or (bucket.count or 1) != 1):
+        yield "/bucket/mode", "an append-only dataset (no record_key) has no buckets: use 'unaware'"
+    sized = mode in _SIZED and not bucket.fixed_now
+    for part, by_size in (("target_rows", sized or new.halves), ("max_buckets", sized)):
+        value = getattr(bucket, part)
+        if value is not None and not by_size:
+            yield f"/bucket/{part}", _NOT_BY_SIZE[part]
+        elif value is not None and value < 1:
+            yield f"/bucket/{part}", f"expected at least 1, got {value}"
+    if bucket.max_buckets is not None and bucket.max_buckets > BUCKETS_MAX:
+        yield "/bucket/max_buckets", f"expected at most {BUCKETS_MAX}"
+    if sized and bucket.max_buckets is not None and bucket.max_buckets < (bucket.count or 1):
+        yield (
+            "/bucket/max_buckets",
+            f"each of the {bucket.count} segments (count) has a bucket: expected more",
+        )
+    if bucket.fixed_now and mode is not BucketMode.POSTPONE:
+        yield "/bucket/fixed_now", "only mode postpone can assign buckets at once; leave fixed_now out"
+    if bucket.shuffle_by_partition and mode is not BucketMode.UNAWARE:
+        yield (
+            "/bucket/shuffle_by_partition",
+            "only mode unaware shuffles by partition; others place rows by bucket",
+        )
+
+
+def _bucket_key_rule(new: CreateDataset) -> Iterator[Fault]:
+    bucket = new.bucket or CreateBucket()
+    outside = [name for name in bucket.key if name not in new.record_key]
+    if outside:
+        yield "/bucket/key", f"the bucket key is part of the record key; {outside} is not"
+    if bucket.function is not BucketFunction.MOD:
+        return
+    fields = bucket.key or new.record_key
+    if len(fields) != 1 or not _is_integer(new, fields[0]):
+        yield "/bucket/function", "'mod' takes the remainder of one integer field: name it as the bucket key"
+
+
+def _is_integer(new: CreateDataset, text: str) -> bool:
+    try:
+        return "int" in str(_member_type(new, text))
+    except PartitionSyntaxError:
+        return False
+
+
+def _index_rule(new: CreateDataset) -> Iterator[Fault]:
+    mode = (new.bucket or CreateBucket()).mode or BucketMode.FIXED
+    if new.index is None or not new.record_key:
+        return
+    if new.index.type_ is IndexType.BUCKET and mode in (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC):
+        yield (
+            "/index/type",
+            f"under mode {mode.value} the hash alone does not say where a key is: use 'record'",
+        )
+
+
+def _changelog_rule(new: CreateDataset) -> Iterator[Fault]:
+    producer = new.changelog.producer
+    if producer is ChangelogProducer.DEFERRED and new.stored_as is not TableType.MERGE_ON_READ:
+        yield "/changelog/producer", "'deferred' waits for compaction, which only merge_on_read has"
+    if producer is ChangelogProducer.DEFERRED and not new.record_key:
+        yield "/changelog/producer", "an append-only dataset has nothing to defer: use 'full'"
+    yield from retention_faults(producer, new.changelog.retention)
+
+
+def vocabulary_of(new: CreateVocabulary) -> Vocabulary:
+    """The names with those that were left out."""
+    return Vocabulary(
+        **{
+            name: column_name
+            for name, column_name in msgspec.structs.asdict(new).items()
+            if column_name is not None
+        }
+    )
+
+
+def _vocabulary_rule(new: CreateDataset) -> Iterator[Fault]:
+    yield from vocabulary_faults(new.changelog.vocabulary, [field.name for field in new.schema.fields])
+
+
+def vocabulary_faults(new: CreateVocabulary, fields_of_rows: Sequence[str]) -> Iterator[Fault]:
+    """What is wrong with the names: those that are chosen must be unique; a default that clashes gets a prefix."""
+    names = msgspec.structs.asdict(vocabulary_of(new))
+    fields = {name.casefold() for name in fields_of_rows}
+    for column, column_name in msgspec.structs.asdict(new).items():
+        if column_name is None:
+            continue
+        pointer = f"/changelog/vocabulary/{column}"
+        if not 1 <= len(column_name) <= FIELD_NAME_CHARACTERS_MAX or not column_name.isprintable():
+            yield pointer, f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
+        elif column_name.startswith((RESERVED_PREFIX, "_change_", "_commit_")) or column_name in (
+            "row",
+            "before",
+        ):
+            yield pointer, f"{column_name!r} is the name of another column of the feed, or reserved"
+        elif column_name.casefold() in fields:
+            yield pointer, f"the dataset has a field {column_name!r}: choose another name"
+        elif any(
+            other != column and name.casefold() == column_name.casefold() for other, name in names.items()
+        ):
+            yield pointer, f"{column_name!r} is the name of another system column: name each differently"
+
+
+def retention_faults(producer: ChangelogProducer, retention: CreateRetention | None) -> Iterator[Fault]:
+    """What is wrong with a retention for the feed of a producer."""
+    if retention is None:
+        return
+    if producer is ChangelogProducer.NONE:
+        yield "/changelog/retention", "the dataset has no feed, so no retention applies: leave it out"
+    if retention.seconds is None and retention.changes is None:
+        yield "/changelog/retention", "expected 'seconds', 'changes', or both"
+    if retention.seconds is not None and not 1 <= retention.seconds <= _RETENTION_SECONDS_MAX:
+        yield "/changelog/retention/seconds", f"expected 1–{_RETENTION_SECONDS_MAX}, got {retention.seconds}"
+    if retention.changes is not None and not 1 <= retention.changes <= _RETENTION_CHANGES_MAX:
+        yield "/changelog/retention/changes", f"expected 1–{_RETENTION_CHANGES_MAX}, got {retention.changes}"
+
+
+def _files_rule(new: CreateDataset) -> Iterator[Fault]:
+    if not _TARGET_BYTES_MIN <= new.target_bytes <= _TARGET_BYTES_MAX:
+        yield "/target_bytes", f"expected {_TARGET_BYTES_MIN}–{_TARGET_BYTES_MAX}, got {new.target_bytes}"
+
+
+_RULES: Final[tuple[_Rule, ...]] = (
+    _name_rule,
+    _fields_rule,
+    _references_rule,
+    _record_key_rule,
+    _ordering_field_rule,
+    _repeats_rule,
+    _key_rule,
+    _bucket_rule,
+    _bucket_key_rule,
+    _index_rule,
+    _changelog_rule,
+    _vocabulary_rule,
+    _files_rule,
+    *PARTITION_RULES,
+    *MERGE_RULES,
+)

@@ -1,0 +1,262 @@
+"""The schema of a write with `merge_schema`: adds missing columns, and widens types to hold the written values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.evolution import evolve, keeps_type
+from app.kernel.format.definition.new_dataset import CreateField
+from app.kernel.format.definition.schema_change import AddField, SchemaChange, WidenField
+from app.kernel.format.errors import FieldError, SchemaChangeRefused, SchemaMismatch
+from app.kernel.format.schema.shapes import (
+    NULLS,
+    Arrays,
+    Booleans,
+    Integers,
+    Maps,
+    Mixed,
+    Nulls,
+    Numbers,
+    Objects,
+    Shape,
+    Texts,
+    Typed,
+    common_shape,
+)
+from app.kernel.format.schema.types import DataType, List, Map, Primitive, Struct, Timestamp, parse_type, to_arrow
+from app.kernel.format.schema.widening import why_not_wider, wider_primitives
+
+_DATE: Final = Primitive("date")
+
+
+class _NoType(Exception):
+    """The values of a new column determine no type; the message has the reason."""
+
+
+def merge_schemas(
+    dataset: DatasetDefinition, incoming: Mapping[str, Shape], *, explicit_cast: bool
+) -> DatasetDefinition | None:
+    """The dataset under a schema with the incoming columns; None if its schema has them already.
+
+    A column of the dataset gets a wider type where values need one. It keeps its type where no type holds both: rows
+    with values that do not fit are then errors. Raises SchemaMismatch for a new column without a type or that may not
+    be added.
+    """
+    names: list[str] = []
+    changes: list[SchemaChange] = []
+    faults: list[FieldError] = []
+    known = {field.name: field.data_type() for field in dataset.schema.fields}
+    for name, shape in incoming.items():
+        try:
+            change = _change(dataset, known.get(name), name, shape, explicit_cast=explicit_cast)
+        except _NoType as fault:
+            faults.append(FieldError(pointer=_pointer(name), detail=str(fault)))
+            continue
+        if change is not None:
+            names.append(name)
+            changes.append(change)
+    if faults:
+        raise _mismatch(faults)
+    if not changes:
+        return None
+    try:
+        return evolve(dataset, changes)
+    except SchemaChangeRefused as refused:
+        # Faults point into the list of changes, which the sender of the rows does not see.
+        raise _mismatch(
+            FieldError(pointer=_pointer(names[int(error["pointer"].split("/")[2])]), detail=error["detail"])
+            for error in refused.facts["errors"]
+            if error["pointer"].count("/") > 1
+        ) from None
+
+
+def inferred_types(
+    shapes: Mapping[str, Shape], *, explicit_cast: bool = False, moments: Collection[str] = ()
+) -> dict[str, str]:
+    """The types of the columns of a new dataset, by name. Raises SchemaMismatch for one whose values determine none.
+
+    `explicit_cast`: texts that are all dates, or all times, have such a type. `moments`: columns of which that is
+    always so, since texts would be compared by their characters.
+    """
+    types: dict[str, str] = {}
+    faults: list[FieldError] = []
+    for name, shape in shapes.items():
+        try:
+            types[name] = str(_new_type(shape, explicit_cast or name in moments))
+        except _NoType as fault:
+            faults.append(FieldError(pointer=_pointer(name), detail=str(fault)))
+    if faults:
+        raise _mismatch(faults)
+    return types
+
+
+def _change(
+    dataset: DatasetDefinition, known: DataType | None, name: str, shape: Shape, *, explicit_cast: bool
+) -> SchemaChange | None:
+    if known is None:
+        return AddField(field=CreateField(name=name, type=str(_new_type(shape, explicit_cast))))
+    wider = _widened(known, shape, explicit_cast)
+    if wider == known or keeps_type(dataset, name):
+        return None
+    return WidenField(name=name, type_=str(wider), explicit_cast=explicit_cast)
+
+
+def _mismatch(faults: Iterable[FieldError]) -> SchemaMismatch:
+    errors = list(faults)
+    summary = "; ".join(f"{error.pointer}: {error.detail}" for error in errors[:3])
+    return SchemaMismatch(f"columns of the input cannot be added to the schema: {summary}", errors)
+
+
+def _pointer(name: str) -> str:
+    return "/schema/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def _new_type(shape: Shape, explicit_cast: bool) -> DataType:
+    match shape:
+        case Texts():
+            return _text_type(shape) if explicit_cast else Primitive("string")
+        case Objects(members=members) if members:
+            return Struct(tuple((name, _new_type(member, explicit_cast)) for name, member in members.items()))
+        case Arrays(element=element):
+            return List(_new_type(element, explicit_cast))
+        case Maps(key=key, value=value):
+            return Map(_new_type(key, explicit_cast), _new_type(value, explicit_cast))
+        case Typed(type_=text):
+            return parse_type(text)
+        case Nulls():
+            raise _NoType("has nulls only, so its type is unknown; leave it out, or add the field first")
+        case Objects():
+            raise _NoType(
+                "has empty objects only, so its type is unknown; leave it out, or add the field first"
+            )
+        case Mixed(reason=reason):
+            raise _NoType(f"{reason}; a column has one type")
+    return _NEW_TYPES[type(shape)]
+
+
+_NEW_TYPES: Final[dict[type, DataType]] = {
+    Booleans: Primitive("boolean"),
+    Integers: Primitive("int64"),
+    Numbers: Primitive("double"),
+}
+
+
+def _text_type(texts: Texts) -> DataType:
+    if texts.days:
+        return _DATE
+    return Timestamp("us", True) if texts.times else Primitive("string")
+
+
+def _widened(known: DataType, shape: Shape, explicit_cast: bool) -> DataType:
+    """The type that holds the values as well; the known type where no type does."""
+    match known, shape:
+        case Struct(members), Objects(members=found):
+            return _widened_struct(dict(members), found, explicit_cast)
+        case List(element), Arrays(element=found_element):
+            return List(_widened(element, found_element, explicit_cast))
+        case Map(key, value), Maps(value=found_value):
+            return Map(key, _widened(value, found_value, explicit_cast))
+        case Map(key, value), Objects(members=found):
+            inside: Shape = NULLS
+            for member in found.values():
+                inside = common_shape(inside, member)
+            return Map(key, _widened(value, inside, explicit_cast))
+        case Primitive(name), Integers():
+            holding = (each for each in (name, *wider_primitives(name)) if _holds(each, shape))
+            return Primitive(next(holding, name))
+        case Primitive(name), Numbers() if name != "float" and "double" in wider_primitives(name):
+            return Primitive("double")
+        case Primitive("date"), Texts(times=True) if explicit_cast:
+            return Timestamp("us", True)
+        case Timestamp("ms", zoned), Texts(fine=True):
+            return Timestamp("us", zoned)
+        case _, Typed(type_=text):
+            return _common(known, parse_type(text), explicit_cast)
+    return known
+
+
+def _widened_struct(members: dict[str, DataType], found: Mapping[str, Shape], explicit_cast: bool) -> Struct:
+    widened = {
+        name: _widened(member, found[name], explicit_cast) if name in found else member
+        for name, member in members.items()
+    }
+    new = {name: _new_type(shape, explicit_cast) for name, shape in found.items() if name not in members}
+    return Struct(tuple((widened | new).items()))
+
+
+def _holds(name: str, shape: Integers) -> bool:
+    """Whether the primitive type holds the whole numbers exactly."""
+    if name in _EXACT_BITS:
+        high = 1 << _EXACT_BITS[name]
+        low = -high
+    elif "int" in name:
+        values = 1 << int(name.rpartition("int")[2])
+        low = 0 if name.startswith("u") else -values // 2
+        high = low + values - 1
+    else:
+        return False
+    return low <= shape.low and shape.high <= high
+
+
+_EXACT_BITS: Final = {"float": 24, "double": 53}
+
+
+def _common(known: DataType, found: DataType, explicit_cast: bool) -> DataType:
+    """The narrowest type that holds the values of both; the known type where no type does."""
+
+    def holds(wide: DataType, narrow: DataType) -> bool:
+        return why_not_wider(narrow, wide, explicit_cast=explicit_cast) is None
+
+    wider = [Primitive(each) for each in wider_primitives(str(known))]
+    return next((each for each in (known, found, *wider) if holds(each, known) and holds(each, found)), known)
+
+
+def columnar_shape(kind: pa.DataType) -> Shape:
+    """The shape of a column of Arrow data."""
+    if pa.types.is_null(kind):
+        return NULLS
+    if pa.types.is_dictionary(kind):
+        return columnar_shape(kind.value_type)
+    if pa.types.is_struct(kind):
+        return Objects(members={member.name: columnar_shape(member.type) for member in kind})
+    if pa.types.is_map(kind):
+        return Maps(key=columnar_shape(kind.key_type), value=columnar_shape(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return Arrays(element=columnar_shape(kind.value_type))
+    text = _type_text(kind)
+    return (
+        Mixed(reason=f"is of Arrow type {kind}, which is not supported")
+        if text is None
+        else Typed(type_=text)
+    )
+
+
+def _type_text(kind: pa.DataType) -> str | None:
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision}, {kind.scale})" if 0 <= kind.scale <= kind.precision <= 38 else None
+    if pa.types.is_timestamp(kind) and kind.unit != "ns":
+        unit = "us" if kind.unit == "us" else "ms"
+        return str(Timestamp(unit, kind.tz is not None))
+    if pa.types.is_fixed_size_binary(kind):
+        return "binary"
+    return _VARIANTS.get(kind)
+
+
+_VARIANTS: Final = {
+    **{
+        to_arrow(parse_type(name)): name
+        for name in ("boolean", "date", "binary", "string", "float", "double")
+    },
+    **{to_arrow(parse_type(f"int{bits}")): f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{to_arrow(parse_type(f"uint{bits}")): f"uint{bits}" for bits in (8, 16, 32)},
+    pa.float16(): "float",
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+    pa.date64(): "date",
+}

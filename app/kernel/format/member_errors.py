@@ -1,0 +1,147 @@
+"""What is wrong with the members of JSON objects: msgspec's messages as JSON pointers and words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from app.kernel.format.errors import FieldError
+from app.kernel.format.similar_names import similar_names
+
+EXPECTED: Final = "x-expected"
+"""In a type's `extra_json_schema`: the words for what is expected, for messages. The OpenAPI document leaves it out."""
+_PLACE: Final = re.compile(
+    r"(?P<reason>.*?)(?: - at (?:`(?:key|value)` in )?`\$?(?P<path>[^`]*)`)?", re.DOTALL
+)
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`")
+_MISSING: Final = re.compile(r"Object missing required field `(?P<name>.*)`")
+_EXPECTED: Final = re.compile(
+    r"Expected `(?P<types>[^`]+)`(?P<limit>.*?)(?:, got `(?P<got>[^`]+)`)?", re.DOTALL
+)
+_PATTERN: Final = re.compile(r" matching regex '(?P<pattern>.*)'", re.DOTALL)
+EXPECTED_TIME: Final = "expected an RFC 3339 time with its zone, such as 2026-11-21T00:00:00Z"
+# What msgspec says of texts that are no times or dates, in words.
+_TEXTS: Final = {
+    "Invalid RFC3339 encoded datetime": EXPECTED_TIME,
+    "Expected `datetime` with a timezone component": EXPECTED_TIME,
+    "Invalid RFC3339 encoded date": "expected a date such as 2026-11-21",
+}
+# The decoder's names of types, and those of JSON.
+_TYPES: Final = {
+    "array": "an array",
+    "bool": "a boolean",
+    "bytes": "a string in Base64",
+    "date": "a date",
+    "datetime": "a time",
+    "decimal": "a number",
+    "float": "a number",
+    "int": "an integer",
+    "null": "null",
+    "object": "an object",
+    "str": "a string",
+    "uuid": "a UUID",
+}
+
+
+def field_error(message: str, type_: Any, *, at: str = "") -> FieldError:
+    """What msgspec's message about a value of a type says, with a JSON pointer below `at`."""
+    place = _PLACE.fullmatch(message)
+    reason, path = (place["reason"], place["path"] or "") if place else (message, "")
+    steps = [name or index for name, index in _STEP.findall(path)]
+    pointer = at + "".join(f"/{escaped(step)}" for step in steps)
+    if unknown := _UNKNOWN.fullmatch(reason):
+        name = unknown["name"]
+        members = _members(type_, steps)
+        advice = _below_another(type_, steps, name) or similar(name, members) or _one_of(members)
+        return FieldError(pointer=f"{pointer}/{escaped(name)}", detail=f"unknown member; {advice}")
+    if missing := _MISSING.fullmatch(reason):
+        return FieldError(pointer=f"{pointer}/{escaped(missing['name'])}", detail="this member is required")
+    if known := _known_values(type_, steps) if reason.startswith("Invalid ") else []:
+        return FieldError(
+            pointer=pointer, detail=f"{reason.replace('`', '')}; expected one of {', '.join(known)}"
+        )
+    return FieldError(pointer=pointer, detail=_expectation(reason, _places(type_, steps)))
+
+
+def similar(name: str, names: Iterable[str]) -> str:
+    """The question `did you mean …?` with the closest of the names; empty if none is close."""
+    close = similar_names(name, names)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _one_of(members: list[str]) -> str:
+    """The members that an object may have, for one of another name."""
+    return f"expected one of {', '.join(sorted({*members}))}" if members else "no member is expected"
+
+
+def _expectation(reason: str, places: list[Any]) -> str:
+    """What msgspec's reason says, in the words of JSON."""
+    described = [place[EXPECTED] for place in places if EXPECTED in place]
+    if described:
+        return f"expected {described[0]}"
+    if (in_words := _TEXTS.get(reason)) is not None:
+        return in_words
+    expected = _EXPECTED.fullmatch(reason)
+    if expected is None:
+        return reason.replace("`", "'")
+    types = " or ".join(_TYPES.get(name, name) for name in expected["types"].split(" | "))
+    limit = _PATTERN.sub(lambda found: f" that matches {found['pattern']}", expected["limit"])
+    got = f", got {_TYPES.get(expected['got'], expected['got'])}" if expected["got"] else ""
+    return f"expected {types}{limit}{got}"
+
+
+def _below_another(type_: Any, steps: list[str], name: str) -> str:
+    """Where a member belongs that is one of a member beside it; empty if there is no such member."""
+    members = _members(type_, steps)
+    for member in members:
+        if name in _members(type_, [*steps, member]):
+            place = "/".join(["", *map(escaped, [*steps, member, name])])
+            # Another member may be meant, such as `record_key` by `key`.
+            ends = [each for each in members if each.endswith(f"_{name}")]
+            return f"send it in {place}" + "".join(f", or did you mean {end!r}?" for end in ends[:1])
+    return ""
+
+
+def _members(type_: Any, steps: list[str]) -> list[str]:
+    """The members of the objects that may stand at a place in a type."""
+    return [member for place in _places(type_, steps) for member in place.get("properties", ())]
+
+
+def _known_values(type_: Any, steps: list[str]) -> list[str]:
+    """The values of the enumeration (or the tags of the union) at a place in a type; none if that is another type."""
+    return [str(value) for place in _places(type_, steps) for value in place.get("enum", ())]
+
+
+def _places(type_: Any, steps: list[str]) -> list[Any]:
+    """The schemas that the value at a place in a type may have."""
+    (schema,), components = msgspec.json.schema_components([type_], ref_template="{name}")
+    places = _alternatives([schema], components)
+    for step in steps:
+        below = [found for place in places if (found := _below(place, step)) is not None]
+        places = _alternatives(below, components)
+    return places
+
+
+def _alternatives(places: list[Any], components: dict[str, Any]) -> list[Any]:
+    found: list[Any] = []
+    for place in places:
+        # A reference that a type's `extra_json_schema` makes is one into the OpenAPI document, not to a type here.
+        named = components.get(place["$ref"], place) if "$ref" in place else place
+        options = named.get("anyOf") or named.get("oneOf")
+        found += _alternatives(options, components) if options else [named]
+    return found
+
+
+def _below(place: Any, step: str) -> Any:
+    if step.isdecimal() or step == "...":
+        return place.get("items")
+    return place.get("properties", {}).get(step)
+
+
+def escaped(step: str) -> str:
+    """A step of a JSON pointer."""
+    return step.replace("~", "~0").replace("/", "~1")

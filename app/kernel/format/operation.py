@@ -1,0 +1,85 @@
+"""Operations of a write, and the operations that a dataset accepts."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from app.kernel.format.dataset import DatasetDefinition, MergeMode
+from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.partition.members import key_fields, with_key_members
+from app.kernel.format.rows.change_schema import change_schema, optional_unless_key
+from app.kernel.format.schema.schema import Schema
+
+
+class Operation(str, Enum):
+    """What a write does with its rows."""
+
+    INSERT = "insert"
+    UPSERT = "upsert"
+    BULK_INSERT = "bulk_insert"
+    DELETE = "delete"
+    DELETE_PARTITION = "delete_partition"
+    OVERWRITE = "overwrite"
+    SNAPSHOT = "snapshot"
+    CHANGELOG = "changelog"
+
+    @property
+    def replaces(self) -> bool:
+        """Whether its rows replace live rows unmerged."""
+        return self in (Operation.OVERWRITE, Operation.SNAPSHOT)
+
+    @property
+    def refuses_live_keys(self) -> bool:
+        """Whether a key that is live already is an error, not an update."""
+        return self in (Operation.INSERT, Operation.BULK_INSERT)
+
+
+def check_operation(operation: Operation, dataset: DatasetDefinition, *, by_filter: bool = False) -> None:
+    """Raises InvalidRequest if the dataset does not accept it. `by_filter`: a filter selects the rows."""
+    if dataset.keyed:
+        reason = _NO_CHANGES.get(dataset.merge_mode) if operation is Operation.CHANGELOG else None
+        if reason is not None:
+            raise _refused(
+                f"{dataset.name!r} accepts no changes, because its merge_mode is {dataset.merge_mode.value}",
+                reason,
+            )
+        return
+    if operation not in _NEED_KEYS or (by_filter and operation is Operation.DELETE):
+        return
+    accepted = [each.value for each in Operation if each not in _NEED_KEYS]
+    raise _refused(
+        f"{operation.value} needs a record key, and {dataset.name!r} is append-only",
+        f"an append-only dataset accepts {', '.join(accepted)}, and delete with a filter",
+    )
+
+
+def matches_equal_rows(operation: Operation, dataset: DatasetDefinition) -> bool:
+    """Whether its retractions remove rows that equal them in every value, since rows have no key.
+
+    Such a write reads the partitions of its rows.
+    """
+    return operation is Operation.CHANGELOG and not dataset.keyed
+
+
+def _refused(detail: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(detail, [FieldError(pointer="/operation", detail=reason)])
+
+
+_NEED_KEYS: Final = (Operation.UPSERT, Operation.DELETE)
+_NO_CHANGES: Final = {
+    MergeMode.FIRST: "the first row of a key stays, so corrections of it would be lost; use upsert and delete",
+    MergeMode.AGGREGATE: "an aggregate cannot retract a value; use upsert, and delete for whole keys",
+}
+
+
+def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:
+    """The schema of the write's rows: a delete needs only the key fields, changes have an op."""
+    schema = with_key_members(dataset.schema, dataset.record_key)
+    match operation:
+        case Operation.DELETE:
+            return optional_unless_key(schema, key_fields(dataset))
+        case Operation.CHANGELOG:
+            return change_schema(schema, key_fields(dataset), dataset.changelog.vocabulary)
+        case _:
+            return schema

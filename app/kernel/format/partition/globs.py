@@ -1,0 +1,116 @@
+"""Globs of partition paths, segment by segment: `country=DE/*`, `ts_day=2026-11-*`, `**/hour=0?`.
+
+In a segment `*` is any text, `?` any character, `[a-c]` one of the characters and `[!a-c]` any other character; `**`
+is any number of segments. A glob names folders: everything below a matching folder matches. Paths and globs are
+percent-escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import translate
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote
+
+from app.kernel.format.partition.fields import PartitionSyntaxError, parse_partition, partition_name
+from app.kernel.format.partition.segments import SEGMENT_CHARACTERS_MAX
+
+GLOB_CHARACTERS_MAX: Final = 4_096
+_ANY_DEPTH: Final = "**"
+_CLASS: Final = re.compile(r"\[!?[A-Za-z0-9_.~=% -]+\]")
+# Characters that occur neither in partition paths nor in globs.
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.~=% *?\[\]-]")
+_UP_TO_WILDCARD: Final = re.compile(r"[^*?\[]*")
+
+
+def matches_partition_glob(path: str, glob: str) -> bool:
+    """Whether the partition at `path` is in a folder that the glob matches. Raises PartitionSyntaxError."""
+    wanted = _compiled(glob)
+    # The positions in the glob that the part of the path read so far may have reached.
+    places = _opened({0}, wanted)
+    for segment in path.split("/"):
+        if len(wanted) in places:
+            return True
+        passed = set()
+        for place in places:
+            pattern = wanted[place]
+            if pattern is None:
+                passed.add(place)
+            elif pattern.match(segment):
+                passed.add(place + 1)
+        places = _opened(passed, wanted)
+    return len(wanted) in places
+
+
+def _opened(places: set[int], wanted: Sequence[re.Pattern[str] | None]) -> set[int]:
+    """The positions, and those behind a `**`, which may match no segment."""
+    reached = set(places)
+    for place, pattern in enumerate(wanted):
+        if place in reached and pattern is None:
+            reached.add(place + 1)
+    return reached
+
+
+def check_partition_glob(glob: str, fields: Sequence[str]) -> None:
+    """Raises PartitionSyntaxError, with the reason, for a glob that cannot match any partition by `fields`."""
+    segments = _segments(glob)
+    names = [quote(partition_name(parse_partition(text)), safe=" ") for text in fields]
+    shape = "/".join(f"{name}=…" for name in names)
+    if _ANY_DEPTH not in segments and len(segments) > len(names):
+        raise PartitionSyntaxError(f"{glob!r} is deeper than a partition: partitions are {shape}")
+    for number, segment in enumerate(segments):
+        possible = names if _ANY_DEPTH in segments else [names[number]]
+        literal = _literal(segment)
+        fits = any(f"{name}=".startswith(literal) or literal.startswith(f"{name}=") for name in possible)
+        if not fits or (literal == segment and "=" not in literal):
+            raise PartitionSyntaxError(
+                f"{segment!r} of {glob!r} matches no partition: partitions are {shape}"
+            )
+
+
+def _literal(segment: str) -> str:
+    """The text before the first wildcard."""
+    found = _UP_TO_WILDCARD.match(segment)
+    return found.group() if found else ""
+
+
+@lru_cache(maxsize=4_096)
+def _compiled(glob: str) -> tuple[re.Pattern[str] | None, ...]:
+    """A pattern per segment, None for `**`."""
+    return tuple(
+        None if segment == _ANY_DEPTH else re.compile(translate(segment)) for segment in _segments(glob)
+    )
+
+
+def _segments(glob: str) -> list[str]:
+    if not glob:
+        raise PartitionSyntaxError("an empty glob matches no partition; '*' matches all")
+    if len(glob) > GLOB_CHARACTERS_MAX:
+        raise PartitionSyntaxError(f"a glob has {GLOB_CHARACTERS_MAX} characters at most, not {len(glob)}")
+    segments = glob.split("/")
+    for segment in segments:
+        _check(segment, glob)
+    return segments
+
+
+def _check(segment: str, glob: str) -> None:
+    if not segment:
+        raise PartitionSyntaxError(
+            f"{glob!r} has an empty segment: it begins or ends with '/', or has two in a row"
+        )
+    if len(segment) > SEGMENT_CHARACTERS_MAX:
+        raise PartitionSyntaxError(
+            f"a segment of a partition has {SEGMENT_CHARACTERS_MAX} characters at most"
+        )
+    if _ANY_DEPTH in segment and segment != _ANY_DEPTH:
+        raise PartitionSyntaxError(f"'**' stands for whole segments: put it between slashes in {glob!r}")
+    rest = _CLASS.sub("", segment)
+    if "[" in rest or "]" in rest:
+        raise PartitionSyntaxError(
+            f"'[' in {glob!r} needs letters, digits or ranges and a ']'; paths have %5B and %5D for brackets as such"
+        )
+    if foreign := _FOREIGN.search(rest):
+        escaped = quote(foreign.group(), safe="")
+        raise PartitionSyntaxError(f"paths escape {foreign.group()!r} as {escaped}: write it so in {glob!r}")

@@ -1,0 +1,98 @@
+"""The schema of a dataset: fields with ids, and their Arrow form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from app.kernel.format.schema.types import DataType, parse_type, to_arrow
+
+FIELDS_MAX: Final = 2_000
+FIELD_NAME_CHARACTERS_MAX: Final = 255
+RESERVED_PREFIX: Final = "_hw_"
+FIELD_ID_METADATA: Final = b"PARQUET:field_id"
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """A column with the id that it keeps for ever."""
+
+    id: int
+    """The number that the column keeps for ever."""
+    name: str
+    """Its present name."""
+    type: str
+    """Its type."""
+    nullable: bool = True
+    """Whether it may hold nulls."""
+    doc: str | None = None
+    """What it holds, for its users."""
+
+    def data_type(self) -> DataType:
+        """The parsed type. The text was validated when the dataset was registered."""
+        return parse_type(self.type)
+
+    def to_arrow(self) -> pa.Field:
+        """The Arrow field, with its id in the metadata that Parquet keeps as `field_id`."""
+        return _arrow_field(self)
+
+
+@lru_cache(maxsize=8192)
+def _arrow_field(field: Field) -> pa.Field:
+    # Parsing the type and creating the field takes longer than reading a column of a short page.
+    metadata = {FIELD_ID_METADATA: str(field.id).encode()}
+    return pa.field(field.name, to_arrow(field.data_type()), nullable=field.nullable, metadata=metadata)
+
+
+class KeyStruct(Field, frozen=True, kw_only=True):
+    """A struct with members that are part of the record key.
+
+    `key_members`: their paths below it. None of them is ever null.
+    """
+
+    key_members: tuple[tuple[str, ...], ...]
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True):
+    """An ordered list of fields. `id` counts the dataset's schema versions from 1.
+
+    `last_field_id`: the highest id of any version's fields; 0 before the first change, where the fields have it.
+    """
+
+    id: int
+    fields: tuple[Field, ...]
+    last_field_id: int = 0
+
+    @property
+    def highest_field_id(self) -> int:
+        """The highest id that was ever assigned: a new field gets the next one, so that ids are never reused."""
+        return max([self.last_field_id, *(field.id for field in self.fields)])
+
+    def names(self) -> list[str]:
+        return [field.name for field in self.fields]
+
+    def field(self, name: str) -> Field:
+        """The field with this name. Raises KeyError."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise KeyError(name)
+
+    def select(self, names: Sequence[str]) -> Schema:
+        """The same schema with the named fields only, in that order. Raises KeyError."""
+        by_name = {field.name: field for field in self.fields}
+        return msgspec.structs.replace(self, fields=tuple(by_name[name] for name in names))
+
+    def to_arrow(self) -> pa.Schema:
+        return pa.schema([field.to_arrow() for field in self.fields])
+
+    def with_required(self, names: Sequence[str]) -> Schema:
+        """The same schema with the named fields required: record keys never contain nulls."""
+        fields = tuple(
+            msgspec.structs.replace(field, nullable=False) if field.name in names else field
+            for field in self.fields
+        )
+        return msgspec.structs.replace(self, fields=fields)

@@ -1,0 +1,261 @@
+"""Exact conversions of literals to values of a column's type.
+
+A literal need not be a value of the type: `n = 1.5` and `n < 300` also have an answer for a column of int8. Types with
+steps (integers, decimals, dates, timestamps) find it on the ladder of their values. The answer is a comparison with a
+value of the type, or the same for every row with a value.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import re
+from collections.abc import Sequence
+from enum import Enum
+from fractions import Fraction
+from typing import Final
+
+import msgspec
+
+from app.kernel.codecs.faults import shown
+from app.kernel.codecs.value_parser import RejectedValue, read_text
+from app.kernel.format.schema.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, TICKS, timestamp_bounds
+from app.kernel.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, parse_type
+from app.kernel.sql.conditions.tree import (
+    And,
+    Column,
+    Comparison,
+    Condition,
+    Constant,
+    IsNull,
+    Not,
+    OneOf,
+    Operator,
+    Or,
+    Value,
+)
+
+_INTEGER: Final = re.compile(r"(u?)int([0-9]+)")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?")
+_ZONED: Final = re.compile(r".*:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)", re.IGNORECASE)
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_HEX: Final = re.compile(r"([0-9A-Fa-f]{2})*")
+# No type has numbers near these; arithmetic on larger ones is work that a hostile text must not cause.
+_NUMBER_CHARACTERS_MAX: Final = 1_000
+_EXPONENT_MAX: Final = 1_000
+_EPOCH: Final = dt.date(1970, 1, 1)
+
+
+class Kind(str, Enum):
+    """The kind of a literal."""
+
+    NUMBER = "a number"
+    STRING = "a string"
+    BOOLEAN = "TRUE or FALSE"
+    NULL = "NULL"
+    DATE = "a DATE"
+    TIMESTAMP = "a TIMESTAMP"
+    BINARY = "bytes in hexadecimal"
+
+
+class Literal(msgspec.Struct, frozen=True, kw_only=True):
+    """A literal as in the text, without quotes; a number with its sign."""
+
+    kind: Kind
+    text: str
+
+
+class Unfit(ValueError):
+    """The literal cannot be compared with values of the column's type. The message says what is expected."""
+
+
+def compared(column: Column, operator: Operator, literal: Literal) -> Condition:
+    """The comparison of the column's value with the literal. Raises Unfit."""
+    data_type = parse_type(column.type)
+    if isinstance(data_type, List | Map | Struct):
+        raise Unfit(f"IS NULL or IS NOT NULL: the column is {data_type}")
+    if literal.kind is Kind.NULL:
+        return Constant(value=None)
+    if operator is not Operator.EQUAL and data_type == Primitive("boolean"):
+        raise Unfit("= or !=: booleans have no order")
+    ladder = _ladder(data_type)
+    if ladder is None:
+        return _compared_plainly(column, operator, _plain_value(data_type, literal))
+    return _compared_by_steps(column, operator, _steps(data_type, literal), ladder)
+
+
+def one_of(column: Column, equalities: Sequence[Condition]) -> Condition:
+    """The condition that one of `equalities` is true, each of which is a result of `compared` for the column."""
+    # A dict keeps the order of first occurrence.
+    values = tuple({part.value: None for part in equalities if isinstance(part, Comparison)})
+    found = OneOf(column=column, values=values) if values else _same_for_every_value(column, outcome=False)
+    unknown = Constant(value=None)
+    return Or(operands=(found, unknown)) if unknown in equalities else found
+
+
+def _same_for_every_value(column: Column, *, outcome: bool) -> Condition:
+    """True, or false, for every value of the column; unknown where it is null."""
+    null = IsNull(column=column)
+    unknown = Constant(value=None)
+    return Or(operands=(Not(operand=null), unknown)) if outcome else And(operands=(null, unknown))
+
+
+class _Ladder(msgspec.Struct, frozen=True, kw_only=True):
+    """The values of a type, numbered in steps of 1: the first, the last, and the number of steps in one unit."""
+
+    low: int
+    high: int
+    per_unit: int = 1
+
+
+def _ladder(data_type: DataType) -> _Ladder | None:
+    match data_type:
+        case Primitive("date"):
+            return _Ladder(low=DATE_DAYS_MIN, high=DATE_DAYS_MAX)
+        case Timestamp(unit, _):
+            low, high = timestamp_bounds(unit)
+            return _Ladder(low=low, high=high, per_unit=TICKS[unit])
+        case Decimal(precision, scale):
+            return _Ladder(low=1 - 10**precision, high=10**precision - 1, per_unit=10**scale)
+        case Primitive(name) if match := _INTEGER.fullmatch(name):
+            bits = int(match[2])
+            if match[1]:
+                return _Ladder(low=0, high=2**bits - 1)
+            return _Ladder(low=-(2 ** (bits - 1)), high=2 ** (bits - 1) - 1)
+    return None
+
+
+def _compared_by_steps(column: Column, operator: Operator, place: Fraction, ladder: _Ladder) -> Condition:
+    """`place` is the position of the literal in steps. There is no value between two steps, or beyond the ends."""
+    step = math.floor(place)
+    on_step = place == step
+    match operator:
+        case Operator.EQUAL:
+            if not on_step or not ladder.low <= step <= ladder.high:
+                return _same_for_every_value(column, outcome=False)
+        case Operator.LESS | Operator.LESS_OR_EQUAL:
+            last = step - 1 if on_step and operator is Operator.LESS else step
+            if not ladder.low <= last < ladder.high:
+                return _same_for_every_value(column, outcome=last >= ladder.high)
+            operator = operator if on_step else Operator.LESS_OR_EQUAL
+        case Operator.GREATER | Operator.GREATER_OR_EQUAL:
+            first = step if on_step and operator is Operator.GREATER_OR_EQUAL else step + 1
+            if not ladder.low < first <= ladder.high:
+                return _same_for_every_value(column, outcome=first <= ladder.low)
+            operator = operator if on_step else Operator.GREATER
+    return Comparison(column=column, operator=operator, value=_value_at(step, parse_type(column.type)))
+
+
+def _value_at(step: int, data_type: DataType) -> Value:
+    if isinstance(data_type, Decimal):
+        return f"{decimal.Decimal(step).scaleb(-data_type.scale, _WIDE):f}"
+    return step
+
+
+_WIDE: Final = decimal.Context(prec=_NUMBER_CHARACTERS_MAX)
+
+
+def _compared_plainly(column: Column, operator: Operator, value: Value) -> Condition:
+    if isinstance(value, float) and math.isinf(value):
+        # The literal exceeds every finite number, and infinity is never stored.
+        below = operator in {Operator.LESS, Operator.LESS_OR_EQUAL}
+        outcome = operator is not Operator.EQUAL and below == (value > 0)
+        return _same_for_every_value(column, outcome=outcome)
+    return Comparison(column=column, operator=operator, value=value)
+
+
+def _plain_value(data_type: DataType, literal: Literal) -> Value:
+    """The value of a type without steps that equals the literal, or for numbers is nearest to it."""
+    match data_type, literal.kind:
+        case Primitive("boolean"), Kind.BOOLEAN:
+            return literal.text == "TRUE"
+        case Primitive("string"), Kind.STRING:
+            return literal.text
+        case Primitive("binary"), Kind.BINARY:
+            if not _HEX.fullmatch(literal.text):
+                raise Unfit("an even number of hexadecimal digits, as in X'00FF'")
+            return literal.text.lower()
+        case Primitive("float" | "double"), Kind.NUMBER:
+            _number(literal)
+            try:
+                value: float = read_text(literal.text, data_type)
+            except RejectedValue:
+                value = -math.inf if literal.text.startswith("-") else math.inf
+            return value + 0.0  # of the two zeros, the one without a sign
+    raise _refusal(data_type, literal)
+
+
+def _steps(data_type: DataType, literal: Literal) -> Fraction:
+    match data_type, literal.kind:
+        case Primitive("date"), Kind.DATE | Kind.STRING:
+            return Fraction(_days(literal.text))
+        case Timestamp(), Kind.TIMESTAMP | Kind.DATE | Kind.STRING:
+            return _seconds(data_type, literal) * Fraction(TICKS[data_type.unit])
+        case Decimal(), Kind.NUMBER | Kind.STRING:
+            return _number(literal) * Fraction(10**data_type.scale)
+        case Primitive(name), Kind.NUMBER if _INTEGER.fullmatch(name):
+            return _number(literal)
+    raise _refusal(data_type, literal)
+
+
+def _number(literal: Literal) -> Fraction:
+    match = _NUMBER.fullmatch(literal.text)
+    if match is None and literal.kind is Kind.NUMBER:
+        raise Unfit(f"a digit before the point, got {shown(literal.text)}")
+    if match is None:
+        raise Unfit(f"a number, got {shown(literal.text)}")
+    exponent = match[1] or "e0"
+    if (
+        len(literal.text) > _NUMBER_CHARACTERS_MAX
+        or len(exponent) > _NUMBER_CHARACTERS_MAX
+        or abs(int(exponent[1:])) > _EXPONENT_MAX
+    ):
+        raise Unfit(f"a number of {_NUMBER_CHARACTERS_MAX:,} digits at most")
+    return Fraction(literal.text)
+
+
+def _days(text: str) -> int:
+    try:
+        day: dt.date = read_text(text, Primitive("date"))
+    except RejectedValue as refused:
+        raise Unfit(_after_expected(refused)) from None
+    return (day - _EPOCH).days
+
+
+def _seconds(data_type: Timestamp, literal: Literal) -> Fraction:
+    """Seconds since 1970-01-01. A date is its midnight. A literal without a zone is UTC if the column has instants."""
+    if literal.kind is Kind.DATE or _DAY.fullmatch(literal.text):
+        return Fraction(_days(literal.text) * 86_400)
+    zoned = _ZONED.fullmatch(literal.text) is not None
+    if zoned and not data_type.zoned:
+        raise Unfit(f"a time without a zone, since the column is {data_type}, got {shown(literal.text)}")
+    try:
+        ticks: int = read_text(literal.text, Timestamp("us", zoned=zoned))
+    except RejectedValue as refused:
+        raise Unfit(_after_expected(refused)) from None
+    return Fraction(ticks, TICKS["us"])
+
+
+def _after_expected(refused: RejectedValue) -> str:
+    return str(refused).removeprefix("expected ")
+
+
+_LITERALS: Final = {
+    "boolean": "TRUE or FALSE",
+    "string": "a string such as 'text'",
+    "binary": "bytes such as X'00FF'",
+    "date": "a date such as DATE '2026-11-21'",
+    "timestamp": "a time such as TIMESTAMP '2026-11-21T10:00:00Z'",
+    "timestamp_ntz": "a time such as TIMESTAMP '2026-11-21 10:00:00'",
+}
+
+
+def _refusal(data_type: DataType, literal: Literal) -> Unfit:
+    wanted = _LITERALS.get(str(data_type).partition("(")[0], "a number")
+    got = (
+        shown(literal.text)
+        if literal.kind is Kind.STRING
+        else f"{literal.kind.value} ({shown(literal.text)})"
+    )
+    return Unfit(f"{wanted}, since the column is {data_type}, got {got}")

@@ -1,0 +1,97 @@
+"""Binds a parsed view to the schemas of its inputs, which gives its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from app.kernel.codecs.faults import shown
+from app.kernel.format.schema.schema import Field, Schema
+from app.kernel.sql.queries.bound import BoundSelect, Environment, InputTable
+from app.kernel.sql.queries.coercion import Untyped
+from app.kernel.sql.queries.keys import key_of_select, passed_on
+from app.kernel.sql.queries.parse import ParsedView
+from app.kernel.sql.queries.plan import ViewInput, ViewPlan
+from app.kernel.sql.queries.queries import QueryBinder
+from app.kernel.sql.queries.relation_types import relation_type, spark_type
+from app.kernel.sql.queries.scope import ScopeColumn
+from app.kernel.sql.queries.values import Binding
+from app.kernel.sql.syntax import Select, Table
+
+
+def bind_view(
+    parsed: ParsedView, inputs: Mapping[str, InputTable], *, allow_cross_join: bool = False
+) -> ViewPlan:
+    """The plan of the view. `inputs` has the definition of each dataset in `parsed.inputs`.
+
+    Raises InvalidView, also for a join without an equality unless `allow_cross_join`.
+    """
+    binding = Binding(parsed.text)
+    binder = QueryBinder(
+        binding, {name: inputs[name] for name in parsed.inputs}, allow_cross_joins=allow_cross_join
+    )
+    query = parsed.query
+    select = None
+    if isinstance(query, Select) and not query.common:
+        select = binder.select(query, Environment())
+        bound = select.bound
+    else:
+        bound = binder.query(query, Environment())
+    fields = [
+        _field(binding, query.at, number, column) for number, column in enumerate(bound.columns, start=1)
+    ]
+    schema = Schema(id=1, fields=tuple(fields))
+    plan = ViewPlan(sql=bound.sql, sources=_sources(parsed, inputs, binding), schema=schema, row_by_row=False)
+    if select is None:
+        return plan
+    assert isinstance(query, Select)
+    if not _is_row_by_row(query, select):
+        return replace(plan, suggested_key=key_of_select(query, schema, select, binding))
+    [name] = parsed.inputs
+    passed = passed_on(inputs[name].record_key, schema, select)
+    return replace(
+        plan,
+        row_by_row=True,
+        projection=tuple(value.sql for value in select.values),
+        predicate=None if select.where is None else select.where.sql,
+        key_columns=passed,
+        suggested_key=tuple(passed.values()) if len(passed) == len(inputs[name].record_key) else (),
+    )
+
+
+def _field(binding: Binding, at: int, number: int, column: ScopeColumn) -> Field:
+    if isinstance(column.type, Untyped):
+        reason = f"the type of column {shown(column.name)} is not certain"
+        raise binding.at(at, reason, "CAST(NULL AS type)")
+    return Field(id=number, name=column.name, type=str(column.type), nullable=column.nullable)
+
+
+def _sources(parsed: ParsedView, inputs: Mapping[str, InputTable], binding: Binding) -> tuple[ViewInput, ...]:
+    """The inputs with the columns that are read; at least one column, so that there are rows to count."""
+    found = []
+    for name in parsed.inputs:
+        fields = inputs[name].schema.fields
+        read = [field for field in fields if (name, field.name) in binding.read] or _least(inputs[name])
+        columns = {field.name: spark_type(relation_type(field.data_type())) for field in read}
+        found.append(ViewInput(name=name, columns=columns))
+    return tuple(found)
+
+
+def _least(definition: InputTable) -> list[Field]:
+    """A column that is always present and cheap to read."""
+    fields = [field for field in definition.schema.fields if "${" not in field.name + field.type]
+    key = [field for field in fields if field.name in definition.record_key]
+    return (key or fields)[:1]
+
+
+def _is_row_by_row(query: Select, select: BoundSelect) -> bool:
+    """Whether the view maps each row of its one input to one row or no row, independently of other rows."""
+    values = [*select.values, *([] if select.where is None else [select.where])]
+    return (
+        isinstance(query.source, Table)
+        and not query.distinct
+        and select.groups is None
+        and query.qualify is None
+        and not any(value.windows or value.queries for value in values)
+    )

@@ -1,0 +1,139 @@
+"""Coercion: the common type of an operator's operands and the type of its result, by Spark's rules.
+
+The SQL of a view has every conversion explicitly: nothing depends on implicit conversions of the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from functools import reduce
+from typing import Final, TypeAlias
+
+from app.kernel.format.schema.types import DECIMAL_PRECISION_MAX, DataType, Decimal, Primitive, Timestamp
+
+
+class Untyped(Enum):
+    """Operands without a column type."""
+
+    NULL = "null"
+    INTERVAL = "interval"
+
+
+SqlType: TypeAlias = DataType | Untyped
+
+BOOLEAN: Final = Primitive("boolean")
+INT: Final = Primitive("int32")
+BIGINT: Final = Primitive("int64")
+FLOAT: Final = Primitive("float")
+DOUBLE: Final = Primitive("double")
+STRING: Final = Primitive("string")
+BINARY: Final = Primitive("binary")
+DATE: Final = Primitive("date")
+TIMESTAMP: Final = Timestamp("us", zoned=True)
+TIMESTAMP_NTZ: Final = Timestamp("us", zoned=False)
+# The integers, narrow to wide, and the number of digits of their values.
+_INTEGERS: Final = {Primitive("int8"): 3, Primitive("int16"): 5, INT: 10, BIGINT: 20}
+_WIDTHS: Final = list(_INTEGERS)
+_SCALE_MIN: Final = 6
+
+
+def is_integer(type_: SqlType) -> bool:
+    return type_ in _INTEGERS
+
+
+def is_numeric(type_: SqlType) -> bool:
+    return type_ in _INTEGERS or type_ in (FLOAT, DOUBLE) or isinstance(type_, Decimal)
+
+
+def is_flat(type_: SqlType) -> bool:
+    """Whether values can be compared: all types except lists, maps and structs."""
+    return isinstance(type_, Primitive | Decimal | Timestamp) or type_ is Untyped.NULL
+
+
+def common_type(types: Iterable[SqlType]) -> SqlType | None:
+    """The type that values of all these types can be converted to without loss; None if there is no such type."""
+    nothing: SqlType | None = Untyped.NULL
+    return reduce(_common, types, nothing)
+
+
+def _common(one: SqlType | None, other: SqlType) -> SqlType | None:
+    if one is None or one == other or other is Untyped.NULL:
+        return one
+    if one is Untyped.NULL:
+        return other
+    if is_numeric(one) and is_numeric(other):
+        return _common_number(one, other)
+    times = {one, other}
+    for time in (TIMESTAMP, TIMESTAMP_NTZ):
+        if times == {DATE, time}:
+            return time
+    return None
+
+
+def _common_number(one: SqlType, other: SqlType) -> SqlType | None:
+    if is_integer(one) and is_integer(other):
+        return max(one, other, key=_WIDTHS.index)  # type: ignore[arg-type] # both are integers
+    if DOUBLE in (one, other) or FLOAT in (one, other):
+        return DOUBLE
+    left, right = as_decimal(one), as_decimal(other)
+    scale = max(left.scale, right.scale)
+    precision = max(left.precision - left.scale, right.precision - right.scale) + scale
+    return Decimal(precision, scale) if precision <= DECIMAL_PRECISION_MAX else None
+
+
+def as_decimal(type_: SqlType) -> Decimal:
+    """The decimal that holds every value of a decimal or an integer type."""
+    return type_ if isinstance(type_, Decimal) else Decimal(_INTEGERS[type_], 0)  # type: ignore[index]
+
+
+def computed_type(operator: str, left: SqlType, right: SqlType) -> DataType:
+    """The type of the result of + - * / % on two numbers, neither of them NULL."""
+    if FLOAT == left == right and operator != "/":
+        return FLOAT
+    if DOUBLE in (left, right) or FLOAT in (left, right):
+        return DOUBLE
+    if is_integer(left) and is_integer(right):
+        return DOUBLE if operator == "/" else max(left, right, key=_WIDTHS.index)  # type: ignore[arg-type, return-value]
+    return _decimal_result(operator, as_decimal(left), as_decimal(right))
+
+
+def _decimal_result(operator: str, left: Decimal, right: Decimal) -> Decimal:
+    """Spark's rules for decimals, including the adjustment of results with more than 38 digits."""
+    whole = left.precision - left.scale, right.precision - right.scale
+    scale = max(left.scale, right.scale)
+    match operator:
+        case "*":
+            return adjusted(left.precision + right.precision + 1, left.scale + right.scale)
+        case "/":
+            scale = max(_SCALE_MIN, left.scale + right.precision + 1)
+            return adjusted(whole[0] + right.scale + scale, scale)
+        case "%":
+            return adjusted(min(whole) + scale, scale)
+    return adjusted(max(whole) + scale + 1, scale)
+
+
+def adjusted(precision: int, scale: int) -> Decimal:
+    """The decimal with these digits, or with fewer behind the point if these are too many."""
+    if precision <= DECIMAL_PRECISION_MAX:
+        return Decimal(precision, scale)
+    kept = max(DECIMAL_PRECISION_MAX - (precision - scale), min(scale, _SCALE_MIN))
+    return Decimal(DECIMAL_PRECISION_MAX, kept)
+
+
+def castable(source: SqlType, target: DataType) -> bool:
+    """Whether CAST supports the conversion."""
+    if source in (target, Untyped.NULL):
+        return True
+    if not is_flat(source) or not is_flat(target):
+        return False
+    if STRING in (source, target):
+        return True
+    if is_numeric(source):
+        return is_numeric(target) or target == BOOLEAN or (target == TIMESTAMP and is_integer(source))
+    if source == BOOLEAN:
+        return is_numeric(target)
+    if source == TIMESTAMP and target == BIGINT:
+        return True
+    times = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    return source in times and target in times

@@ -1,0 +1,138 @@
+"""The ASGI application: its resources, and the handling that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Final
+
+from litestar import Litestar
+from litestar.config.cors import CORSConfig
+from litestar.exceptions import HTTPException
+from litestar.middleware import DefineMiddleware
+from litestar.types import ASGIApp
+
+from app.kernel.format.errors import HeadwaterError
+from app.http.audited import AuditedRequests
+from app.http.auth import PUBLIC, Authentication, in_sequence, require_scope
+from app.http.credentials import Credentials
+from app.http.dependencies import provided_by_name, resolve_in_sequence
+from app.http.limits.request_limits import Limiter, RequestLimits
+from app.http.limits.unread_bytes import UnreadBytes
+from app.http.middleware import edge
+from app.http.options import options_handlers
+from app.http.parameters.query_parameters import refuse_unknown_parameters
+from app.http.problems import (
+    JobFailed,
+    on_credential_ended,
+    on_headwater_error,
+    on_http_exception,
+    on_job_failed,
+    on_unexpected,
+)
+from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
+from app.http.response import ApiResponse
+from app.http.waiting.held_credential import CredentialEnded, Permit
+from app.process.openapi import schema_handler
+from app.process.providers import PROVIDERS
+from app.process.routes import ROUTES
+from app.access.tenants.values import Principal
+
+Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
+
+
+# Headers of requests and responses beside those that every page may send and read.
+_CORS_REQUEST_HEADERS: Final = (
+    "Authorization",
+    "Content-Encoding",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "Last-Event-ID",
+    "Prefer",
+    "Range",
+    "X-Request-Id",
+)
+_CORS_RESPONSE_HEADERS: Final = (
+    "Allow",
+    "Content-Range",
+    "ETag",
+    "Headwater-Disposition",
+    "Headwater-Earliest",
+    "Headwater-Next-Page-Token",
+    "Headwater-Next-Since",
+    "Headwater-Pending",
+    "Headwater-Schema-Id",
+    "Headwater-Version",
+    "Idempotency-Replayed",
+    "Link",
+    "Location",
+    "Preference-Applied",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Retry-After",
+    "WWW-Authenticate",
+    "X-Request-Id",
+)
+
+
+def application(
+    dependencies: Mapping[str, object],
+    credentials: Credentials,
+    grants: Permit,
+    audited: AuditedRequests,
+    limiter: Limiter,
+    unread: UnreadBytes,
+    ended: Callable[[Principal, int], None],
+    lifespan: Sequence[Lifespan] = (),
+    *,
+    cors_origins: Sequence[str] = (),
+) -> ASGIApp:
+    """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
+
+    `grants`: the guard of `require_grant`. `audited`: records requests. `unread`: counts large bodies that are not sent
+    yet. `ended`: called after each request of a principal, with the bytes of the body that was sent. `lifespan`:
+    context managers that run from its start to its stop. `cors_origins`: the origins whose pages may call it.
+    """
+    permits: list[Permit] = [require_scope, grants]
+    handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
+    litestar = Litestar(
+        route_handlers=[*options_handlers(handlers), *handlers],
+        dependencies=provided_by_name(dependencies, PROVIDERS),
+        request_class=ApiRequest,
+        response_class=ApiResponse,
+        middleware=[
+            DefineMiddleware(
+                Authentication, credentials=credentials, permits=permits, exclude_from_auth_key=PUBLIC
+            ),
+            DefineMiddleware(RequestLimits, limiter=limiter),
+        ],
+        guards=[in_sequence([*permits, refuse_unknown_parameters, audited.begin])],
+        exception_handlers={
+            HeadwaterError: on_headwater_error,
+            CredentialEnded: on_credential_ended,
+            JobFailed: on_job_failed,
+            HTTPException: on_http_exception,
+            Exception: on_unexpected,
+        },
+        lifespan=list(lifespan),
+        cors_config=_cors(cors_origins) if cors_origins else None,
+        logging_config=None,
+        # `openapi` creates the document; the framework's own pages load scripts from other hosts.
+        openapi_config=None,
+        # For JSON bodies that are decoded for a handler; other bodies are limited where they are read.
+        request_max_body_size=JSON_BODY_BYTES_MAX,
+    )
+    resolve_in_sequence(litestar)
+    return edge(litestar, audited, unread, ended)
+
+
+def _cors(origins: Sequence[str]) -> CORSConfig:
+    # Credentials are headers, which a page sets by itself, and never cookies.
+    return CORSConfig(
+        allow_origins=list(origins),
+        allow_methods=["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"],
+        allow_headers=list(_CORS_REQUEST_HEADERS),
+        expose_headers=list(_CORS_RESPONSE_HEADERS),
+    )

@@ -1,0 +1,60 @@
+"""Loads a backup into an empty database, and brings that to the schema of this release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from app.process.backup.folder import read_manifest, rows_of
+from app.process.backup.manifest import BackupError, BackupManifest
+from app.infra.db.copying import CopyFailed, Load, load
+from app.infra.db.examination import DatabaseUnreachable, examination
+from app.access.tenants.bootstrap import BootstrapResult, initialise, migrate_to, revisions
+
+
+def restore(
+    url: str, folder: Path, *, application_url: str | None = None, administration_url: str | None = None
+) -> tuple[BackupManifest, BootstrapResult]:
+    """Loads all rows in one transaction; then does what `headwater init` does.
+
+    `url`: postgresql://… of the schema's owner; the other URLs are those of `initialise`. The database has no rows, or
+    no schema. Raises BackupError: the database is then as before, or has an empty schema.
+    """
+    manifest = read_manifest(folder)
+    known = revisions()
+    if manifest.revision not in known:
+        raise BackupError(
+            f"the backup has migration {manifest.revision}, which is of a later release (this one has {known[-1]}): "
+            f"use Headwater {manifest.release} or later"
+        )
+    try:
+        with examination(url) as found:
+            revision = found.revision()
+        if not revision:
+            migrate_to(url, manifest.revision)
+        elif revision != manifest.revision:
+            raise BackupError(
+                f"the database is not empty: its schema is at migration {revision}, the backup has "
+                f"{manifest.revision}. Restore into a new database"
+            )
+        with load(url) as rows:
+            _load(rows, folder, manifest)
+        made = initialise(url, application_url=application_url, administration_url=administration_url)
+    except (CopyFailed, DatabaseUnreachable) as error:
+        raise BackupError(f"the backup cannot be restored: {error}") from error
+    except DBAPIError as error:
+        raise BackupError(f"the schema cannot be made: {error.orig}") from error
+    return manifest, made
+
+
+def _load(rows: Load, folder: Path, manifest: BackupManifest) -> None:
+    names = [table.name for table in manifest.tables]
+    rows.begin(names)
+    for table in manifest.tables:
+        added = rows.copy_in(table.name, table.columns, rows_of(folder, table))
+        if added != table.rows:
+            raise BackupError(f"{table.file} has {added} rows, the manifest {table.rows}")
+    rows.continue_sequences(manifest.sequences)
+    rows.skip_epochs()
+    rows.end(names)

@@ -1,0 +1,95 @@
+"""What a compaction folds: as little as is worth it, and all that a log may touch."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.kernel.commit.compaction_plan import plan_compaction
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
+from app.kernel.format.file_group import DataFile, DeletionVector, FileKind, Slot, bucket_file_group
+
+TARGET = 100
+MARKED = DeletionVector(path="v", offset=0, size_bytes=1, checksum="", cardinality=1)
+
+# files: name:kind and size, in the order of their commits. m is one with a deletion vector, l a log, b a base file;
+# a file of a keyed dataset is in group 0, one without a key in a group of its own. tasks: what is folded together
+PLANS = """
+keyed  files                  tasks
+yes    a:b10                  -
+yes    a:b10 b:b10            a,b
+yes    a:b90 b:b10 c:b10      b,c
+yes    a:b90 b:b90            -
+yes    a:b90 b:m90            b
+yes    a:b90 b:b10 c:m90      b,c
+yes    a:b90 b:b10 c:l10      a,b,c
+yes    c:l10                  c
+no     a:b10                  -
+no     a:b10 b:b90 c:b10      a,c
+no     a:m90                  a
+no     a:b24 b:b24 c:b24 d:b24 e:b24 f:b24      a,b,c,d,e
+no     a:b24 b:b24 c:b24 d:b24 e:b24 f:b24 g:b24   a,b,c,d,e f,g
+"""
+
+
+def dataset(*, keyed: bool) -> DatasetDefinition:
+    fields = [CreateField(name="id", type="int64"), CreateField(name="p", type="string")]
+    new = CreateDataset(
+        name="t",
+        schema=CreateSchema(fields=fields),
+        record_key=["id", "p"] if keyed else [],
+        partition_by=["p"],
+    )
+    return msgspec.structs.replace(define_dataset(new), target_bytes=TARGET)
+
+
+def file_of(text: str, version: int, *, keyed: bool, partition: str = "p=a") -> DataFile:
+    name, kind = text.split(":")
+    slot = Slot(partition_path=partition, bucket=0)
+    return DataFile(
+        path=name,
+        size_bytes=int(kind[1:]),
+        checksum="",
+        row_count=10,
+        schema_id=1,
+        file_group=bucket_file_group(slot) if keyed else f"{partition}/append-{name}",
+        slot=slot,
+        kind=FileKind.LOG if kind[0] == "l" else FileKind.BASE,
+        added_version=version,
+        deletion_vector=MARKED if kind[0] == "m" else None,
+    )
+
+
+@pytest.mark.parametrize("line", PLANS.strip().splitlines()[1:])
+def test_compaction_folds_the_expected_files(line: str) -> None:
+    keyed, *words = line.split()
+    files = [file_of(word, at, keyed=keyed == "yes") for at, word in enumerate(words) if ":" in word]
+    expected = [word for word in words if ":" not in word and word != "-"]
+    tasks = plan_compaction(dataset(keyed=keyed == "yes"), files, attempt="now", data_prefix="d")
+    assert [",".join(file.path for file in task.files) for task in tasks] == expected
+    assert all(task.compact for task in tasks)
+    if keyed == "no":
+        groups = [task.file_group for task in tasks]
+        assert len(set(groups)) == len(groups)
+        assert all(name.startswith("p=a/append-now") for name in groups)
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_compaction_is_restricted_to_the_requested_partitions_and_groups(keyed: bool) -> None:
+    files = [
+        file_of(f"{partition}{number}:b10", number, keyed=keyed, partition=f"p={partition}")
+        for partition in "ab"
+        for number in range(3)
+    ]
+
+    def folded(**request: object) -> list[str]:
+        tasks = plan_compaction(dataset(keyed=keyed), files, attempt="now", data_prefix="d", **request)
+        return sorted(file.path for task in tasks for file in task.files)
+
+    assert folded(partitions=("p=b",)) == ["b0", "b1", "b2"]
+    assert folded(partitions=("p=*",)) == ["a0", "a1", "a2", "b0", "b1", "b2"]
+    groups = {file.file_group for file in files if file.path in ("a0", "a1")}
+    assert folded(file_groups=groups) == (["a0", "a1", "a2"] if keyed else ["a0", "a1"])
+    assert folded(file_groups=groups, partitions=("p=b",)) == []

@@ -1,0 +1,72 @@
+"""The small files that a merge rewrites."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from msgspec.structs import replace
+
+from app.kernel.commit import folding
+from app.kernel.commit.folding import folded_files
+from app.kernel.format.file_group import DataFile, FileKind, Slot
+from tests.support.lakehouse import definition
+
+DATASET = definition()
+
+
+def stored(live_rows: int, size_bytes: int = 1_000, *, kind: FileKind = FileKind.BASE) -> DataFile:
+    return DataFile(
+        path=f"{live_rows}/{size_bytes}", size_bytes=size_bytes, checksum="c", row_count=live_rows, schema_id=1,
+        file_group="bucket-00000", slot=Slot(partition_path="", bucket=0), kind=kind,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("live_rows", "new_rows", "folded"),
+    [
+        ([], 10, []),
+        ([20], 10, [0]),
+        ([21], 10, []),
+        # 10 new rows, then 30, then 90.
+        ([180, 20, 60], 10, [0, 1, 2]),
+        ([181, 20, 60], 10, [1, 2]),
+        # A larger file ends it, although the next would fit its sum.
+        ([1_000_000, 1], 1, [1]),
+        ([0], 0, [0]),
+        # Many rows are written by themselves.
+        ([10], 1_000_000, []),
+    ],
+)
+def test_files_are_folded_from_the_smallest_on(
+    live_rows: list[int], new_rows: int, folded: list[int]
+) -> None:
+    assert folded_files(DATASET, [stored(rows) for rows in live_rows], new_rows) == folded
+
+
+def test_only_base_files_of_few_bytes_in_no_order_are_folded() -> None:
+    large = DATASET.target_bytes // 64
+    assert folded_files(DATASET, [stored(1, large)], 10) == [0]
+    assert folded_files(DATASET, [stored(1, large + 1)], 10) == []
+    assert folded_files(DATASET, [stored(1, large), stored(2, 1)], 10) == [0]
+    assert folded_files(DATASET, [stored(1, kind=FileKind.LOG)], 10) == []
+    assert folded_files(DATASET, [replace(stored(1), clustered_by="a")], 10) == []
+
+
+@pytest.mark.parametrize("new_rows", [1, 100, 1_000])
+def test_small_writes_leave_few_files_and_rewrite_rows_a_few_times(new_rows: int) -> None:
+    files: list[DataFile] = []
+    chance = random.Random(1)
+    rewritten = written = most = 0
+    for _ in range(2_000):
+        count = chance.randint(1, 2 * new_rows)
+        folded = folded_files(DATASET, files, count)
+        rows = sum(files[number].live_rows for number in folded)
+        files = [file for number, file in enumerate(files) if number not in folded]
+        files.append(stored(rows + count))
+        written += count
+        rewritten += rows
+        whole = sum(file.live_rows < folding._ROWS_MAX // 3 for file in files)
+        most = max(most, whole)
+    assert most <= 12
+    assert rewritten <= 20 * written

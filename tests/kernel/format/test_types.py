@@ -1,0 +1,86 @@
+"""The grammar of data types."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.kernel.format.schema import types
+from app.kernel.format.schema.types import TypeSyntaxError, parse_type, to_arrow
+
+names = st.text(min_size=1, max_size=8).filter(lambda text: text.isprintable() and text.strip() == text)
+leaves = st.one_of(
+    st.sampled_from(["boolean", "int8", "uint32", "float", "double", "string", "binary", "date"]).map(
+        types.Primitive
+    ),
+    st.tuples(st.integers(1, 38), st.integers(0, 38))
+    .filter(lambda p: p[1] <= p[0])
+    .map(lambda p: types.Decimal(*p)),
+    st.builds(types.Timestamp, unit=st.sampled_from(["ms", "us"]), zoned=st.booleans()),
+)
+keys = st.sampled_from(["string", "int64", "date"]).map(types.Primitive)
+any_type = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(types.List, inner),
+        st.builds(types.Map, keys, inner),
+        st.dictionaries(names, inner, min_size=1, max_size=3).map(lambda d: types.Struct(tuple(d.items()))),
+    ),
+    max_leaves=5,
+)
+
+
+@given(any_type)
+def test_text_of_a_type_parses_to_that_type(data_type: types.DataType) -> None:
+    assert parse_type(str(data_type)) == data_type
+    assert isinstance(to_arrow(data_type), pa.DataType)
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("BIGINT", "int64"),
+        (" decimal( 10 ,2)", "decimal(10, 2)"),
+        ("timestamp(us)", "timestamp"),
+        ("timestamp_ntz(ms)", "timestamp_ntz(ms)"),
+        ("struct<a:int,`b c`:list<text>>", "struct<a: int32, `b c`: list<string>>"),
+    ],
+)
+def test_type_spellings_have_one_canonical_text(text: str, canonical: str) -> None:
+    assert str(parse_type(text)) == canonical
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "varchar",
+        "decimal",
+        "decimal(5)",
+        "decimal(3, 4)",
+        "decimal(0, 0)",
+        "list<",
+        "list<int32>>",
+        "map<string>",
+        "struct<>",
+        "struct<a: int32, a: int32>",
+        "timestamp(ns)",
+        "int32 int32",
+        "map<list<int32>, int32>",
+        "list<" * 20 + "int32" + ">" * 20,
+    ],
+)
+def test_invalid_type_is_refused_with_a_reason(text: str) -> None:
+    with pytest.raises(TypeSyntaxError, match=r"\w+"):
+        parse_type(text)
+
+
+def test_struct_with_too_many_members_is_refused() -> None:
+    members = [f"m{number}: int8" for number in range(types.MEMBERS_MAX + 1)]
+    assert isinstance(parse_type(f"struct<{', '.join(members[1:])}>"), types.Struct)
+    with pytest.raises(TypeSyntaxError, match="at most 2000 members"):
+        parse_type(f"struct<{', '.join(members)}>")
+    with pytest.raises(TypeSyntaxError, match="nest"):
+        parse_type("list<" * 1_000_000)
