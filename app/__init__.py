@@ -1,13 +1,15 @@
-"""The service behind the REST API: the rooms that the API and the worker share.
+"""The service behind the REST API: what the API and the worker share, in seven wings.
 
-A room is a package (or a module) of this one. The contract "Imports between rooms point down" in pyproject.toml lists
-all rooms in their order; docs/ARCHITECTURE.md has a line for each. From the bottom:
+    main.py     the API process (`python -m app.main`)
+    process/    what runs: the application, routes, services, openapi, doctor, backup
+    features/   one folder each: writes reads views sources webhooks exports versions maintenance ...
+    core/       a dataset's life: catalog jobs timeline changes consumers
+    http/       what all handlers share
+    access/     who may do what: tenants oidc audit
+    infra/      what the service stands on: db files kafka outbound runtime settings logs
+    kernel/     what a table, a commit and a change are: pure values and rules
 
-    format, codecs, sql, commit, changelog       the table format: values and rules, without I/O
-    files, db, outbound                          adapters: storage, Postgres, users' URLs
-    tenants, http, catalog, jobs, messaging,     the core rooms
-    timeline, changes, consumers
-    writes, reads, views, exports, webhooks, …   a feature each, with handlers, schemas, service, repository, values
-    platform, core, composition, services        composition, and `main`, the API process (`python -m app.main`)
-    runtime                                      the embedded servers; no part of the API or the worker
+A wing imports only wings below it in this list. A room is a package or module directly below a wing. The contracts
+"Imports between wings point down" and "Imports between the rooms of ... point down" in pyproject.toml list all rooms in
+their order; docs/ARCHITECTURE.md has a line for each.
 """

@@ -26,41 +26,10 @@ from litestar import Litestar
 from litestar.types import ASGIApp
 
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
-from app.features.administration.compose import dependencies as administering
-from app.process.application import application
 from app.access.audit.repository.audit import AuditStore
 from app.access.audit.service import FLUSH_SECONDS, AccessCounts, Audit
-from app.process.composition import stores_on
-from app.infra.db.session import ADMINISTRATOR_ROLE, Database
-from app.process.doctor import Examined, log_faults
-from app.http.audited import AuditedRequests
-from app.http.auth import require_grant
-from app.http.bearer import BearerAuthentication
-from app.http.credentials import Credentials
-from app.http.dependencies import merged
-from app.http.limits.threads import PageThreads, Threads
-from app.http.limits.unread_bytes import UnreadBytes
-from app.http.limits.usage_counter import UsageCounter
-from app.http.server.connections import Connections
-from app.http.server.limits import Limits
-from app.http.server.protocol import BoundedHttp
-from app.http.waiting.subscriptions import Subscriptions
-from app.core.jobs.repository.outbox import OutboxStore
-from app.core.jobs.repository.workers import WorkerStore
-from app.core.jobs.service.relay import APART_SECONDS, Relay
-from app.infra.logs import configure_logs
-from app.core.messaging.announcements import LISTEN_SECONDS, Announcements, listen
-from app.core.messaging.limits import RENEW_SECONDS, RedisLimits
-from app.core.messaging.outbox_sender import OutboxSender
-from app.core.messaging.work_queue import WorkQueue
 from app.access.oidc.issuers import issuers_of
 from app.access.oidc.verifier import TokenVerifier
-from app.core.platform import Platform
-from app.process.readiness import readiness
-from app.infra.runtime.loops import Loop, Loops, Pulse
-from app.infra.runtime.memory import keep_freed_memory
-from app.process.services import access_of, datasets_of, dependencies, quota_use
-from app.infra.settings import Settings, SettingsError
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.repository.credential_changes import CREDENTIALS_CHANNEL
 from app.access.tenants.repository.credentials import USED_SECONDS, CredentialStore
@@ -73,6 +42,37 @@ from app.access.tenants.service import (
     RecordUsage,
     RecordUses,
 )
+from app.core.jobs.repository.outbox import OutboxStore
+from app.core.jobs.repository.workers import WorkerStore
+from app.core.jobs.service.relay import APART_SECONDS, Relay
+from app.core.messaging.announcements import LISTEN_SECONDS, Announcements, listen
+from app.core.messaging.limits import RENEW_SECONDS, RedisLimits
+from app.core.messaging.outbox_sender import OutboxSender
+from app.core.messaging.work_queue import WorkQueue
+from app.core.platform import Platform
+from app.features.administration.compose import dependencies as administering
+from app.http.audited import AuditedRequests
+from app.http.auth import require_grant
+from app.http.bearer import BearerAuthentication
+from app.http.credentials import Credentials
+from app.http.dependencies import merged
+from app.http.limits.threads import PageThreads, Threads
+from app.http.limits.unread_bytes import UnreadBytes
+from app.http.limits.usage_counter import UsageCounter
+from app.http.server.connections import Connections
+from app.http.server.limits import Limits
+from app.http.server.protocol import BoundedHttp
+from app.http.waiting.subscriptions import Subscriptions
+from app.infra.db.session import ADMINISTRATOR_ROLE, Database
+from app.infra.logs import configure_logs
+from app.infra.runtime.loops import Loop, Loops, Pulse
+from app.infra.runtime.memory import keep_freed_memory
+from app.infra.settings import Settings, SettingsError
+from app.process.application import application
+from app.process.composition import stores_on
+from app.process.doctor import Examined, log_faults
+from app.process.readiness import readiness
+from app.process.services import access_of, datasets_of, dependencies, quota_use
 
 _STOP_SECONDS_MAX: Final = 10
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2

@@ -21,14 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.core.changes.service.read_corrections import ReadCorrections
+from app.core.timeline.repository.read_leases import ReadLeaseStore
+from app.features.reads.service.rows import ReadTable, RowQuery
+from app.features.versions.repository.named_versions import NamedVersionStore
+from app.features.versions.service.versions import VersionOf
 from app.infra.db.session import Database
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.table_walk import TableWalk
-from app.features.reads.service.rows import ReadTable, RowQuery
 from app.infra.settings import Settings
-from app.core.timeline.repository.read_leases import ReadLeaseStore
-from app.features.versions.repository.named_versions import NamedVersionStore
-from app.features.versions.service.versions import VersionOf
 from bench.in_process import InProcess
 from bench.options import parser
 from bench.processes import one_core, processor_seconds, tree

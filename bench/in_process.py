@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from app.access.tenants.repository.credentials import CredentialStore
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset
 from app.core.changes.repository.changelog import ChangelogStore
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
-from app.kernel.commit.read_plan import plan_read
-from app.kernel.commit.table_rows import BaseRows, MergedRows
-from app.process.composition import stores_on
+from app.core.timeline.repository.timeline import TimelineStore
+from app.features.reads.tasks import ReadSource, ReadSpec, table_sources
 from app.infra.db.session import Database
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.parquet_file import ParquetReader
@@ -25,15 +25,15 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.infra.files.slices.table_reader import TableReader
 from app.infra.files.storage import open_storage
+from app.infra.settings import Settings
+from app.kernel.commit.read_plan import plan_read
+from app.kernel.commit.table_rows import BaseRows, MergedRows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.paths import dataset_prefix
-from app.features.reads.tasks import ReadSource, ReadSpec, table_sources
-from app.infra.settings import Settings
 from app.kernel.sql.conditions.parse import parse_filter
-from app.access.tenants.repository.credentials import CredentialStore
-from app.core.timeline.repository.timeline import TimelineStore
+from app.process.composition import stores_on
 from bench.service import Service
 from workers.engine.read.export_handle import rows_schema
 

@@ -29,14 +29,14 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from app.kernel.codecs.json.encode import encode_changes_json
 from app.infra.files.parquet_file import BASE_ROW_GROUP_ROWS, CHANGELOG_ROW_GROUP_ROWS, create_parquet
 from app.infra.files.storage import LocalStorage
+from app.infra.runtime.loopback import LOOPBACK, free_port
+from app.infra.runtime.postgres import EmbeddedPostgres
+from app.kernel.codecs.json.encode import encode_changes_json
 from app.kernel.format.index.key_hash import hash_keys
 from app.kernel.format.rows.key_order import key_order
 from app.kernel.format.rows.record_key import encode_keys
-from app.infra.runtime.loopback import LOOPBACK, free_port
-from app.infra.runtime.postgres import EmbeddedPostgres
 from bench.options import parser
 from bench.own_steps import cpu_seconds, merges, pages, reads, statements
 from bench.processes import processor_seconds, tree

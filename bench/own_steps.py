@@ -21,22 +21,22 @@ import psutil
 import psycopg
 import pyarrow.parquet as pq
 
+from app.access.tenants.bootstrap import initialise
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.forms import flat
 from app.core.changes.positions import FeedBounds
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
+from app.http.table_response import arrow_stream
 from app.infra.db.session import Database
 from app.infra.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, create_parquet
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.infra.runtime.postgres import EmbeddedPostgres
+from app.kernel.changelog.forms import flat
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.file_group import ChangelogSegment
 from app.kernel.format.operation import Operation
-from app.http.table_response import arrow_stream
-from app.infra.runtime.postgres import EmbeddedPostgres
-from app.access.tenants.bootstrap import initialise
 from bench.in_process import rows_of
 from bench.planning import Table
 from bench.processes import processor_seconds, tree

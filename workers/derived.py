@@ -22,17 +22,17 @@ from queue import SimpleQueue
 from typing import NoReturn
 
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
-from app.process.composition import stores_on
-from app.infra.db.session import Database
-from app.kernel.format.errors import Unavailable
+from app.access.tenants.repository.quotas import QuotaStore
+from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
 from app.core.jobs.service.relay import APART_SECONDS
 from app.core.jobs.values import WorkerEnd, WriteProcess
 from app.core.messaging.work_queue import WRITE_TASK, WorkQueue
 from app.core.platform import Platform
+from app.infra.db.session import Database
 from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings
-from app.access.tenants.repository.quotas import QuotaStore
-from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
+from app.kernel.format.errors import Unavailable
+from app.process.composition import stores_on
 from workers.engine.scratch import scratch_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.jobs.runner import Runner

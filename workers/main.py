@@ -14,27 +14,27 @@ from functools import partial
 from pathlib import Path
 
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
-from app.process.composition import stores_on
+from app.access.tenants.repository.quotas import QuotaStore
+from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
 from app.core.consumers.repository.followers import FollowerStore
 from app.core.consumers.service.run_followers import Follow
-from app.infra.db.rotation import Rotation
-from app.infra.db.session import Database
-from app.process.doctor import Examined, log_faults
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.repository.workers import WorkerStore
 from app.core.jobs.service.relay import APART_SECONDS
 from app.core.jobs.values import JobQueue, WorkerEnd, WriteProcess
-from app.features.maintenance.compose import maintenance_store
-from app.features.maintenance.service.run_maintenance import RunMaintenance
 from app.core.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, celery_app
 from app.core.platform import Platform
+from app.features.maintenance.compose import maintenance_store
+from app.features.maintenance.service.run_maintenance import RunMaintenance
 from app.features.retention.compose import end_tenants, reaper, retain, sample_usage
 from app.features.retention.service.usage import SAMPLE_SECONDS
+from app.features.sources.compose import round_store
+from app.infra.db.rotation import Rotation
+from app.infra.db.session import Database
 from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings, is_cluster
-from app.features.sources.compose import round_store
-from app.access.tenants.repository.quotas import QuotaStore
-from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
+from app.process.composition import stores_on
+from app.process.doctor import Examined, log_faults
 from workers.engine.scratch import is_alive, remove_abandoned, scratch_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.jobs.celery_worker import register_tasks, serve

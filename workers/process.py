@@ -8,14 +8,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from app.infra.db.session import Database
 from app.core.jobs.repository.outbox import OutboxStore
 from app.core.jobs.service.relay import Relay
-from app.infra.logs import configure_logs
 from app.core.messaging.announcements import Announcements
 from app.core.messaging.outbox_sender import OutboxSender
 from app.core.messaging.work_queue import WorkQueue
 from app.core.platform import row_limits
+from app.infra.db.session import Database
+from app.infra.logs import configure_logs
 from app.infra.settings import Settings, SettingsError, is_cluster
 from workers.engine.session import ClusterShare, large_turns, start_session
 from workers.engine.spark_engine import SparkEngine

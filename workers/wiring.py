@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from app.core import compose as core
 from app.core.consumers.followers import ConsumerKind, Follower
-from app.features.exports import compose as exports
 from app.core.jobs.service.run_tasks import RunTasks, TaskHandler
 from app.core.jobs.values import JobKind, WriteProcess
+from app.core.platform import Platform
+from app.features.exports import compose as exports
 from app.features.maintenance import compose as maintenance
 from app.features.maintenance.values import Reconciler
 from app.features.metastore import compose as metastore
 from app.features.metastore.values import Metastore
 from app.features.overview import compose as overview
 from app.features.partitions import compose as partitions
-from app.core.platform import Platform
 from app.features.reads import compose as reads
 from app.features.retention import compose as retention
 from app.features.sources import compose as sources

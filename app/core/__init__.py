@@ -1,1 +1,14 @@
-"""TODO: what this wing is for."""
+"""A dataset's life: what every feature stands on.
+
+    catalog        datasets, schemas and heads
+    jobs           what a request wants done and a worker does later, exactly once
+    timeline       versions, commits, files and instants; the commit transaction
+    changes        the feed of a dataset's changes
+    consumers      positions in feeds, and those who follow them
+    idempotency    requests that create something run once for each `Idempotency-Key`
+    messaging      Redis: messages to workers, announcements, counters of limited requests
+    platform       what a process shares: repositories, storage, settings
+    compose        the use cases of these rooms
+
+Features may use the repositories and tables of catalog, jobs, timeline, changes and consumers in their transactions.
+"""

@@ -12,9 +12,6 @@ from app.core.changes.service.read_corrections import ReadCorrections
 from app.core.changes.service.read_snapshots import ReadSnapshots
 from app.core.consumers.repository.consumers import ConsumerStore
 from app.core.consumers.service.consumers import Consumers
-from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.table_reader import TableReader
-from app.infra.files.slices.table_walk import TableWalk
 from app.core.idempotency.repository import ReplyStore
 from app.core.idempotency.service import RunOnce
 from app.core.jobs.service.jobs import Jobs
@@ -22,6 +19,9 @@ from app.core.platform import Platform
 from app.core.timeline.files import TimelineFileStore
 from app.core.timeline.repository.archives import TimelineArchiveStore
 from app.core.timeline.service.read_timeline import ReadTimeline
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.table_reader import TableReader
+from app.infra.files.slices.table_walk import TableWalk
 
 
 def datasets(platform: Platform) -> Datasets:

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.changes.repository.changelog import ChangelogStore
-from app.infra.db.acts import current_act
-from app.infra.db.session import Database
-from app.infra.files.parquet_file import ParquetReader
-from app.infra.files.storage import Storage, open_storage, prepare_storage
-from app.kernel.format.rows.row_limits import RowLimits
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.group_accept import GroupAccept
 from app.core.jobs.service.request_job import RequestJob
 from app.core.jobs.values import ClaimRules
-from app.infra.settings import Settings
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.version_pins import VersionPins
+from app.infra.db.acts import current_act
+from app.infra.db.session import Database
+from app.infra.files.parquet_file import ParquetReader
+from app.infra.files.storage import Storage, open_storage, prepare_storage
+from app.infra.settings import Settings
+from app.kernel.format.rows.row_limits import RowLimits
 
 
 def row_limits(settings: Settings) -> RowLimits:

@@ -12,11 +12,11 @@ from litestar.handlers import BaseRouteHandler
 
 from app.access.audit.service import Audit
 from app.access.audit.values import Access, AccessOutcome, Caller, NewEntry, RequestedOperation, outcome_of
+from app.access.tenants.values import KeyScope, Principal
 from app.http.auth import PUBLIC, SAFE_METHODS, scope_of
 from app.http.limits.threads import Threads
 from app.http.problems import PROBLEM_CODE, REQUEST_ID
 from app.http.request import ACT_BODY, DATASET_NAME
-from app.access.tenants.values import KeyScope, Principal
 
 _ACT: Final = "headwater_act"
 # Requests that make something, though they need no scope of administration.

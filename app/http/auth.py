@@ -10,13 +10,13 @@ from litestar.handlers import BaseRouteHandler
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
 from litestar.types import ASGIApp
 
-from app.kernel.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
-from app.kernel.format.identifiers import is_uuid
+from app.access.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_part
 from app.http.credentials import Credentials
 from app.http.limits.threads import PARTY, Threads
 from app.http.waiting.held_credential import HeldCredential, Permit
+from app.kernel.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
+from app.kernel.format.identifiers import is_uuid
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.access.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_part
 
 PUBLIC: Final = "public"
 """Handler option: no credential is required."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.http.limits.threads import Threads
 from app.access.oidc.token import TokenRefused, has_form_of_token
 from app.access.oidc.verifier import TokenVerifier
 from app.access.tenants.values import API_KEY, Principal, TokenClaims
+from app.http.limits.threads import Threads
 
 
 class BearerAuthentication:

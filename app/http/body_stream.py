@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from litestar import Request
 
+from app.http.limits.threads import Threads
 from app.infra.files.received_body import BodySpool, StoredBody
 from app.kernel.format.errors import BodyTooLarge, InvalidRequest, MalformedBody, UnsupportedMediaType
-from app.http.limits.threads import Threads
 
 _AnyRequest: TypeAlias = Request[Any, Any, Any]
 

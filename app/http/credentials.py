@@ -15,10 +15,10 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from app.kernel.format.errors import Unavailable
-from app.http.waiting.standing import KnownCredential, Standing, TenantChanges
 from app.access.tenants.quotas import RateLimited
 from app.access.tenants.values import API_KEY, KEYS_MAX, Principal
+from app.http.waiting.standing import KnownCredential, Standing, TenantChanges
+from app.kernel.format.errors import Unavailable
 
 _CACHE_SIZE_MAX: Final = 10_000
 # A tenant may have any number of tokens. They displace one another, not the credentials of other tenants.

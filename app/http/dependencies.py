@@ -14,7 +14,7 @@ from litestar.di import Dependency, Provide
 from litestar.params import HeaderParameter, SkipValidationMarker
 from litestar.routes import HTTPRoute
 
-from app.infra.files.s3.links import StorageLinks
+from app.access.tenants.values import Principal
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documentation_of
 from app.http.parameters.headers import (
@@ -30,7 +30,7 @@ from app.http.parameters.query_options import decode_options, options_type
 from app.http.request import ApiRequest
 from app.http.stored_file import RANGE_HEADERS, Download
 from app.http.waiting.held_credential import HeldCredential
-from app.access.tenants.values import Principal
+from app.infra.files.s3.links import StorageLinks
 
 _T = TypeVar("_T")
 

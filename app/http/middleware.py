@@ -14,14 +14,14 @@ from typing import Any, Final
 from litestar import Request
 from litestar.types import ASGIApp, Message, Receive, Send
 
-from app.kernel.format.errors import HeadwaterError
-from app.kernel.format.identifiers import new_id
+from app.access.tenants.values import Principal
 from app.http.audited import AuditedRequests
 from app.http.limits.request_limits import RATE_FIELDS
 from app.http.limits.unread_bytes import LARGE_BYTES, UnreadBytes
 from app.http.problems import PROBLEM_JSON, REQUEST_ID, on_headwater_error
 from app.http.server.limits import WRITABLE
-from app.access.tenants.values import Principal
+from app.kernel.format.errors import HeadwaterError
+from app.kernel.format.identifiers import new_id
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
 _HEADER: Final = b"x-request-id"

@@ -13,6 +13,8 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
+from app.access.tenants.values import Principal
+from app.http.waiting.held_credential import CredentialEnded
 from app.kernel.format.errors import (
     Fault,
     FieldError,
@@ -23,8 +25,6 @@ from app.kernel.format.errors import (
     without_path,
 )
 from app.kernel.format.outages import fault_of_disk
-from app.http.waiting.held_credential import CredentialEnded
-from app.access.tenants.values import Principal
 
 PROBLEM_JSON: Final = "application/problem+json"
 REQUEST_ID: Final = "headwater_request_id"

@@ -8,10 +8,10 @@ from litestar import Request
 from litestar.datastructures import State
 from litestar.types import Empty
 
+from app.access.tenants.values import Principal
 from app.http.body_stream import JSON, announces_body, read_body, refuse_encoding, require_media_type
 from app.http.json_body import decode_json
 from app.http.waiting.held_credential import HeldCredential
-from app.access.tenants.values import Principal
 
 ACT_BODY: Final = "headwater_body"
 """The state of a request has its JSON body under this name, once the body was read."""

@@ -9,11 +9,11 @@ from typing import ClassVar, Final
 import pyarrow as pa
 from litestar.response import Stream
 
-from app.infra.files.s3.links import StorageLinks
-from app.kernel.format.result_file import RunFile
 from app.http.limits.threads import Threads
 from app.http.parameters.byte_range import requested_range
 from app.http.response import ApiResponse
+from app.infra.files.s3.links import StorageLinks
+from app.kernel.format.result_file import RunFile
 
 _STEP_BYTES: Final = 1024 * 1024
 FILE_HEADERS: Final = {

@@ -1,1 +1,11 @@
-"""TODO: what this wing is for."""
+"""What the service stands on: adapters of Postgres, storage and the network, and the settings of a process.
+
+    db                 connections to Postgres, each transaction for one tenant
+    files              Parquet and Arrow files on local disk or S3: read, written, merged, cached
+    kafka              brokers, offsets and messages of topics, schema registries
+    outbound           which addresses may be connected to for a user, and bounded connections to them
+    runtime            the embedded servers and their supervisor; no part of the API or the worker
+    settings, logs     the settings and the log of a process
+
+These rooms know the values of the kernel, and nothing of tenants, jobs or HTTP handlers.
+"""

@@ -12,7 +12,7 @@ from litestar.exceptions import HTTPException
 from litestar.middleware import DefineMiddleware
 from litestar.types import ASGIApp
 
-from app.kernel.format.errors import HeadwaterError
+from app.access.tenants.values import Principal
 from app.http.audited import AuditedRequests
 from app.http.auth import PUBLIC, Authentication, in_sequence, require_scope
 from app.http.credentials import Credentials
@@ -33,10 +33,10 @@ from app.http.problems import (
 from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
 from app.http.response import ApiResponse
 from app.http.waiting.held_credential import CredentialEnded, Permit
+from app.kernel.format.errors import HeadwaterError
 from app.process.openapi import schema_handler
 from app.process.providers import PROVIDERS
 from app.process.routes import ROUTES
-from app.access.tenants.values import Principal
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 

@@ -7,17 +7,17 @@ from typing import Final
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.repository.participants import CatalogParticipants
 from app.core.consumers.repository.participant import ConsumerParticipant
-from app.infra.db.session import Database
 from app.core.jobs.repository.job_ends import JobCancellation
 from app.core.jobs.repository.jobs import JobStore
-from app.features.partitions.repository.participant import PartitionParticipant
 from app.core.platform import Stores
-from app.features.sources.repository.participant import SourceParticipant
 from app.core.timeline.repository.definitions import DefinitionCommits
 from app.core.timeline.repository.timeline import TimelineStore
+from app.features.partitions.repository.participant import PartitionParticipant
+from app.features.sources.repository.participant import SourceParticipant
 from app.features.versions.repository.participant import VersionParticipant
 from app.features.views.repository.participant import ViewParticipant
 from app.features.writes.repository.creations import CreationParticipant
+from app.infra.db.session import Database
 
 _VIEWS: Final = ViewParticipant()
 _SOURCES: Final = SourceParticipant()

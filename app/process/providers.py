@@ -7,10 +7,10 @@ from typing import Final
 
 from app.core.catalog import providers as catalog
 from app.core.consumers import providers as consumers
-from app.http import dependencies as http
-from app.http.dependencies import Provider, merged
 from app.core.idempotency import providers as idempotency
 from app.core.jobs import providers as jobs
+from app.http import dependencies as http
+from app.http.dependencies import Provider, merged
 
 PROVIDERS: Final[Mapping[str, Provider]] = merged(
     http.PROVIDERS,

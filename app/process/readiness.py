@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
-from app.infra.files.probe import StorageProbe
-from app.kernel.format.errors import HeadwaterError
-from app.http.health import Check
 from app.core.jobs.repository.workers import WorkerStore
 from app.core.messaging.announcements import Announcements
 from app.core.platform import Platform
+from app.http.health import Check
+from app.infra.files.probe import StorageProbe
 from app.infra.runtime.loops import Loops
+from app.kernel.format.errors import HeadwaterError
 
 # A worker reports with each poll; after three missed polls it counts as gone.
 _POLLS_MISSED_MAX: Final = 3

@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.features.administration.handlers.audit import read_audit
-from app.features.administration.handlers.identity import get_identity
-from app.features.administration.handlers.keys import KEY_HANDLERS
-from app.features.administration.handlers.tenants import (
-    change_tenant,
-    create_tenant,
-    delete_tenant,
-    get_tenant,
-    list_tenants,
-)
-from app.features.administration.handlers.usage import USAGE_HANDLERS
 from app.core.catalog.handlers import (
     change_dataset,
     create_dataset,
@@ -35,6 +24,19 @@ from app.core.consumers.handlers import (
     put_consumer,
     release_consumer,
 )
+from app.core.jobs.handlers.jobs import cancel_job, follow_job, get_job, list_jobs
+from app.core.timeline.handlers import read_timeline
+from app.features.administration.handlers.audit import read_audit
+from app.features.administration.handlers.identity import get_identity
+from app.features.administration.handlers.keys import KEY_HANDLERS
+from app.features.administration.handlers.tenants import (
+    change_tenant,
+    create_tenant,
+    delete_tenant,
+    get_tenant,
+    list_tenants,
+)
+from app.features.administration.handlers.usage import USAGE_HANDLERS
 from app.features.exports.handlers.exports import (
     change_export,
     create_export,
@@ -46,8 +48,6 @@ from app.features.exports.handlers.exports import (
     start_export_run,
 )
 from app.features.exports.handlers.files import check_export_file, download_export_file
-from app.http.health import get_liveness, get_readiness
-from app.core.jobs.handlers.jobs import cancel_job, follow_job, get_job, list_jobs
 from app.features.maintenance.handlers.clusterings import create_clustering
 from app.features.maintenance.handlers.compactions import create_compaction
 from app.features.metastore.handlers import get_metastore_report
@@ -69,7 +69,6 @@ from app.features.sources.handlers import (
     list_sources,
     start_source_round,
 )
-from app.core.timeline.handlers import read_timeline
 from app.features.transactions.handlers import create_transaction, get_transaction
 from app.features.verifications.handlers import create_verification
 from app.features.versions.handlers.comparisons import create_comparison
@@ -102,6 +101,7 @@ from app.features.webhooks.handlers.webhooks import (
 from app.features.writes.handlers.explanations import explain_keys, explain_write
 from app.features.writes.handlers.uploads import create_upload, create_upload_link
 from app.features.writes.handlers.writes import create_write
+from app.http.health import get_liveness, get_readiness
 
 ROUTES: Final = (
     create_dataset,

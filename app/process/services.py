@@ -9,12 +9,23 @@ from collections.abc import Callable, Mapping
 from app.core import compose as core
 from app.core.changes.handlers.head_polls import head_polls
 from app.core.changes.handlers.shared_pages import SharedPages
+from app.core.jobs.handlers.job_polls import job_polls
+from app.core.jobs.handlers.waiting import JobWaits
+from app.core.platform import Platform
 from app.features.exports import compose as exports
-from app.infra.files.lookups.hot_folder import HotFolder
-from app.infra.files.lookups.key_search import KeySearch
-from app.infra.files.s3.links import storage_links
-from app.infra.files.slices.table_walk import TableWalk
-from app.kernel.format.identifiers import is_uuid
+from app.features.maintenance import compose as maintenance
+from app.features.metastore import compose as metastore
+from app.features.overview import compose as overview
+from app.features.partitions import compose as partitions
+from app.features.quarantine import compose as quarantine
+from app.features.reads import compose as reads
+from app.features.sources import compose as sources
+from app.features.transactions import compose as transactions
+from app.features.verifications import compose as verifications
+from app.features.versions import compose as versions
+from app.features.views import compose as views
+from app.features.webhooks import compose as webhooks
+from app.features.writes import compose as writes
 from app.http.auth import AccessOf, DatasetsOf
 from app.http.dependencies import merged
 from app.http.in_flight import InFlight
@@ -29,23 +40,12 @@ from app.http.limits.threads import (
 )
 from app.http.waiting.shared_lookups import SharedLookups
 from app.http.waiting.subscriptions import Subscriptions
-from app.core.jobs.handlers.job_polls import job_polls
-from app.core.jobs.handlers.waiting import JobWaits
-from app.features.maintenance import compose as maintenance
-from app.features.metastore import compose as metastore
-from app.features.overview import compose as overview
-from app.features.partitions import compose as partitions
-from app.core.platform import Platform
-from app.features.quarantine import compose as quarantine
-from app.features.reads import compose as reads
+from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.lookups.key_search import KeySearch
+from app.infra.files.s3.links import storage_links
+from app.infra.files.slices.table_walk import TableWalk
 from app.infra.settings import Settings
-from app.features.sources import compose as sources
-from app.features.transactions import compose as transactions
-from app.features.verifications import compose as verifications
-from app.features.versions import compose as versions
-from app.features.views import compose as views
-from app.features.webhooks import compose as webhooks
-from app.features.writes import compose as writes
+from app.kernel.format.identifiers import is_uuid
 
 _log = logging.getLogger(__name__)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from app.features.retention.compose import check_files
+from app.infra.db.session import Database
+from app.infra.files.storage import open_storage
+from app.infra.settings import Settings
+from app.kernel.format.errors import HeadwaterError
 from app.process.backup import BackupError, back_up
 from app.process.backup import restore as restore_backup
 from app.process.backup.take import STORAGE_SECONDS_MAX
-from app.infra.db.session import Database
-from app.infra.files.storage import open_storage
-from app.kernel.format.errors import HeadwaterError
-from app.features.retention.compose import check_files
-from app.infra.settings import Settings
 from clients.cli.failure import CommandError
 
 _FAULTS_SHOWN = 100

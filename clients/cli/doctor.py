@@ -4,9 +4,9 @@ import os
 import sys
 from pathlib import Path
 
-from app.process.doctor import Examined, Verdict, examine
 from app.infra.runtime.data_directory import DataDirectory, DataDirectoryError
 from app.infra.settings import Settings
+from app.process.doctor import Examined, Verdict, examine
 from clients.cli.failure import CommandError
 
 

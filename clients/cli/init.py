@@ -5,13 +5,13 @@ from pathlib import Path
 
 from sqlalchemy.exc import OperationalError
 
-from app.process.doctor import Examined, Verdict, examine
-from app.process.doctor.postgres import OWNER_LOGIN, server_fault
+from app.access.tenants.bootstrap import BootstrapResult, initialise
+from app.access.tenants.values import new_api_key
 from app.infra.files import storage
 from app.infra.runtime.private_file import write_private
 from app.infra.settings import Settings
-from app.access.tenants.bootstrap import BootstrapResult, initialise
-from app.access.tenants.values import new_api_key
+from app.process.doctor import Examined, Verdict, examine
+from app.process.doctor.postgres import OWNER_LOGIN, server_fault
 from clients.cli.failure import CommandError
 
 

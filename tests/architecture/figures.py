@@ -91,13 +91,14 @@ def longest_chain(graph: Mapping[str, set[str]]) -> list[str]:
 
 def feature_folders(pattern: str) -> set[str]:
     """Rooms with a module that is named after a feature, or whose folder is."""
-    found = set()
-    for path in modules("app", "workers").values():
-        relative = path.relative_to(ROOT)
-        room = "/".join(relative.parts[:2])
-        if re.search(pattern, str(relative)):
-            found.add(room)
-    return found
+    places = [path.relative_to(ROOT) for path in modules("app", "workers").values()]
+    return {room(place) for place in places if re.search(pattern, str(place))}
+
+
+def room(place: Path) -> str:
+    """The room of a module: below a wing of `app`, else below `workers`; the wing `http` is one room."""
+    in_a_wing = place.parts[0] == "app" and len(place.parts) > 2 and place.parts[1] != "http"
+    return str(Path(*place.parts[: 3 if in_a_wing else 2]))
 
 
 def fields(cls: ast.ClassDef) -> frozenset[str]:

@@ -56,7 +56,7 @@ def trees():
 
 
 def test_checked_files_include_code_and_tests():
-    assert ROOT / "app" / "settings.py" in CODE
+    assert ROOT / "app" / "infra" / "settings.py" in CODE
     assert Path(__file__) in PYTHON
 
 
@@ -213,3 +213,18 @@ def _benches():
 @pytest.mark.parametrize("name", _benches())
 def test_benches_fit_the_service(name):
     import_module(name)
+
+
+def test_strict_typing_covers_the_kernel_the_use_cases_and_the_values():
+    overrides = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
+    [patterns] = [each["module"] for each in overrides if each.get("disallow_any_generics")]
+    # As mypy reads them: a star stands for any number of names, none among them.
+    strict = re.compile("|".join(re.escape(pattern).replace(r"\.\*", r"(\..*)?") for pattern in patterns))
+    modules = [path.relative_to(ROOT).with_suffix("").parts for path in CODE]
+    covered = [
+        ".".join(parts)
+        for parts in modules
+        if parts[:2] == ("app", "kernel") or (parts[0] == "app" and {"service", "values"} & set(parts))
+    ]
+    assert len([name for name in covered if ".service" in name]) > 100
+    assert not [name for name in covered if not strict.fullmatch(name)]

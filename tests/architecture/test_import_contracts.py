@@ -11,25 +11,40 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+WINGS = "Imports between wings point down"
+FEATURES = "Imports between the rooms of features point down"
+KERNEL = "The kernel is plain values: no framework, no store, no I/O layer"
+HANDLERS = "Handlers and tasks reach Postgres through use cases only"
 PARTS = ("compose", "providers", "handlers", "schemas", "service", "repository", "tables", "values")
+# `http` is one room. The folders of the others are rooms.
+WINGS_OF_ROOMS = sorted(
+    path.parent.name for path in (ROOT / "app").glob("*/__init__.py") if path.parent.name != "http"
+)
 
 # A wrong import, and the contract that must name it.
 WRONG = [
-    ("app.core.jobs.repository.wrong", "app.features.views.repository", "Imports between rooms point down"),
-    ("app.core.catalog.repository.wrong", "app.core.timeline.values", "Imports between rooms point down"),
-    ("app.kernel.commit.wrong", "app.kernel.changelog", "Imports between rooms point down"),
-    ("app.features.writes.service.wrong", "app.features.versions.service", "Imports between rooms point down"),
-    ("app.http.wrong", "app.core.idempotency.service", "Imports between rooms point down"),
+    ("app.core.jobs.repository.wrong", "app.features.views.repository", WINGS),
+    ("app.core.catalog.repository.wrong", "app.core.timeline.values", "Imports between the rooms of core point down"),
+    ("app.kernel.commit.wrong", "app.kernel.changelog", "Imports between the rooms of kernel point down"),
+    ("app.kernel.sql.wrong", "app.infra.settings", WINGS),
+    ("app.infra.files.wrong", "app.access.tenants.values", WINGS),
+    ("app.infra.files.wrong", "app.infra.kafka", "Imports between the rooms of infra point down"),
+    ("app.access.tenants.wrong", "app.access.oidc", "Imports between the rooms of access point down"),
+    ("app.access.tenants.wrong", "app.http.auth", WINGS),
+    ("app.process.routes.wrong", "app.process.services", "Imports between the rooms of process point down"),
+    ("app.process.routes.wrong", "app.main", WINGS),
+    ("app.features.writes.service.wrong", "app.features.versions.service", FEATURES),
+    ("app.http.wrong", "app.core.idempotency.service", WINGS),
     ("app.core.jobs.handlers.wrong", "app.core.jobs.providers", "Imports within a feature point down"),
-    ("app.features.views.service.wrong", "app.process.composition", "Imports between rooms point down"),
+    ("app.features.views.service.wrong", "app.process.composition", WINGS),
     ("workers.engine.wrong", "workers.wiring", "Imports within the worker point down"),
     ("workers.engine.wrong", "workers.jobs", "Imports within the worker point down"),
     ("app.features.webhooks.service.wrong", "app.features.webhooks.handlers", "Imports within a feature point down"),
     ("app.features.exports.repository.wrong", "app.features.exports.service", "Imports within a feature point down"),
     ("app.features.exports.handlers.wrong", "app.features.exports.compose", "Imports within a feature point down"),
     ("app.features.versions.repository.wrong", "app.features.versions.service", "Imports within a feature point down"),
-    ("app.kernel.format.wrong", "sqlalchemy", "The table format is plain values: no framework, no store, no I/O layer"),
-    ("app.kernel.codecs.wrong", "app.infra.files", "The table format is plain values: no framework, no store, no I/O layer"),
+    ("app.kernel.format.wrong", "sqlalchemy", KERNEL),
+    ("app.kernel.codecs.wrong", "app.infra.files", KERNEL),
     ("app.core.timeline.service.wrong", "sqlalchemy", "Use cases know no framework and no SQL"),
     ("app.core.timeline.service.wrong", "app.core.timeline.tables", "Use cases know no framework and no SQL"),
     ("app.features.exports.service.wrong", "app.http", "Use cases know no framework and no SQL"),
@@ -37,10 +52,10 @@ WRONG = [
     ("app.features.webhooks.values", "app.kernel.sql.conditions.parse", "Values are plain"),
     ("app.core.jobs.repository.wrong", "litestar", "Repositories and files know neither HTTP nor jobs"),
     ("app.infra.files.wrong", "celery", "Repositories and files know neither HTTP nor jobs"),
-    ("app.features.webhooks.handlers.wrong", "sqlalchemy", "Handlers and tasks reach Postgres through use cases only"),
-    ("app.features.reads.handlers.wrong", "app.features.reads.repository", "Handlers and tasks reach Postgres through use cases only"),
-    ("app.features.reads.schemas", "app.features.reads.repository", "Handlers and tasks reach Postgres through use cases only"),
-    ("workers.jobs.wrong", "app.infra.db", "Handlers and tasks reach Postgres through use cases only"),
+    ("app.features.webhooks.handlers.wrong", "sqlalchemy", HANDLERS),
+    ("app.features.reads.handlers.wrong", "app.features.reads.repository", HANDLERS),
+    ("app.features.reads.schemas", "app.features.reads.repository", HANDLERS),
+    ("workers.jobs.wrong", "app.infra.db", HANDLERS),
     ("app.infra.outbound.wrong", "httpx", "What posts to users' URLs knows nothing but the message"),
     ("workers.engine.wrong", "app.infra.db", "Executors see neither Postgres nor the queue"),
     ("workers.engine.wrong", "celery", "Executors see neither Postgres nor the queue"),
@@ -78,15 +93,18 @@ def module_file(folder: Path, module: str) -> Path:
 
 
 def modules() -> Iterator[tuple[str, bool]]:
-    """The rooms and their parts, as they are in the tree; whether each is a package."""
-    rooms = [each for root in ("app", "workers", "clients") for each in sorted((ROOT / root).iterdir())]
+    """The wings, their rooms and the parts of these, as they are in the tree; whether each is a package."""
+    wings = [each for root in ("app", "workers", "clients") for each in sorted((ROOT / root).iterdir())]
+    rooms = [room for wing in wings if wing.is_dir() for room in sorted(wing.iterdir())]
     parts = [room / part for room in rooms for part in PARTS]
     yield "headwater_client", True
     for path in sorted((ROOT / "clients" / "python" / "headwater_client").iterdir()):
         if (path / "__init__.py").is_file() or (path.suffix == ".py" and path.stem != "__init__"):
             yield f"headwater_client.{path.stem}", path.is_dir()
-    for path in [*rooms, *parts, *(part.with_suffix(".py") for part in parts)]:
-        if (path / "__init__.py").is_file() or (path.suffix == ".py" and path.is_file()):
+    for path in [*wings, *rooms, *parts, *(part.with_suffix(".py") for part in parts)]:
+        if (path / "__init__.py").is_file() or (
+            path.suffix == ".py" and path.is_file() and path.stem != "__init__"
+        ):
             yield ".".join(path.relative_to(ROOT).with_suffix("").parts), path.is_dir()
 
 
@@ -148,7 +166,10 @@ def test_each_kind_of_wrong_import_is_caught(small_tree: Path):
 
 
 def test_every_room_has_a_place_in_the_order(small_tree: Path):
-    module_file(small_tree, "app.novelties.values")
+    novelties = {"app.novelties", *(f"app.{wing}.novelties" for wing in WINGS_OF_ROOMS)}
+    assert len(novelties) == 7
+    for novelty in novelties:
+        module_file(small_tree, f"{novelty}.values")
     result = lint_imports(small_tree)
     assert result.returncode == 1
-    assert "app.novelties" in result.stdout
+    assert novelties == set(re.findall(r"app\.(?:\w+\.)?novelties", result.stdout))

@@ -113,7 +113,7 @@ def test_check_accepts_a_tenant_session() -> None:
 
 
 def test_database_has_six_public_sessions() -> None:
-    tree = ast.parse((APP / "db" / "session.py").read_text(encoding="utf-8"))
+    tree = ast.parse((APP / "infra" / "db" / "session.py").read_text(encoding="utf-8"))
     [door] = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Database"]
     public = {
         node.name for node in door.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")

@@ -18,9 +18,9 @@ from app.infra.files.storage import create_bucket, open_storage
 from app.infra.runtime.loopback import LOOPBACK, free_port
 from app.infra.runtime.valkey import EmbeddedValkey
 from clients.cluster.programs import Programs
-from tests.process.backup import test_disaster as disaster
 from tests.cluster.conftest import ROOT, Cluster
 from tests.cluster.load import loaded
+from tests.process.backup import test_disaster as disaster
 from tests.support.http import ORDERS
 from tests.support.postgres import TestServer
 from tests.support.s3_server import S3Server

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from app.infra.files.storage import LocalStorage
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_plan import MergeTask
-from app.infra.files.storage import LocalStorage
 from tests.conformance.histories import Combination, batches, combinations, run_histories
 from tests.support.spark import running_engine
 

@@ -15,9 +15,9 @@ from functools import cache
 from itertools import product
 from typing import Final
 
+from app.infra.files.storage import LocalStorage
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_plan import MergeTask
-from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import DatasetDefinition, TableType
 from tests.conformance.kinds import (
     AXES,

@@ -11,11 +11,11 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from app.kernel.commit.write_options import WriteOptions
 from app.infra.files import data_sink
 from app.infra.files.lookups.key_index_file import read_index
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, IndexType, TableType
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import (

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
 from app.kernel.commit.commit_message import CommitMessage, changelog_of
 from app.kernel.commit.conflict import Conflicted, check_conflicts
 from app.kernel.commit.write_options import Overwrite, OverwriteScope, WriteOptions
 from app.kernel.commit.write_plan import MergeTask, plan_merge
-from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import HALVED_MAX, BucketFunction, TableType
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema

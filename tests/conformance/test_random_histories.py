@@ -8,13 +8,13 @@ from typing import Final
 
 import pytest
 
-from app.kernel.changelog.verification import check_verifiable
-from app.kernel.commit import compaction_plan, folding
 from app.infra.files import data_sink
 from app.infra.files.lookups import lookup
 from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.changelog.verification import check_verifiable
+from app.kernel.commit import compaction_plan, folding
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import NotVerifiable
 from tests.conformance.histories import LONG

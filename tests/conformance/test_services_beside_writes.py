@@ -12,23 +12,23 @@ from typing import Final
 
 import pytest
 
-from app.kernel.changelog.verification import check_verifiable
-from app.kernel.commit import compaction_plan
+from app.core.jobs.tasks import ClusteringTask
+from app.features.maintenance.service.table_service_plans import clustering as cluster
+from app.features.maintenance.service.table_service_plans import compaction
 from app.infra.files import data_sink
 from app.infra.files.lookups import lookup
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.changelog.verification import check_verifiable
+from app.kernel.commit import compaction_plan
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.kernel.format.errors import NotVerifiable
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.policies import ClusterOrder
-from app.core.jobs.tasks import ClusteringTask
-from app.features.maintenance.service.table_service_plans import clustering as cluster
-from app.features.maintenance.service.table_service_plans import compaction
-from tests.kernel.commit.reference import exact
 from tests.conformance.histories import LONG
 from tests.conformance.kinds import Kind, defined
 from tests.conformance.random_writes import Dice, kinds
+from tests.kernel.commit.reference import exact
 from tests.support.lake_table import LakeTable, Write
 from tests.support.shares import share
 from tests.support.table_services import ServedTable, result_of

@@ -144,7 +144,11 @@ def test_documents_use_the_usual_words(name):
 
 def test_modules_of_all_packages_are_found():
     found = set(modules())
-    assert {"app/infra/settings.py", "app/kernel/format/dataset.py", "clients/python/headwater_client/client.py"} <= found
+    assert {
+        "app/infra/settings.py",
+        "app/kernel/format/dataset.py",
+        "clients/python/headwater_client/client.py",
+    } <= found
     assert all(any(name.startswith(each.partition("*")[0]) for name in found) for each in CODE)
 
 

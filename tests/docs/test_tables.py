@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from app.core.jobs.values import SERVICE_MADE
+from app.features.reads.service.rows import QueryType
+from app.http.problems import STATUS
+from app.infra.settings import VARIABLES, Settings
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_effect import WriteEffect
 from app.kernel.commit.write_options import OnError, OverwriteScope, SaveMode, WriteOptions
@@ -26,14 +30,11 @@ from app.kernel.format.index.index_answer import FileAnswer
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import MEDIA_TYPES
 from app.kernel.format.schema.types import parse_type
-from app.http.problems import STATUS
-from app.core.jobs.values import SERVICE_MADE
-from app.features.reads.service.rows import QueryType
-from app.infra.settings import VARIABLES, Settings
 from app.kernel.sql.queries import parse_view
 from app.kernel.sql.queries.functions.functions import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
+APP = ROOT / "app"
 DOCS = ROOT / "docs"
 DOCUMENTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 DOCUMENT = json.loads((ROOT / "openapi" / "openapi.json").read_text())
@@ -188,12 +189,29 @@ def test_every_decision_is_listed():
 
 def test_rooms_are_listed_in_the_order_of_their_contract():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    [layers] = [each["layers"] for each in contracts if each["name"] == "Imports between rooms point down"]
-    layer_of = {room: number for number, layer in enumerate(layers) for room in layer.split(" | ")}
-    section = (DOCS / "ARCHITECTURE.md").read_text().partition("## Rooms")[2].partition("\n## ")[0]
-    listed = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
-    assert sorted(listed) == sorted(layer_of)
-    assert [layer_of[room] for room in listed] == sorted(layer_of.values())
+    layers_of = {
+        container: [layer.split(" | ") for layer in each["layers"]]
+        for each in contracts
+        if each["type"] == "layers" and each["name"].endswith(" point down")
+        for container in each["containers"]
+    }
+    section = (DOCS / "ARCHITECTURE.md").read_text().partition("## Wings")[2].partition("\n## ")[0]
+    tables = re.findall(r"^(?:### `(app\.\w+)`.*|\| `(\w+)` \|.*)$", section, re.MULTILINE)
+    listed: dict[str, list[str]] = {"app": []}
+    container = "app"
+    for heading, room in tables:
+        if heading:
+            container = heading
+            listed[container] = []
+        else:
+            listed[container].append(room)
+    assert listed.keys() == {"app", *(f"app.{wing}" for wing in listed["app"] if (APP / wing).is_dir())} - {
+        "app.http"
+    }
+    for container, rooms in listed.items():
+        layer_of = {room: number for number, layer in enumerate(layers_of[container]) for room in layer}
+        assert sorted(rooms) == sorted(layer_of), container
+        assert [layer_of[room] for room in rooms] == sorted(layer_of.values()), container
 
 
 def test_view_functions_equal_those_of_the_document():

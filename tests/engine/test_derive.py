@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from app.features.views.refresh_plan import changes_sql, rows_sql
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, TableType
@@ -29,7 +30,6 @@ from app.kernel.format.errors import CorruptFile, DerivationFailed, EngineStoppe
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN
 from app.kernel.sql.queries.parse import COMMON_MAX
-from app.features.views.refresh_plan import changes_sql, rows_sql
 from tests.support.lake_table import LakeTable, Row, Write, merged
 from tests.support.shares import share
 from tests.support.view_runs import (

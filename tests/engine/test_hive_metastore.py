@@ -12,16 +12,16 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
+from app.features.maintenance.values import Observation
+from app.features.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
+from app.features.metastore.service.maintenance import MetastoreReconciler
+from app.features.overview.values import PartitionRecord
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.hive_table import HiveColumn, HiveColumns
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.kernel.format.definition.schema_change import DropField
 from app.kernel.format.policies import MetastorePolicy, TableServices
-from app.features.maintenance.values import Observation
-from app.features.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
-from app.features.metastore.service.maintenance import MetastoreReconciler
-from app.features.overview.values import PartitionRecord
 from tests.support.metastore import running_metastore
 from tests.support.shares import share
 from workers.engine.hive_metastore import HiveMetastore

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from app.kernel.commit.write_options import WriteOptions
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, Late, TableType, Watermark
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import (

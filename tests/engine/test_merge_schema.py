@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from app.kernel.codecs import Format
-from app.kernel.commit.write_options import WriteOptions
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import LocalStorage
+from app.kernel.codecs import Format
+from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.errors import SchemaMismatch
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import RawInput

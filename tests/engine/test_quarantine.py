@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import xxhash
 
-from app.kernel.codecs import BadRecord, Format
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import LocalStorage
+from app.kernel.codecs import BadRecord, Format
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import RawInput
 from app.kernel.format.rows.staging import ROW_COLUMN

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from app.core.jobs.tasks import ReadQuery
+from app.features.reads import tasks as read_job
+from app.features.reads.service import run as run_reads
 from app.infra.files.slices import sorted_runs
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.rows.read_order import ReadOrder
-from app.core.jobs.tasks import ReadQuery
-from app.features.reads import tasks as read_job
-from app.features.reads.service import run as run_reads
 from tests.support.read_runs import Reads
 from tests.support.retained_versions import RetainedVersions
 from tests.support.versioned_tables import comparable, written_versioned_table

@@ -18,11 +18,11 @@ import xxhash
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.storage import LocalStorage
 from app.kernel.commit.commit_message import CommitMessage, changelog_of, failed_writes
 from app.kernel.commit.merge.merge import merge
 from app.kernel.commit.write_plan import WriteIntent, plan_merge
-from app.infra.files.staged_file import StagedFileStore
-from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import TableType
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema

@@ -8,6 +8,8 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
+from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
+from app.features.sources.values import SourceTransform, TransformField
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import DatasetDefinition
@@ -17,8 +19,6 @@ from app.kernel.format.errors import DerivationFailed
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN, Op
 from app.kernel.format.rows.staged import StagedFile
-from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
-from app.features.sources.values import SourceTransform, TransformField
 from tests.support.lake_table import Row
 from tests.support.view_runs import staged_rows
 from workers.engine.spark_engine import SparkEngine

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from app.kernel.changelog.verification import FoldVerdict
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.changelog.verification import FoldVerdict
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.kernel.format.errors import CorruptFile

@@ -5,8 +5,8 @@ import time
 import httpx
 import pytest
 
-from app.kernel.format.errors import HeadwaterError
 from app.http.problems import STATUS
+from app.kernel.format.errors import HeadwaterError
 from tests.support.http import ORDERS, problem, upsert
 
 PATHS = ["", "/schema", "/changes", "/rows", "/timeline"]

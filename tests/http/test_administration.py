@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from app.features.administration.service import Administration
-from app.kernel.format.identifiers import new_id
-from app.http.problems import status_of
 from app.access.tenants.values import AdministrationUnavailable, NewKey, Principal
+from app.features.administration.service import Administration
+from app.http.problems import status_of
+from app.kernel.format.identifiers import new_id
 from tests.support.exports import EVERY_MINUTE
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service

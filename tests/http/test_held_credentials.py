@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 import pytest
 from litestar.connection import ASGIConnection
 
-from app.kernel.format.errors import Unavailable
+from app.access.oidc.token import TokenRefused
+from app.access.tenants.values import Grant, KeyScope, Principal
 from app.http.credentials import Credentials
 from app.http.event_stream import HEARTBEAT, while_valid
 from app.http.waiting import held_credential, shared_polls, standing
 from app.http.waiting.held_credential import CredentialEnded, HeldCredential
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
-from app.access.oidc.token import TokenRefused
-from app.access.tenants.values import Grant, KeyScope, Principal
+from app.kernel.format.errors import Unavailable
 from tests.support.streams import waiting, when
 
 READERS = 200

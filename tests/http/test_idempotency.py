@@ -5,10 +5,10 @@ import json
 import pytest
 from sqlalchemy import select
 
-from app.kernel.format.errors import InvalidRequest, Unavailable
-from app.http.problems import is_final
-from app.core.idempotency.tables import idempotency_keys
 from app.access.tenants.values import Grant, KeyScope
+from app.core.idempotency.tables import idempotency_keys
+from app.http.problems import is_final
+from app.kernel.format.errors import InvalidRequest, Unavailable
 from tests.support.exports import ONCE
 from tests.support.http import ORDERS, problem
 from tests.support.service import SCOPES

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.kernel.format.errors import FieldError, InvalidRequest
 from app.http.problems import document
+from app.kernel.format.errors import FieldError, InvalidRequest
 
 
 def test_texts_and_lists_of_a_problem_are_bounded() -> None:

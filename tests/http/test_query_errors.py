@@ -8,8 +8,8 @@ import pytest
 from litestar.datastructures import MultiDict
 
 from app.core.changes.handlers.changes import ReadChangesOptions
-from app.kernel.format.errors import InvalidRequest
 from app.http.parameters.query_options import decode_options
+from app.kernel.format.errors import InvalidRequest
 from tests.support.http import problem
 
 EXPECTED_POSITION = (

@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.kernel.format.identifiers import new_id
 from app.features.retention.compose import sample_usage
+from app.kernel.format.identifiers import new_id
 from clients.cli.failure import CommandError
 from clients.cli.usage import quotas, usage
 from tests.support.exports import EVERY_MINUTE, ONCE

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from app.infra.db.acts import begin_act, current_act
-from app.kernel.format.errors import NotFound
 from app.http.limits.threads import PARTY, Threads
 from app.http.waiting.shared_lookups import SharedLookups
+from app.infra.db.acts import begin_act, current_act
+from app.kernel.format.errors import NotFound
 from tests.support.streams import when
 
 REQUESTS = 100

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.kernel.format.errors import Unavailable
 from app.http.limits.threads import Threads
 from app.http.waiting.shared_queries import SharedQueries
+from app.kernel.format.errors import Unavailable
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.003])

@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 
+from app.features.retention.compose import end_tenants
 from app.infra.db.columns import metadata
 from app.kernel.format.identifiers import new_id
-from app.features.retention.compose import end_tenants
 from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service

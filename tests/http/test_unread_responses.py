@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from app.access.tenants.quotas import RateLimited
 from app.http.limits import threads as limits
 from app.http.limits.threads import PARTY, PageThreads
 from app.http.limits.unread_bytes import UnreadBytes
 from app.infra.runtime.valkey import EmbeddedValkey
-from app.access.tenants.quotas import RateLimited
 from tests.support.http import ORDERS, problem
 from tests.support.postgres import TestServer
 from tests.support.service import Service, running_service, settings_for

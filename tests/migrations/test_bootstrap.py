@@ -10,11 +10,11 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.access.tenants.bootstrap import DEFAULT_TENANT_ID, OPERATOR_SCOPES, BootstrapResult, initialise
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.repository.credentials import CredentialStore
 from app.access.tenants.values import new_api_key
+from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from tests.support.postgres import TestServer
 from tests.support.threads import together
 

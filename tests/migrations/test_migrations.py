@@ -21,19 +21,19 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 import migrations
-from app.process.composition import stores_on
+from app.access.tenants.bootstrap import initialise, migrate
+from app.access.tenants.repository.credentials import CredentialStore
+from app.access.tenants.values import TokenClaims, TokenIdentity
 from app.core.consumers.repository.consumers import ConsumerStore
-from app.infra.db.session import Database
 from app.core.idempotency.repository import ReplyStore
 from app.core.idempotency.values import KeyedRequest
 from app.core.jobs.tasks import CompactionTask
 from app.core.jobs.values import JobKind, JobQueue, JobState
-from app.features.retention.repository.expired_subjects import ExpiredSubjectStore
-from app.process.tables import metadata
-from app.access.tenants.bootstrap import initialise, migrate
-from app.access.tenants.repository.credentials import CredentialStore
-from app.access.tenants.values import TokenClaims, TokenIdentity
 from app.core.timeline.values import Published
+from app.features.retention.repository.expired_subjects import ExpiredSubjectStore
+from app.infra.db.session import Database
+from app.process.composition import stores_on
+from app.process.tables import metadata
 from tests.support.lakehouse import RULES, commit_of, message, new_job
 from tests.support.postgres import TestServer
 from tests.support.shares import share

@@ -70,7 +70,11 @@ SERVICE = (
         "http/test_quotas.py",
         "flows/test_fairness.py::test_write_is_committed_before_the_queue_of_another_tenant_has_ended",
     ),
-    row("clients generated from OpenAPI", "process/openapi/test_generated_clients.py", "clients/test_models.py"),
+    row(
+        "clients generated from OpenAPI",
+        "process/openapi/test_generated_clients.py",
+        "clients/test_models.py",
+    ),
     row("layout of the repository", "clients/test_packages.py", "architecture/test_import_contracts.py"),
 )
 

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.features.writes.handlers.test_write_modes import KEYED, Written, row
 from tests.support.http import problem
 from tests.support.races import overtaken
 from tests.support.service import Service
-from tests.features.writes.handlers.test_write_modes import KEYED, Written, row
 
 
 class Tenant:

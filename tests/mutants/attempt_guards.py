@@ -130,7 +130,9 @@ ATTEMPT_GUARDS: Final = (
         text="""\
             scope=self.plan.read_scope,
 """,
-        tests=("tests.features.writes.test_attempt::test_no_op_counts_its_rows_as_unchanged_and_leaves_the_schema",),
+        tests=(
+            "tests.features.writes.test_attempt::test_no_op_counts_its_rows_as_unchanged_and_leaves_the_schema",
+        ),
     ),
     Guard(
         name="a conflict drops the messages of file groups that changed",
@@ -227,7 +229,9 @@ ATTEMPT_GUARDS: Final = (
         module="app.features.writes.attempt",
         text="else fence.held",
         without="else {job.id for job in self.jobs}",
-        tests=("tests.features.writes.test_attempt::test_fenced_group_continues_with_the_claims_that_are_held",),
+        tests=(
+            "tests.features.writes.test_attempt::test_fenced_group_continues_with_the_claims_that_are_held",
+        ),
     ),
     Guard(
         name="a fenced transaction is published in no dataset",
@@ -272,7 +276,9 @@ ATTEMPT_GUARDS: Final = (
         without="""\
 )
         return _decoded_so_far""",
-        tests=("tests.features.writes.test_attempt::test_claimed_part_continues_with_the_writes_that_are_held",),
+        tests=(
+            "tests.features.writes.test_attempt::test_claimed_part_continues_with_the_writes_that_are_held",
+        ),
     ),
     Guard(
         name="a transaction that loses a write ends",
@@ -307,7 +313,9 @@ ATTEMPT_GUARDS: Final = (
         module="app.features.writes.attempt",
         text="round=self.round + 1",
         without="round=self.round",
-        tests=("tests.features.writes.test_attempt::test_group_without_one_of_its_writes_begins_another_round",),
+        tests=(
+            "tests.features.writes.test_attempt::test_group_without_one_of_its_writes_begins_another_round",
+        ),
     ),
     Guard(
         name="jobs of a worker that fails go back",

@@ -16,7 +16,9 @@ COMMIT_GUARDS: Final = (
         without="""\
             unknown = False
 """,
-        tests=("tests.core.timeline.service.test_publish::test_commit_with_a_lost_response_is_published_once",),
+        tests=(
+            "tests.core.timeline.service.test_publish::test_commit_with_a_lost_response_is_published_once",
+        ),
     ),
     Guard(
         name="a commit waits for the database",
@@ -36,7 +38,9 @@ COMMIT_GUARDS: Final = (
         module="app.core.timeline.repository.publish",
         text="if len(held) < len(claims):",
         without="if False:",
-        tests=("tests.core.timeline.repository.test_timeline_store::test_one_void_claim_fences_the_whole_group",),
+        tests=(
+            "tests.core.timeline.repository.test_timeline_store::test_one_void_claim_fences_the_whole_group",
+        ),
     ),
     Guard(
         name="an expected version is checked",
@@ -75,7 +79,9 @@ COMMIT_GUARDS: Final = (
         text="""\
             or expired_files(connection, commit, head.version)
 """,
-        tests=("tests.features.versions.repository.test_savepoints::test_restore_of_a_purged_file_conflicts",),
+        tests=(
+            "tests.features.versions.repository.test_savepoints::test_restore_of_a_purged_file_conflicts",
+        ),
     ),
     Guard(
         name="rows are compared with the watermark of the version before",
@@ -121,14 +127,18 @@ COMMIT_GUARDS: Final = (
         module="app.core.timeline.repository.publish",
         text="if len(removed) != len(paths):",
         without="if False:",
-        tests=("tests.core.timeline.repository.test_timeline_store::test_inconsistent_commit_changes_nothing",),
+        tests=(
+            "tests.core.timeline.repository.test_timeline_store::test_inconsistent_commit_changes_nothing",
+        ),
     ),
     Guard(
         name="a message writes files of its own group",
         module="app.core.timeline.repository.publish",
         text="if written - {message.file_group}:",
         without="if False:",
-        tests=("tests.core.timeline.repository.test_timeline_store::test_inconsistent_commit_changes_nothing",),
+        tests=(
+            "tests.core.timeline.repository.test_timeline_store::test_inconsistent_commit_changes_nothing",
+        ),
     ),
     Guard(
         name="a commit completes the instants of its jobs",
@@ -232,7 +242,9 @@ COMMIT_GUARDS: Final = (
         name="a change in the scope is a conflict",
         module="app.kernel.commit.conflict",
         text=" or _within(change, scope)",
-        tests=("tests.core.timeline.repository.test_scoped_commits::test_later_change_in_the_scope_conflicts",),
+        tests=(
+            "tests.core.timeline.repository.test_scoped_commits::test_later_change_in_the_scope_conflicts",
+        ),
     ),
     Guard(
         name="a file that is gone is a conflict of who replaces it",

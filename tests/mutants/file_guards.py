@@ -42,13 +42,17 @@ FILE_GUARDS: Final = (
         name="reaper keeps files of open instants",
         module="app.features.retention.service.reaper",
         text=" and instant_of(path) not in busy_instants",
-        tests=("tests.features.retention.service.test_reap::test_reaper_keeps_files_of_open_instants_however_old",),
+        tests=(
+            "tests.features.retention.service.test_reap::test_reaper_keeps_files_of_open_instants_however_old",
+        ),
     ),
     Guard(
         name="reaper keeps files of unfinished jobs",
         module="app.features.retention.service.reaper",
         text=" and job_of(path) not in busy_jobs",
-        tests=("tests.features.retention.service.test_reap::test_reaper_keeps_files_of_unfinished_jobs_however_old",),
+        tests=(
+            "tests.features.retention.service.test_reap::test_reaper_keeps_files_of_unfinished_jobs_however_old",
+        ),
     ),
     Guard(
         name="reaper keeps referenced files",
@@ -68,14 +72,18 @@ FILE_GUARDS: Final = (
         name="reaper keeps markers of live datasets",
         module="app.features.retention.service.reaper",
         text=" and (gone or not is_marker(path))",
-        tests=("tests.features.retention.service.test_reap::test_reaper_leaves_markers_to_live_datasets_only",),
+        tests=(
+            "tests.features.retention.service.test_reap::test_reaper_leaves_markers_to_live_datasets_only",
+        ),
     ),
     *(
         Guard(
             name=f"reaper queries {column}",
             module="app.features.retention.repository.references",
             text=f"    {column},\n",
-            tests=("tests.features.retention.repository.test_reap::test_reaper_keeps_files_that_a_column_refers_to",),
+            tests=(
+                "tests.features.retention.repository.test_reap::test_reaper_keeps_files_that_a_column_refers_to",
+            ),
         )
         for column in (
             "files.c.path",
@@ -138,14 +146,18 @@ FILE_GUARDS: Final = (
         module="app.features.retention.repository.references",
         text="found.update(connection.execute(reading).scalars())",
         without="pass",
-        tests=("tests.features.retention.repository.test_reap::test_reaper_keeps_files_that_a_column_refers_to",),
+        tests=(
+            "tests.features.retention.repository.test_reap::test_reaper_keeps_files_that_a_column_refers_to",
+        ),
     ),
     Guard(
         name="files are synced",
         module="app.infra.files.storage",
         text="        os.fsync(descriptor)\n        _sync_folder(target.parent)\n",
         without="        _sync_folder(target.parent)\n",
-        tests=("tests.infra.files.test_durability::test_file_is_synced_with_all_its_bytes_and_then_its_folder",),
+        tests=(
+            "tests.infra.files.test_durability::test_file_is_synced_with_all_its_bytes_and_then_its_folder",
+        ),
     ),
     Guard(
         name="files that are synced together are synced",
@@ -167,14 +179,18 @@ FILE_GUARDS: Final = (
         name="files are flushed before they are synced",
         module="app.infra.files.storage",
         text="                    file.flush()\n",
-        tests=("tests.infra.files.test_durability::test_file_is_synced_with_all_its_bytes_and_then_its_folder",),
+        tests=(
+            "tests.infra.files.test_durability::test_file_is_synced_with_all_its_bytes_and_then_its_folder",
+        ),
     ),
     Guard(
         name="folders of new files are synced",
         module="app.infra.files.storage",
         text="_sync_folder(target.parent)",
         without="pass",
-        tests=("tests.infra.files.test_durability::test_file_is_synced_with_all_its_bytes_and_then_its_folder",),
+        tests=(
+            "tests.infra.files.test_durability::test_file_is_synced_with_all_its_bytes_and_then_its_folder",
+        ),
     ),
     Guard(
         name="folders of new folders are synced",
@@ -207,7 +223,9 @@ FILE_GUARDS: Final = (
         module="app.infra.files.checksums",
         text="if size != file.size_bytes:",
         without="if False:",
-        tests=("tests.infra.files.test_checksums::test_file_that_is_truncated_after_its_first_read_is_corrupt",),
+        tests=(
+            "tests.infra.files.test_checksums::test_file_that_is_truncated_after_its_first_read_is_corrupt",
+        ),
     ),
     Guard(
         name="checksums of files are checked",

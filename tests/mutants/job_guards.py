@@ -12,7 +12,9 @@ JOB_GUARDS: Final = (
         module="app.core.jobs.repository.job_locks",
         text="jobs.c.epoch == claimed, RUNNING)",
         without="jobs.c.epoch == claimed)",
-        tests=("tests.core.jobs.repository.test_held_claims::test_claim_of_a_job_that_runs_no_longer_is_void",),
+        tests=(
+            "tests.core.jobs.repository.test_held_claims::test_claim_of_a_job_that_runs_no_longer_is_void",
+        ),
     ),
     Guard(
         name="a claim is of one epoch",
@@ -175,7 +177,9 @@ JOB_GUARDS: Final = (
         _give_up(connection, wanted, rules.attempts_max, participants)
         return None
 """,
-        tests=("tests.core.jobs.repository.test_claims::test_job_out_of_attempts_fails_and_the_next_is_claimed",),
+        tests=(
+            "tests.core.jobs.repository.test_claims::test_job_out_of_attempts_fails_and_the_next_is_claimed",
+        ),
     ),
     Guard(
         name="a transaction waits for every group that runs",
@@ -255,7 +259,9 @@ JOB_GUARDS: Final = (
         module="app.core.jobs.repository.writer_batches",
         text="if last is not None and batch_id < last:",
         without="if False:",
-        tests=("tests.core.jobs.repository.test_writer_batches::test_lower_unknown_batch_number_is_out_of_order",),
+        tests=(
+            "tests.core.jobs.repository.test_writer_batches::test_lower_unknown_batch_number_is_out_of_order",
+        ),
     ),
     Guard(
         name="a known batch gives its job",
@@ -300,7 +306,9 @@ JOB_GUARDS: Final = (
         module="app.infra.db.session",
         text="set_config('headwater.tenant_id', {value}, true)",
         without="set_config('headwater.tenant_id', {value}, false)",
-        tests=("tests.access.tenants.repository.test_row_security::test_tenant_setting_ends_with_its_transaction",),
+        tests=(
+            "tests.access.tenants.repository.test_row_security::test_tenant_setting_ends_with_its_transaction",
+        ),
     ),
     Guard(
         name="a connection that breaks at COMMIT leaves doubt",

@@ -57,14 +57,18 @@ VERSION_GUARDS: Final = (
         text="""\
                     ~seen.exists(),
 """,
-        tests=("tests.features.retention.repository.test_history::test_named_versions_and_leases_retain_their_files",),
+        tests=(
+            "tests.features.retention.repository.test_history::test_named_versions_and_leases_retain_their_files",
+        ),
     ),
     Guard(
         name="versions of running writes are kept",
         module="app.features.retention.repository.history",
         text="return beginning if started is None else min(beginning, _version_at(connection, dataset_id, started))",
         without="return beginning",
-        tests=("tests.features.retention.repository.test_history::test_versions_of_running_writes_are_retained",),
+        tests=(
+            "tests.features.retention.repository.test_history::test_versions_of_running_writes_are_retained",
+        ),
     ),
     Guard(
         name="consumers that keep up keep their changes",

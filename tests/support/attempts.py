@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.values import Job, JobState, Progress, WriteRequest, kind_of
+from app.features.writes.attempt import Claimed, Decoded, Merged, Plan, Planned
+from app.features.writes.ports import RestoredVersion, StagedInput
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.restore_plan import plan_restore
 from app.kernel.commit.write_options import WriteOptions
@@ -17,9 +20,6 @@ from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import StagedBatch, StagedFile
-from app.core.jobs.values import Job, JobState, Progress, WriteRequest, kind_of
-from app.features.writes.attempt import Claimed, Decoded, Merged, Plan, Planned
-from app.features.writes.ports import RestoredVersion, StagedInput
 from tests.support.lakehouse import definition
 
 NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)

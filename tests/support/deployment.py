@@ -13,17 +13,17 @@ from typing import Any, Self
 import httpx
 import psycopg
 
-from app.infra.db.session import Database
-from app.infra.files.storage import open_storage
+from app.access.tenants.bootstrap import initialise
 from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.service.reaper import Reap
+from app.infra.db.session import Database
+from app.infra.files.storage import open_storage
 from app.infra.runtime.child import ChildSpec
 from app.infra.runtime.java import java_home
 from app.infra.runtime.loopback import LOOPBACK, free_port
 from app.infra.runtime.postgres import EmbeddedPostgres
 from app.infra.runtime.stack import answers_ready
 from app.infra.runtime.valkey import EmbeddedValkey
-from app.access.tenants.bootstrap import initialise
 from tests.support.gates import Gate, Gates, Waiting
 from tests.support.process import Process
 from tests.support.proxy import BreakingProxy

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from app.access.audit.repository.audit import AuditStore
-from app.infra.db.session import Database
-from app.infra.files.ports import ObjectStorage
 from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.features.retention.repository.expired_jobs import ExpiredJobStore
 from app.features.retention.repository.expired_subjects import ExpiredSubjectStore
 from app.features.retention.service.expired_rows import ExpireRows
+from app.infra.db.session import Database
+from app.infra.files.ports import ObjectStorage
 
 
 def expire_rows(database: Database, storage: ObjectStorage, *, job_keep_seconds: float) -> ExpireRows:

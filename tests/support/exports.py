@@ -12,9 +12,9 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from sqlalchemy import text
 
-from app.infra.files.storage import open_storage
 from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.service.reaper import Reap
+from app.infra.files.storage import open_storage
 from tests.support.service import Service
 
 Row = dict[str, Any]

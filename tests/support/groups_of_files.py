@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from app.kernel.format.file_group import DataFile, FileKind
 from app.core.timeline.values import GroupFiles
+from app.kernel.format.file_group import DataFile, FileKind
 
 
 class GroupsOfFiles:

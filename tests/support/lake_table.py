@@ -11,6 +11,14 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from app.features.exports.tasks import ExportFormat, ExportQuery, ExportSpec, changed_row_parts
+from app.infra.files.deletion_vector_file import VectorReader
+from app.infra.files.parquet_file import ParquetReader
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.merged_slice import merged_blocks
+from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.storage import LocalStorage
 from app.kernel.changelog.forms import ChangeForm
 from app.kernel.commit.commit_message import CommitMessage, KeyConflict, failed_writes, removed_of
 from app.kernel.commit.compaction_plan import plan_compaction
@@ -20,14 +28,6 @@ from app.kernel.commit.watermarks import latest
 from app.kernel.commit.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
 from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.kernel.commit.write_scope import scope_of
-from app.features.exports.tasks import ExportFormat, ExportQuery, ExportSpec, changed_row_parts
-from app.infra.files.deletion_vector_file import VectorReader
-from app.infra.files.parquet_file import ParquetReader
-from app.infra.files.slices.file_slice import SliceReader
-from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.merged_slice import merged_blocks
-from app.infra.files.staged_file import StagedFileStore
-from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import ChangelogFile, DataFile, FileKind
 from app.kernel.format.instant import RowCounts

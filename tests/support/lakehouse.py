@@ -7,6 +7,9 @@ from itertools import count
 
 import msgspec
 
+from app.core.jobs.values import Claim, ClaimRules, Job, NewJob, WriteRequest
+from app.core.timeline.repository.timeline import TimelineStore
+from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.dataset import DatasetDefinition
@@ -16,9 +19,6 @@ from app.kernel.format.file_group import ChangelogFile, ColumnStatistics, DataFi
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import Action, RowCounts
 from app.kernel.format.operation import Operation
-from app.core.jobs.values import Claim, ClaimRules, Job, NewJob, WriteRequest
-from app.core.timeline.repository.timeline import TimelineStore
-from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
 
 
 class OneByOne(TimelineStore):

@@ -9,8 +9,8 @@ from itertools import count
 
 from msgspec import structs
 
-from app.kernel.changelog.merge_plan import SmallFile
 from app.infra.files.changelog_merge import ChangelogMerger
+from app.kernel.changelog.merge_plan import SmallFile
 from app.kernel.format.file_group import ChangelogSegment, StoredFile
 from tests.support.table_feed import TableFeed
 

@@ -12,8 +12,8 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.infra.runtime.postgres import EmbeddedPostgres
 from app.access.tenants.bootstrap import initialise
+from app.infra.runtime.postgres import EmbeddedPostgres
 
 TEMPLATE = "template_headwater"
 

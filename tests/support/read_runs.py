@@ -16,22 +16,22 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.service.request_job import RequestIdentity
+from app.core.jobs.tasks import Disposition, ReadQuery
+from app.core.jobs.values import Accepted, Job, JobRequest, JobState, Progress, kind_of
+from app.core.timeline.service.version_pins import VersionPins
+from app.features.reads.content import JoinedContent
+from app.features.reads.jobs import CreateRead, FinishedRead, ReadEngine, ReadResult
+from app.features.reads.service.jobs import ReadJobs
+from app.features.reads.service.run import RunReads
+from app.features.reads.tasks import ReadPart, ReadPartResult
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.result_file import RunFile
-from app.core.jobs.service.request_job import RequestIdentity
-from app.core.jobs.tasks import Disposition, ReadQuery
-from app.core.jobs.values import Accepted, Job, JobRequest, JobState, Progress, kind_of
-from app.features.reads.content import JoinedContent
-from app.features.reads.jobs import CreateRead, FinishedRead, ReadEngine, ReadResult
-from app.features.reads.service.jobs import ReadJobs
-from app.features.reads.service.run import RunReads
-from app.features.reads.tasks import ReadPart, ReadPartResult
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
-from app.core.timeline.service.version_pins import VersionPins
 from tests.support.retained_versions import RetainedVersions, versions_of
 from tests.support.table_feed import TableFeed
 from tests.support.versioned_tables import VersionedTable, committed_at

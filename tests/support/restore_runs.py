@@ -7,13 +7,6 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from app.core.catalog.values import Dataset
-from app.kernel.commit.restore_plan import RestageTask
-from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.restore_staging import restage
-from app.kernel.format.identifiers import new_id, new_instant_id
-from app.kernel.format.instant import RowCounts
-from app.kernel.format.operation import Operation
-from app.kernel.format.rows.staged import StagedFile
 from app.core.jobs.values import Job, JobKind, JobState, Progress, RestoreTarget, WriteRequest
 from app.core.timeline.service.version_pins import VersionPins
 from app.core.timeline.values import NewCommit
@@ -21,6 +14,13 @@ from app.features.versions.service.run_restore import StageEarlier
 from app.features.writes.attempt import Decoded, Merged, Planned
 from app.features.writes.ports import StagedInput
 from app.features.writes.service.plan import PlanWrites
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.restore_staging import restage
+from app.kernel.commit.restore_plan import RestageTask
+from app.kernel.format.identifiers import new_id, new_instant_id
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.staged import StagedFile
 from tests.support.retained_versions import RetainedVersions
 from tests.support.versioned_tables import VersionedTable, committed_at
 from workers.engine.merge.merge_handle import MergeHandle

@@ -12,47 +12,47 @@ from typing import Any
 
 import httpx
 
+from app.access.tenants.values import KeyScope
+from app.core.consumers.repository.followers import FollowerStore
+from app.core.consumers.service.run_followers import Follow
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.repository.outbox import OutboxStore
+from app.core.jobs.service.relay import APART_SECONDS, Relay
+from app.core.jobs.service.run_tasks import RunTasks
+from app.core.jobs.values import JobQueue
+from app.core.messaging.announcements import Announcements
+from app.core.messaging.outbox_sender import OutboxSender
+from app.core.messaging.work_queue import WorkQueue
+from app.core.platform import Platform
+from app.features.exports.tasks import ExportedPart, ExportPart, PublishTask
+from app.features.reads.tasks import ReadPart, ReadPartResult
+from app.features.sources.compose import round_store
+from app.features.sources.ports import Fetched
+from app.features.sources.service.due import StartRounds
+from app.features.sources.tasks import FetchTask
+from app.features.writes.engine import DecodedInput
+from app.features.writes.service.run import RunWrites
+from app.infra.db.session import ADMINISTRATOR_ROLE, Database
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.restore_staging import restage
+from app.infra.files.slices.version_comparison import compare
+from app.infra.files.storage import Storage, open_storage
+from app.infra.runtime.loopback import LOOPBACK, free_port
+from app.infra.runtime.loops import Loop
+from app.infra.settings import Settings
 from app.kernel.changelog.verification import FoldTask, FoldVerdict
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.comparison import Compared, CompareTask
 from app.kernel.commit.restore_plan import RestageTask
 from app.kernel.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.kernel.commit.write_plan import MergeTask
-from app.process.composition import stores_on
-from app.core.consumers.repository.followers import FollowerStore
-from app.core.consumers.service.run_followers import Follow
-from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.kernel.derivation.request import DeriveRequest
-from app.features.exports.tasks import ExportedPart, ExportPart, PublishTask
-from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.restore_staging import restage
-from app.infra.files.slices.version_comparison import compare
-from app.infra.files.storage import Storage, open_storage
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS
 from app.kernel.format.rows.staged import RawInput, StagedFile
-from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.repository.outbox import OutboxStore
-from app.core.jobs.service.relay import APART_SECONDS, Relay
-from app.core.jobs.service.run_tasks import RunTasks
-from app.core.jobs.values import JobQueue
 from app.main import Api, compose, server
-from app.core.messaging.announcements import Announcements
-from app.core.messaging.outbox_sender import OutboxSender
-from app.core.messaging.work_queue import WorkQueue
-from app.core.platform import Platform
-from app.features.reads.tasks import ReadPart, ReadPartResult
-from app.infra.runtime.loopback import LOOPBACK, free_port
-from app.infra.runtime.loops import Loop
-from app.infra.settings import Settings
-from app.features.sources.compose import round_store
-from app.features.sources.ports import Fetched
-from app.features.sources.service.due import StartRounds
-from app.features.sources.tasks import FetchTask
-from app.access.tenants.values import KeyScope
-from app.features.writes.engine import DecodedInput
-from app.features.writes.service.run import RunWrites
+from app.process.composition import stores_on
 from tests.support.administration import Administration
 from tests.support.lake_table import merged
 from tests.support.view_computation import DerivationInProcess

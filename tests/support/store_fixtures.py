@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import pytest
 
+from app.access.tenants.repository.credentials import CredentialStore
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset
 from app.core.changes.repository.changelog import ChangelogStore
-from app.process.composition import COMMIT_PARTICIPANTS, stores_on
-from app.infra.db.session import Database
-from app.kernel.format.identifiers import new_id
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.repository.outbox import OutboxStore
 from app.core.jobs.values import ClaimRules, Job
-from app.access.tenants.repository.credentials import CredentialStore
 from app.features.transactions.repository import TransactionStore
+from app.infra.db.session import Database
+from app.kernel.format.identifiers import new_id
+from app.process.composition import COMMIT_PARTICIPANTS, stores_on
 from tests.support.administration import Administration
 from tests.support.lakehouse import RULES, OneByOne, definition, new_job
 

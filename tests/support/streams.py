@@ -11,18 +11,18 @@ from typing import Any
 
 from litestar.connection import ASGIConnection
 
+from app.access.tenants.values import Principal
 from app.core.changes.handlers.events import _as_events, _events
 from app.core.changes.handlers.head_polls import head_polls
 from app.core.changes.handlers.shared_pages import SharedPages
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
-from app.kernel.format.rows.changelog import Op
 from app.http.credentials import Credentials
 from app.http.limits.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
-from app.access.tenants.values import Principal
+from app.kernel.format.rows.changelog import Op
 from tests.support.histories import DEFINITION, History
 from tests.support.stored_feed import DATASET, Stored
 

@@ -9,19 +9,19 @@ from datetime import UTC, datetime
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.conflict import Conflicted, check_conflicts
-from app.kernel.commit.write_plan import MergeTask
-from app.infra.files.slices.vector_rebase import RebaseFiles
-from app.kernel.format.file_group import DataFile
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.instant import RowCounts
 from app.core.jobs.tasks import CompactionTask, TaskRequest
 from app.core.jobs.values import Job, JobKind, JobState, Progress
+from app.core.timeline.values import Fenced, NewCommit, Published, WritesRunning
 from app.features.maintenance.service import table_service_plans
 from app.features.maintenance.service.publish_in_slot import PublishInSlot, SlotRules
 from app.features.maintenance.service.run_table_service import RunTableService, TableServicePlanner
-from app.core.timeline.values import Fenced, NewCommit, Published, WritesRunning
+from app.infra.files.slices.vector_rebase import RebaseFiles
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.conflict import Conflicted, check_conflicts
+from app.kernel.commit.write_plan import MergeTask
+from app.kernel.format.file_group import DataFile
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.instant import RowCounts
 from tests.support.groups_of_files import GroupsOfFiles
 from tests.support.lake_table import LakeTable
 

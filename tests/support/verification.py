@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from app.kernel.changelog.verification import FoldTask, FoldVerdict, plan_fold
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.feed_verification import check_files
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
+from app.kernel.changelog.verification import FoldTask, FoldVerdict, plan_fold
 from app.kernel.format.file_group import ChangelogSegment
 from app.kernel.format.schema.schema import Schema
 from tests.support.lake_table import LakeTable

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Final
 
 from app.core.catalog.values import Dataset
-from app.kernel.commit.write_options import WriteOptions
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.dataset import (
     BucketMode,
     ChangelogProducer,

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from app.kernel.derivation.request import DeriveInput, DeriveRequest, FeedInput, RowsInput, TableInput, has_ops
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.file_slice import SliceReader
@@ -16,6 +15,14 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import Storage
+from app.kernel.derivation.request import (
+    DeriveInput,
+    DeriveRequest,
+    FeedInput,
+    RowsInput,
+    TableInput,
+    has_ops,
+)
 from app.kernel.format.errors import DerivationFailed
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
 
-from app.kernel.derivation.request import DeriveInput, DeriveRequest, FeedInput, TableInput
+from app.features.views.new_view import CreateView, define_view
+from app.features.views.refresh_plan import rows_sql
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import LocalStorage
+from app.kernel.derivation.request import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.new_dataset import CreateBucket
 from app.kernel.format.file_group import ChangelogSegment
@@ -16,8 +18,6 @@ from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN, Op
 from app.kernel.format.rows.staged import StagedFile
 from app.kernel.sql.queries import ViewPlan, bind_view, parse_view
-from app.features.views.new_view import CreateView, define_view
-from app.features.views.refresh_plan import rows_sql
 from tests.support.lake_table import LakeTable, Row
 from workers.engine.spark_engine import SparkEngine
 

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 from sqlalchemy import func, update
 
-from app.core.consumers.tables import consumers
 from app.access.tenants.repository.credentials import CredentialStore
+from app.core.consumers.tables import consumers
 from app.features.webhooks.tables import webhook_deliveries
 from tests.support.http import upsert
 from tests.support.service import Service

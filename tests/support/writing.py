@@ -14,12 +14,15 @@ from sqlalchemy import update
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
 from app.core.changes.repository.changelog import ChangelogStore
-from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.conflict import Conflicted
-from app.kernel.commit.restore_plan import files_by_group
-from app.kernel.commit.write_options import WriteOptions
-from app.kernel.commit.write_plan import MergeTask
-from app.process.composition import COMMIT_PARTICIPANTS, stores_on
+from app.core.jobs.values import Job, JobKind, RestoreTarget, WriteProcess, WriteRequest
+from app.core.timeline.repository.read_leases import ReadLeaseStore
+from app.core.timeline.repository.timeline import TimelineStore
+from app.core.timeline.service.version_pins import VersionPins
+from app.core.timeline.values import Fenced, NewCommit, Overtaken, Published
+from app.features.versions.service.run_restore import StageEarlier
+from app.features.views.repository.views import ViewStore
+from app.features.views.service.refresh import DeriveView
+from app.features.writes.service.run import RunWrites
 from app.infra.db.deletion_hold import deletions_held
 from app.infra.db.session import Database
 from app.infra.files.checksums import HashingSink
@@ -30,21 +33,18 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.conflict import Conflicted
+from app.kernel.commit.restore_plan import files_by_group
+from app.kernel.commit.write_options import WriteOptions
+from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import body_path, dataset_prefix, staged_path
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.meta_columns import META_NAMES
 from app.kernel.format.rows.staged import RawInput, StagedFile
-from app.core.jobs.values import Job, JobKind, RestoreTarget, WriteProcess, WriteRequest
-from app.core.timeline.repository.read_leases import ReadLeaseStore
-from app.core.timeline.repository.timeline import TimelineStore
-from app.core.timeline.service.version_pins import VersionPins
-from app.core.timeline.values import Fenced, NewCommit, Overtaken, Published
-from app.features.versions.service.run_restore import StageEarlier
-from app.features.views.repository.views import ViewStore
-from app.features.views.service.refresh import DeriveView
-from app.features.writes.service.run import RunWrites
+from app.process.composition import COMMIT_PARTICIPANTS, stores_on
 from tests.support.lakehouse import RULES, new_job
 from tests.support.service import TasksInProcess
 

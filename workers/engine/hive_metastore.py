@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from app.kernel.format.definition.hive_table import HiveColumn, values_in_name
 from app.features.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
+from app.kernel.format.definition.hive_table import HiveColumn, values_in_name
 
 _VERSION: Final = "headwater.version"
 _OWNER: Final = ("headwater.tenant_id", "headwater.dataset_id")

@@ -15,6 +15,12 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from app.core.jobs.engine import tenant_of_tag
+from app.features.exports.tasks import ExportedPart, ExportPart, PublishTask
+from app.features.reads.tasks import ReadPart, ReadPartResult
+from app.features.sources.ports import Fetched
+from app.features.sources.tasks import FetchTask
+from app.features.writes.engine import DecodedInput
 from app.kernel.changelog.verification import FoldTask, FoldVerdict
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.comparison import Compared, CompareTask
@@ -23,16 +29,10 @@ from app.kernel.commit.restore_plan import Restaged, RestageTask
 from app.kernel.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.derivation.request import DeriveRequest
-from app.features.exports.tasks import ExportedPart, ExportPart, PublishTask
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import EngineStopped
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import RawInput, StagedFile
-from app.core.jobs.engine import tenant_of_tag
-from app.features.reads.tasks import ReadPart, ReadPartResult
-from app.features.sources.ports import Fetched
-from app.features.sources.tasks import FetchTask
-from app.features.writes.engine import DecodedInput
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
 from workers.engine.executor_hosts import ExecutorHosts, placed

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from app.kernel.commit.write_plan import MergeTask
 from app.infra.files.data_sink import ChangelogSink, ChangesSection, DataSink
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.lookups.file_finder import FileFinder
@@ -25,6 +24,7 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.slice_merge import row_hashes
 from app.infra.files.staged_file import StagedFileStore, only_parts
 from app.infra.files.storage import Storage
+from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile, FileKind, IndexKind, Slot

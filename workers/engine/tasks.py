@@ -11,18 +11,18 @@ import msgspec
 import pyarrow as pa
 
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
+from app.features.exports.tasks import ExportedPart, ExportPart, PublishedFiles, PublishTask
+from app.features.reads.tasks import ReadPart, ReadPartResult
+from app.features.sources.ports import Fetched
+from app.features.sources.tasks import FetchTask
+from app.infra.files.slices.feed_verification import check_files
+from app.infra.files.slices.restore_staging import restage
+from app.infra.files.slices.version_comparison import compare
 from app.kernel.changelog.verification import FoldTask, FoldVerdict
 from app.kernel.commit.comparison import Compared, CompareTask
 from app.kernel.commit.merge_bundle import MergeBundle, MergedBundle
 from app.kernel.commit.restore_plan import Restaged, RestageTask
-from app.features.exports.tasks import ExportedPart, ExportPart, PublishedFiles, PublishTask
-from app.infra.files.slices.feed_verification import check_files
-from app.infra.files.slices.restore_staging import restage
-from app.infra.files.slices.version_comparison import compare
 from app.kernel.format.errors import HeadwaterError
-from app.features.reads.tasks import ReadPart, ReadPartResult
-from app.features.sources.ports import Fetched
-from app.features.sources.tasks import FetchTask
 from workers.engine.decode.decode_handle import (
     DecodedRows,
     DecodeTask,

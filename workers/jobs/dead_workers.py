@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.kernel.format.errors import Unavailable
 from app.core.jobs.values import WorkerEnd
+from app.kernel.format.errors import Unavailable
 
 _log = logging.getLogger(__name__)
 

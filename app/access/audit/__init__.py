@@ -5,6 +5,6 @@
     repository    `AuditStore`
     service       `Acts` records administrative requests, `AccessCounts` counts all others, `ReadAudit` lists rows
 
-An administrative request is one row, in the transaction of what it does: `app.infra.db.acts` has the interface. Everything
-else is counted in the process and added as rows with a count by a thread. `app.http.audited` calls both.
+An administrative request is one row, in the transaction of what it does: `app.infra.db.acts` has the interface.
+Everything else is counted in the process and added as rows with a count by a thread. `app.http.audited` calls both.
 """

@@ -13,10 +13,10 @@ from typing import Final
 import jwt
 import msgspec
 
-from app.kernel.format.errors import Unavailable
 from app.access.oidc.issuers import Algorithm
 from app.access.oidc.key_set import KeySet
 from app.access.oidc.token import TokenRefused
+from app.kernel.format.errors import Unavailable
 
 FRESH_SECONDS: Final = 300.0
 """After this time the keys are read again, beside requests."""

@@ -12,9 +12,9 @@ from typing import Any, Final, NoReturn
 import jwt
 import msgspec
 
-from app.kernel.format.errors import Unauthorized
 from app.access.oidc.issuers import Algorithm, Issuer
 from app.access.tenants.values import GRANTS_MAX, Grant, KeyScope, TokenClaims, TokenIdentity
+from app.kernel.format.errors import Unauthorized
 
 TOKEN_CHARACTERS_MAX: Final = 8 * 1024
 SUBJECT_CHARACTERS_MAX: Final = 255

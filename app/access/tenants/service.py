@@ -13,11 +13,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from app.kernel.format.errors import HeadwaterError
 from app.access.tenants.quotas import NO_QUOTAS, Quotas
 from app.access.tenants.repository.credentials import CredentialStore
 from app.access.tenants.repository.usage import UsageStore
 from app.access.tenants.usage import KeyUsage
+from app.kernel.format.errors import HeadwaterError
 
 _log = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from app.access.tenants.values import Grant
 from app.infra.db.columns import (
     id_column,
     integer_column,
@@ -35,7 +36,6 @@ from app.infra.db.columns import (
     timestamp_column,
 )
 from app.infra.db.document import Document
-from app.access.tenants.values import Grant
 
 tenants: Final = Table(
     "tenants",

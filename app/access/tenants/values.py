@@ -12,11 +12,11 @@ from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
+from app.access.tenants.quotas import NO_QUOTAS, Quotas
 from app.kernel.format.errors import HeadwaterError, RestrictedGrant
 from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
 from app.kernel.sql.conditions.language import TEXT_CHARACTERS_MAX as CONDITION_CHARACTERS_MAX
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess, combined
-from app.access.tenants.quotas import NO_QUOTAS, Quotas
 
 DEFAULT_TENANT_ID: Final = "00000000-0000-7000-8000-000000000001"
 """The id of the first tenant, the same in every installation."""

@@ -8,6 +8,7 @@ import msgspec
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody, QueryParameter
 
+from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.schemas import (
     DatasetPage,
     DatasetResponse,
@@ -21,16 +22,15 @@ from app.core.catalog.schemas import (
 )
 from app.core.catalog.service import Datasets, GrantedDatasets
 from app.core.catalog.values import Dataset
-from app.kernel.format.definition.new_dataset import CreateDataset
-from app.kernel.format.definition.schema_change import UpdateDataset
+from app.core.idempotency.providers import Idempotency
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.parameters.query_parameters import INT64_MAX, DatasetReference
 from app.http.response import Created, Tagged
-from app.core.idempotency.providers import Idempotency
-from app.access.tenants.values import KeyScope, Principal
+from app.kernel.format.definition.new_dataset import CreateDataset
+from app.kernel.format.definition.schema_change import UpdateDataset
 
 _DEFINITION_BYTES_MAX: Final = 4 * 1024 * 1024
 _TAGS: Final = ["datasets"]

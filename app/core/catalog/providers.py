@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from app.access.tenants.values import Principal
 from app.core.catalog.service import Datasets, GrantedDatasets
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import NotFound
-from app.kernel.format.identifiers import is_uuid
 from app.http.auth import scope_of
 from app.http.dependencies import Provided, Provider
 from app.http.parameters.query_parameters import DatasetReference
 from app.http.request import DATASET_NAME, ApiRequest
 from app.http.waiting.shared_lookups import SharedLookups
+from app.kernel.format.errors import NotFound
+from app.kernel.format.identifiers import is_uuid
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.access.tenants.values import Principal
 
 
 async def found(

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from app.core.catalog.values import Dataset, SchemaVersion, Upload
+from app.http.parameters.page_options import PageOptions
 from app.kernel.format.dataset import (
     Aggregate,
     Bucket,
@@ -21,7 +22,6 @@ from app.kernel.format.dataset import (
 )
 from app.kernel.format.policies import TableServices
 from app.kernel.format.schema.schema import Field
-from app.http.parameters.page_options import PageOptions
 
 
 class ListDatasetsOptions(PageOptions, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from app.access.tenants.values import KeyScope, Principal, seen_in_part
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.repository.live_datasets import dataset_not_found
 from app.core.catalog.values import Dataset, SchemaVersion
@@ -31,7 +32,6 @@ from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.policies import TableServices
 from app.kernel.paging import Page
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.access.tenants.values import KeyScope, Principal, seen_in_part
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

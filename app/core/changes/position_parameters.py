@@ -16,9 +16,9 @@ from app.core.changes.positions import (
     StartingPosition,
     one_start,
 )
+from app.http.openapi.openapi_components import COMPONENT, INT64_MAX
 from app.kernel.format.identifiers import PATTERN_END
 from app.kernel.format.member_errors import EXPECTED
-from app.http.openapi.openapi_components import COMPONENT, INT64_MAX
 
 _DIGITS_MAX = 19
 _PATTERN: Final = rf"^(earliest|now|[0-9]{{1,{_DIGITS_MAX}}}){PATTERN_END}"

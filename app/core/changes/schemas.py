@@ -10,8 +10,8 @@ import msgspec
 
 from app.core.changes.position_parameters import NextPosition
 from app.core.changes.service.read_corrections import CorrectedChange, CorrectionPage
-from app.kernel.format.rows.changelog import SYMBOLS
 from app.http.openapi.openapi_components import COMPONENT
+from app.kernel.format.rows.changelog import SYMBOLS
 
 Row: TypeAlias = Annotated[
     dict[str, Any],

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from app.kernel.changelog.forms import ChangeForm, Events
 from app.core.changes.positions import SnapshotPosition
+from app.kernel.changelog.forms import ChangeForm, Events
 from app.kernel.format.dataset import Vocabulary
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 from litestar import delete, get, post, put
 from litestar.params import JSONBody, PathParameter, QueryParameter
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.consumers.schemas import (
     ConsumerPage,
@@ -30,7 +31,6 @@ from app.http.openapi.operation_docs import Answer, documented
 from app.http.parameters.headers import etag
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.response import ApiResponse, Tagged
-from app.access.tenants.values import KeyScope
 
 _TAGS: Final = ["consumers"]
 

@@ -18,10 +18,10 @@ from app.core.changes.position_parameters import (
 )
 from app.core.consumers.followers import Consumer, ConsumerKind
 from app.core.consumers.values import ConsumerChange, ConsumerLease, ConsumerStatus, MaxLag
-from app.kernel.format.identifiers import PATTERN_END
-from app.kernel.format.member_errors import EXPECTED
 from app.http.parameters.page_options import PageOptions
 from app.http.parameters.resource_names import DatasetIdentity
+from app.kernel.format.identifiers import PATTERN_END
+from app.kernel.format.member_errors import EXPECTED
 
 _LEASE_SECONDS_MAX: Final = 3_600
 _PATH: Final = "/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Final, TypeVar, cast
 
 import msgspec
 
-from app.kernel.format.errors import HeadwaterError, IdempotencyMismatch
+from app.core.idempotency.sealing import seal, unseal
+from app.core.idempotency.service import RunOnce
+from app.core.idempotency.values import KeyedRequest, RefusedRequest, StoredReply
 from app.http.auth import api_key_of
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided, Provider
@@ -17,9 +19,7 @@ from app.http.limits.threads import Threads
 from app.http.problems import is_final, on_headwater_error
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.core.idempotency.sealing import seal, unseal
-from app.core.idempotency.service import RunOnce
-from app.core.idempotency.values import KeyedRequest, RefusedRequest, StoredReply
+from app.kernel.format.errors import HeadwaterError, IdempotencyMismatch
 
 # Marks a stored reply whose body is encrypted.
 _SEALED: Final = "Headwater-Sealed"

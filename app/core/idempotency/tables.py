@@ -6,7 +6,14 @@ from typing import Final
 
 from sqlalchemy import Column, Index, Integer, LargeBinary, PrimaryKeyConstraint, Table, Text
 
-from app.infra.db.columns import json_column, metadata, of_tenant, tenant_column, text_column, timestamp_column
+from app.infra.db.columns import (
+    json_column,
+    metadata,
+    of_tenant,
+    tenant_column,
+    text_column,
+    timestamp_column,
+)
 
 idempotency_keys: Final = Table(
     "idempotency_keys",

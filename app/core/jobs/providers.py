@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from app.access.tenants.values import Principal
 from app.core.catalog.service import GrantedDatasets
+from app.core.jobs.handlers.accepted import Acceptance
+from app.core.jobs.handlers.waiting import JobWaiter, JobWaits
+from app.core.jobs.service.jobs import Jobs
 from app.http.dependencies import Provided, Provider
 from app.http.in_flight import InFlight
 from app.http.limits.threads import Threads
 from app.http.parameters.headers import Preference
 from app.http.request import ApiRequest
-from app.core.jobs.handlers.accepted import Acceptance
-from app.core.jobs.handlers.waiting import JobWaiter, JobWaits
-from app.core.jobs.service.jobs import Jobs
-from app.access.tenants.values import Principal
 
 
 async def waiter(

@@ -8,12 +8,12 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from litestar.params import PathParameter
 
-from app.kernel.format.instant import RowCounts
-from app.kernel.format.operation import Operation
+from app.core.jobs.values import Job, JobKind, JobState, Progress, WriteRequest
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
 from app.http.problems import fault_document
-from app.core.jobs.values import Job, JobKind, JobState, Progress, WriteRequest
+from app.kernel.format.instant import RowCounts
+from app.kernel.format.operation import Operation
 
 JobId: TypeAlias = Annotated[str, PathParameter(description="The id of a job.")]
 

@@ -27,6 +27,8 @@ from sqlalchemy import (
     text,
 )
 
+from app.core.jobs.tasks import TaskRequest
+from app.core.jobs.values import Progress, WriteRequest
 from app.infra.db.columns import (
     id_column,
     integer_column,
@@ -42,8 +44,6 @@ from app.infra.db.columns import (
 from app.infra.db.document import Document
 from app.kernel.format.errors import Fault
 from app.kernel.format.instant import RowCounts
-from app.core.jobs.tasks import TaskRequest
-from app.core.jobs.values import Progress, WriteRequest
 
 UNFINISHED: Final = text("state IN ('queued', 'running')")
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from app.core.jobs.tasks import ExportTask, ReadTask, TaskRequest, action_of, is_table_service
 from app.kernel.commit.write_options import SaveMode, WriteOptions
 from app.kernel.format.errors import (
     AttemptsExhausted,
@@ -23,7 +24,6 @@ from app.kernel.format.instant import Action, RowCounts
 from app.kernel.format.operation import Operation
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.staged import RawInput, StagedFile
-from app.core.jobs.tasks import ExportTask, ReadTask, TaskRequest, action_of, is_table_service
 from app.kernel.sql.conditions.row_access import RowAccess
 
 SERVICE_MADE: Final = frozenset(

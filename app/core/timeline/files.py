@@ -11,13 +11,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.core.timeline.archives import TimelineArchive
+from app.core.timeline.instants import InstantFilter, InstantRecord
 from app.infra.files.parquet_file import ParquetReader, create_parquet
 from app.infra.files.storage import Storage
 from app.kernel.format.errors import Fault
 from app.kernel.format.file_group import StoredFile
 from app.kernel.format.instant import Action, InstantState, RowCounts
-from app.core.timeline.archives import TimelineArchive
-from app.core.timeline.instants import InstantFilter, InstantRecord
 
 _ROW_GROUP_ROWS: Final = 1_000
 _MOMENT: Final = pa.timestamp("us", tz="UTC")

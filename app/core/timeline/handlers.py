@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from litestar import get
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
-from app.http.auth import needs
-from app.http.dependencies import Provided
-from app.http.limits.threads import Threads
-from app.access.tenants.values import KeyScope
 from app.core.timeline.instants import InstantFilter
 from app.core.timeline.schemas import InstantPage, ReadTimelineOptions, instant_response
 from app.core.timeline.service.read_timeline import ReadTimeline
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
 
 
 @get(

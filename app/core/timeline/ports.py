@@ -9,10 +9,18 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from app.core.timeline.values import (
+    Fenced,
+    GroupFiles,
+    NewCommit,
+    Overtaken,
+    Published,
+    Winner,
+    WritesRunning,
+)
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.schema.schema import Schema
-from app.core.timeline.values import Fenced, GroupFiles, NewCommit, Overtaken, Published, Winner, WritesRunning
 
 
 class OutcomeUnknown(Exception):

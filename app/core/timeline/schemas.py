@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from app.kernel.format.instant import Action, InstantState
+from app.core.timeline.instants import InstantEntry, InstantRecord
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
 from app.http.problems import fault_document
-from app.core.timeline.instants import InstantEntry, InstantRecord
+from app.kernel.format.instant import Action, InstantState
 
 
 class ReadTimelineOptions(PageOptions, frozen=True, kw_only=True):

@@ -6,6 +6,9 @@ from typing import Any
 
 import msgspec
 
+from app.core.jobs.values import (
+    Claim,
+)
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_plan import WriteScope
 from app.kernel.format.dataset import DatasetDefinition
@@ -13,9 +16,6 @@ from app.kernel.format.errors import Fault
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.instant import Action, RowCounts
 from app.kernel.format.quarantine import QuarantineFile
-from app.core.jobs.values import (
-    Claim,
-)
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):

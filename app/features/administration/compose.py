@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from app.features.administration.service import Administration, AuditReader, Identities, ReadUsage
 from app.access.audit.repository.audit import AuditStore
 from app.access.audit.service import ReadAudit
-from app.infra.db.session import Database
-from app.core.platform import Platform
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.repository.credentials import CredentialStore
 from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.repository.usage import UsageStore
+from app.core.platform import Platform
+from app.features.administration.service import Administration, AuditReader, Identities, ReadUsage
+from app.infra.db.session import Database
 
 
 def dependencies(

@@ -8,12 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from litestar.params import PathParameter
 
-from app.features.administration.service import QuotaUse
 from app.access.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter
-from app.kernel.format.identifiers import PATTERN_END
-from app.kernel.format.member_errors import EXPECTED
-from app.http.parameters.page_options import PageOptions
-from app.kernel.paging import Page
 from app.access.tenants.quotas import NO_QUOTAS, Quotas, RequestRate
 from app.access.tenants.usage import Usage, UsageFilter, UsageOf
 from app.access.tenants.values import (
@@ -29,6 +24,11 @@ from app.access.tenants.values import (
     TenantDeletion,
     TenantState,
 )
+from app.features.administration.service import QuotaUse
+from app.http.parameters.page_options import PageOptions
+from app.kernel.format.identifiers import PATTERN_END
+from app.kernel.format.member_errors import EXPECTED
+from app.kernel.paging import Page
 
 TenantReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a tenant.")]
 KeyId: TypeAlias = Annotated[str, PathParameter(description="The id of an API key.")]

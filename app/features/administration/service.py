@@ -11,10 +11,6 @@ from msgspec import structs
 
 from app.access.audit.service import ReadAudit
 from app.access.audit.values import AuditFilter
-from app.kernel.format.errors import FieldError, Forbidden, InvalidFilter, InvalidRequest, scope_missing
-from app.kernel.format.identifiers import is_uuid
-from app.kernel.paging import Page
-from app.kernel.sql.conditions.parse import check_syntax
 from app.access.tenants.quotas import Quotas
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.repository.credentials import CredentialStore
@@ -32,6 +28,10 @@ from app.access.tenants.values import (
     TenantChange,
     TenantDeletion,
 )
+from app.kernel.format.errors import FieldError, Forbidden, InvalidFilter, InvalidRequest, scope_missing
+from app.kernel.format.identifiers import is_uuid
+from app.kernel.paging import Page
+from app.kernel.sql.conditions.parse import check_syntax
 
 _SETTING = "HEADWATER_ADMIN_DATABASE_URL"
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from app.core.consumers.followers import ConsumerKind, Follower
+from app.core.jobs.service.run_tasks import TaskHandler
+from app.core.jobs.values import JobKind
+from app.core.platform import Platform
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.service.exports import ManageExports
 from app.features.exports.service.run import RunExports
 from app.features.exports.values import ExportEngine
 from app.infra.files.folders.admitted import roots_of_tenant
-from app.core.jobs.service.run_tasks import TaskHandler
-from app.core.jobs.values import JobKind
-from app.core.platform import Platform
 
 
 def manage_exports(platform: Platform) -> ManageExports:

@@ -9,10 +9,10 @@ from urllib.parse import quote
 import msgspec
 from litestar.params import PathParameter
 
-from app.kernel.changelog.forms import ChangeForm
 from app.core.changes.position_parameters import Offset, Position, SinceTime, SinceVersion, start_of
 from app.core.changes.positions import FeedStart, StartingPosition
 from app.core.consumers.values import MaxLag
+from app.core.jobs.values import JobState
 from app.features.exports.tasks import TARGET_BYTES_MAX, TARGET_BYTES_MIN, ExportFormat, ExportQuery
 from app.features.exports.values import (
     Export,
@@ -26,16 +26,16 @@ from app.features.exports.values import (
     Versions,
     run_destination,
 )
-from app.kernel.format.dataset import DEFAULT_TARGET_BYTES
-from app.kernel.format.errors import FieldError, InvalidRequest
-from app.kernel.format.identifiers import PATTERN_END
-from app.kernel.format.member_errors import EXPECTED
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
 from app.http.parameters.query_parameters import INT64_MAX
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
-from app.core.jobs.values import JobState
+from app.kernel.changelog.forms import ChangeForm
+from app.kernel.format.dataset import DEFAULT_TARGET_BYTES
+from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.identifiers import PATTERN_END
+from app.kernel.format.member_errors import EXPECTED
 from app.kernel.sql.conditions.row_access import RowAccess
 
 _PATH: Final = "/exports/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"

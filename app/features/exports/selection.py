@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.kernel.changelog.change_selection import ChangeSelection
 from app.features.exports.tasks import ExportSpec
+from app.kernel.changelog.change_selection import ChangeSelection
 
 
 def export_selection(spec: ExportSpec) -> ChangeSelection:

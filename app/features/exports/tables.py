@@ -15,6 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from app.features.exports.values import ExportDefinition, Manifest
 from app.infra.db.columns import (
     id_column,
     integer_column,
@@ -25,7 +26,6 @@ from app.infra.db.columns import (
     text_column,
     timestamp_column,
 )
-from app.features.exports.values import ExportDefinition, Manifest
 
 exports: Final = Table(
     "exports",

@@ -9,14 +9,14 @@ from typing import Annotated, Final, Protocol
 
 import msgspec
 
-from app.kernel.changelog.forms import ChangeForm
 from app.core.changes.positions import FeedStart
 from app.core.consumers.values import MaxLag
-from app.features.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery, PublishTask
-from app.kernel.format.result_file import RunFile
-from app.kernel.format.schema.schema import Field
 from app.core.jobs.engine import TaskProgress
 from app.core.jobs.values import Claim, Job, JobState, RequestKey
+from app.features.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery, PublishTask
+from app.kernel.changelog.forms import ChangeForm
+from app.kernel.format.result_file import RunFile
+from app.kernel.format.schema.schema import Field
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 
 RUNS_SHOWN: Final = 5

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from app.infra.files.changelog_merge import ChangelogMerger
-from app.infra.files.slices.vector_rebase import RebaseFiles
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
+from app.core.platform import Platform
 from app.features.maintenance.engine import TableServiceEngine
 from app.features.maintenance.repository.changelog_merges import ChangelogMergeStore
 from app.features.maintenance.repository.maintenance import MaintenanceStore
@@ -20,7 +19,8 @@ from app.features.maintenance.service.publish_in_slot import PublishInSlot
 from app.features.maintenance.service.run_table_service import RunTableService, TableServicePlanner
 from app.features.maintenance.service.table_services import TableServiceRequests
 from app.features.maintenance.values import Reconciler
-from app.core.platform import Platform
+from app.infra.files.changelog_merge import ChangelogMerger
+from app.infra.files.slices.vector_rebase import RebaseFiles
 
 
 def table_services(platform: Platform) -> TableServiceRequests:

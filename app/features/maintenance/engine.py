@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from app.core.jobs.engine import TaskProgress
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_plan import MergeTask
-from app.core.jobs.engine import TaskProgress
 
 
 class TableServiceEngine(TaskProgress, Protocol):

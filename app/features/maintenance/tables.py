@@ -13,6 +13,7 @@ from sqlalchemy import (
     text,
 )
 
+from app.features.maintenance.values import ReconcilerRecord
 from app.infra.db.columns import (
     id_column,
     integer_column,
@@ -22,7 +23,6 @@ from app.infra.db.columns import (
     tenant_column,
     timestamp_column,
 )
-from app.features.maintenance.values import ReconcilerRecord
 
 # When the policies of a dataset are due without a commit, and which worker runs them now.
 table_maintenance: Final = Table(

@@ -8,12 +8,12 @@ from typing import Annotated
 import msgspec
 from litestar import get
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
+from app.features.metastore.service.reports import MetastoreReports
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
-from app.features.metastore.service.reports import MetastoreReports
-from app.access.tenants.values import KeyScope
 
 
 class MetastoreReportResponse(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from app.core.platform import Platform
 from app.features.overview.repository import OverviewStore
 from app.features.overview.service import Overview
-from app.core.platform import Platform
 from app.features.versions.service.versions import VersionOf
 
 

@@ -28,13 +28,11 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from app.core.catalog.tables import heads, schema_versions
 from app.core.consumers.repository.followers import IN_FEED
 from app.core.consumers.tables import consumers
-from app.infra.db.session import Database
-from app.kernel.format.file_group import ColumnStatistics, DataFile, FileKind
-from app.kernel.format.index.column_summary import FileStatistics
-from app.kernel.format.instant import Action, InstantState
-from app.kernel.format.schema.schema import Schema
 from app.core.jobs.tables import instants, jobs
 from app.core.jobs.values import JobState
+from app.core.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
+from app.core.timeline.repository.kept_versions import reading_version
+from app.core.timeline.tables import SEGMENT_BYTES, changelog_files, commits, files
 from app.features.overview.values import (
     ChangelogTotals,
     CommitTotals,
@@ -44,9 +42,11 @@ from app.features.overview.values import (
     SizeClass,
     TableTotals,
 )
-from app.core.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
-from app.core.timeline.repository.kept_versions import reading_version
-from app.core.timeline.tables import SEGMENT_BYTES, changelog_files, commits, files
+from app.infra.db.session import Database
+from app.kernel.format.file_group import ColumnStatistics, DataFile, FileKind
+from app.kernel.format.index.column_summary import FileStatistics
+from app.kernel.format.instant import Action, InstantState
+from app.kernel.format.schema.schema import Schema
 
 # The sizes, in bytes, at which classes of files begin.
 SIZE_BOUNDS: Final = tuple(2**power for power in (16, 20, 23, 25, 27, 29, 30))

@@ -9,6 +9,10 @@ from typing import Annotated
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.features.overview.values import PartitionRecord, SizeClass, TableTotals
+from app.features.partitions.values import PartitionMark
+from app.http.parameters.page_options import PageOptions
+from app.http.parameters.query_parameters import INT64_MAX
 from app.kernel.format.clustering import order_of
 from app.kernel.format.file_group import ColumnStatistics, DataFile, FileKind, IndexKind
 from app.kernel.format.index.column_summary import ColumnSummary
@@ -17,10 +21,6 @@ from app.kernel.format.partition.fields import parse_partition, partition_name
 from app.kernel.format.partition.segments import read_segment
 from app.kernel.format.policies import ClusterOrder
 from app.kernel.format.schema.schema import Schema
-from app.http.parameters.page_options import PageOptions
-from app.http.parameters.query_parameters import INT64_MAX
-from app.features.overview.values import PartitionRecord, SizeClass, TableTotals
-from app.features.partitions.values import PartitionMark
 
 
 class ListVersionOptions(PageOptions, frozen=True, kw_only=True):

@@ -11,17 +11,17 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.core.timeline.ports import VersionReader
+from app.features.overview.repository import OverviewStore
+from app.features.overview.values import FileQuery, PartitionRecord, TableTotals
+from app.features.versions.service.versions import VersionOf
 from app.kernel.commit.compaction_plan import small_below
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.column_summary import ColumnSummary, summarize_columns
 from app.kernel.format.rows.projection import projection
 from app.kernel.format.schema.schema import Schema
-from app.features.overview.repository import OverviewStore
-from app.features.overview.values import FileQuery, PartitionRecord, TableTotals
 from app.kernel.paging import PageTokens, unknown_token
-from app.core.timeline.ports import VersionReader
-from app.features.versions.service.versions import VersionOf
 
 _POSITION: Final = re.compile(r"(?P<version>\d{1,18})-(?P<skip>\d{1,18})", re.ASCII)
 

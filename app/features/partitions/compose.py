@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from app.core.platform import Platform
 from app.features.maintenance.values import Reconciler
 from app.features.partitions.repository.marks import PartitionStore
 from app.features.partitions.repository.touched import TouchedPartitionStore
 from app.features.partitions.service.maintenance import PartitionMarkers, PartitionReconciler
 from app.features.partitions.service.partitions import Partitions
-from app.core.platform import Platform
 
 
 def partitions(platform: Platform) -> Partitions:

@@ -7,12 +7,9 @@ from typing import Final
 from litestar import get, post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.changes.position_parameters import position_of
-from app.http.auth import needs
-from app.http.dependencies import Provided
-from app.http.limits.threads import Threads
-from app.http.openapi.operation_docs import documented
 from app.features.partitions.schemas import (
     EndPartitions,
     PartitionEventPage,
@@ -21,7 +18,10 @@ from app.features.partitions.schemas import (
     event_page,
 )
 from app.features.partitions.service.partitions import Partitions
-from app.access.tenants.values import KeyScope
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
 
 _BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 _TAGS: Final = ["partitions"]

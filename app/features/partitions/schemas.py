@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from app.core.changes.position_parameters import PositionText
-from app.http.parameters.query_parameters import PAGE_SIZE_MAX
 from app.features.partitions.values import PartitionEvent, PartitionEvents, PartitionMark
+from app.http.parameters.query_parameters import PAGE_SIZE_MAX
 
 
 class EndPartitions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

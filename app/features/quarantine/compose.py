@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.infra.files.quarantine_file import QuarantineFileStore
 from app.core.platform import Platform
 from app.features.quarantine.repository import QuarantineStore
 from app.features.quarantine.service import Quarantine
+from app.infra.files.quarantine_file import QuarantineFileStore
 
 
 def quarantine(platform: Platform) -> Quarantine:

@@ -9,8 +9,16 @@ import msgspec
 from litestar import delete, get, post
 from litestar.params import QueryParameter
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import FieldError, InvalidRequest
+from app.core.jobs.handlers.accepted import Acceptance, JobReply
+from app.features.quarantine.schemas import (
+    CreateRedrive,
+    QuarantinePage,
+    ReadQuarantineOptions,
+    quarantine_page,
+)
+from app.features.quarantine.service import Quarantine, Redrive
 from app.http.auth import needs
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.dependencies import Provided
@@ -19,11 +27,8 @@ from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse, encode_body
-from app.core.jobs.handlers.accepted import Acceptance, JobReply
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.paging import Page
-from app.features.quarantine.schemas import CreateRedrive, QuarantinePage, ReadQuarantineOptions, quarantine_page
-from app.features.quarantine.service import Quarantine, Redrive
-from app.access.tenants.values import KeyScope
 
 _TAGS: Final = ["quarantine"]
 

@@ -25,15 +25,15 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 from sqlalchemy.exc import IntegrityError
 
+from app.core.jobs.repository.accept import accept_jobs
+from app.core.jobs.tables import jobs
+from app.core.jobs.values import Accepted, JobState, NewJob
+from app.core.timeline.tables import quarantine_files, quarantine_redrives
+from app.features.quarantine.values import QuarantinePart, RecordRange
 from app.infra.db.session import Database
 from app.kernel.format.errors import AlreadyRedriven, HeadwaterError
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.format.quarantine import QuarantineFile
-from app.core.jobs.repository.accept import accept_jobs
-from app.core.jobs.tables import jobs
-from app.core.jobs.values import Accepted, JobState, NewJob
-from app.features.quarantine.values import QuarantinePart, RecordRange
-from app.core.timeline.tables import quarantine_files, quarantine_redrives
 
 _FILE_COLUMNS: Final = tuple(quarantine_files.c[name] for name in QuarantineFile.__struct_fields__)
 _VOID: Final = (JobState.FAILED.value, JobState.CANCELLED.value)

@@ -9,10 +9,10 @@ from typing import Annotated, Final
 
 import msgspec
 
-from app.kernel.format.errors import FieldError
-from app.http.parameters.page_options import PageOptions
-from app.kernel.paging import Page
 from app.features.quarantine.service import QuarantinedRecord
+from app.http.parameters.page_options import PageOptions
+from app.kernel.format.errors import FieldError
+from app.kernel.paging import Page
 
 NAMED_RECORDS_MAX: Final = 10_000
 

@@ -12,10 +12,14 @@ import msgspec
 
 from app.core.catalog.service import refuse_derived
 from app.core.catalog.values import Dataset
-from app.kernel.codecs.record_errors import BadRecord, BadRecords
-from app.kernel.commit.write_options import OnError, WriteOptions
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.values import Accepted, NewJob, RequestKey, WriteRequest
+from app.features.quarantine.repository import QuarantineStore
+from app.features.quarantine.values import QuarantinePart, RecordRange
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.quarantine_file import QuarantineFileStore
+from app.kernel.codecs.record_errors import BadRecord, BadRecords
+from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import AlreadyRedriven, FieldError, InvalidRequest, NotFound
 from app.kernel.format.identifiers import new_id, new_instant_id
@@ -24,11 +28,7 @@ from app.kernel.format.paths import body_path, dataset_prefix
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput
-from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.values import Accepted, NewJob, RequestKey, WriteRequest
 from app.kernel.paging import Page, PageTokens
-from app.features.quarantine.repository import QuarantineStore
-from app.features.quarantine.values import QuarantinePart, RecordRange
 
 REDRIVE_RECORDS_MAX: Final = 100_000
 _PAGE_BYTES: Final = 8 << 20

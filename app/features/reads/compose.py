@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from app.core.compose import read_changes, read_corrections
-from app.infra.files.deletion_vector_file import VectorReader
-from app.infra.files.lookups.key_search import KeySearch
-from app.infra.files.slices.file_slice import SliceReader
-from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.table_walk import TableWalk
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
 from app.core.platform import Platform
@@ -20,6 +15,11 @@ from app.features.reads.service.rows import ReadTable
 from app.features.reads.service.run import RunReads
 from app.features.reads.service.scans import ScanTables
 from app.features.versions.service.versions import VersionOf
+from app.infra.files.deletion_vector_file import VectorReader
+from app.infra.files.lookups.key_search import KeySearch
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.slices.table_walk import TableWalk
 
 
 def read_table(platform: Platform, versions: VersionOf, walk: TableWalk) -> ReadTable:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from app.kernel.codecs.csv.encode_csv import csv_header
 from app.infra.files.storage import Storage
+from app.kernel.codecs.csv.encode_csv import csv_header
 from app.kernel.format.file_format import FileFormat
 
 _STEP_BYTES: Final = 1024 * 1024

@@ -8,15 +8,15 @@ from typing import Annotated, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
+from app.core.jobs.engine import TaskProgress
+from app.core.jobs.tasks import Disposition, ReadQuery
+from app.core.jobs.values import Claim
+from app.features.reads.tasks import ReadPart, ReadPartResult
 from app.kernel.commit.write_rules import INT64_MAX
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.read_order import ReadOrder
 from app.kernel.format.schema.schema import Field, Schema
-from app.core.jobs.engine import TaskProgress
-from app.core.jobs.tasks import Disposition, ReadQuery
-from app.core.jobs.values import Claim
-from app.features.reads.tasks import ReadPart, ReadPartResult
 
 _ORDERS_MAX: Final = 100
 _Version: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from sqlalchemy import func, insert, select
 
 from app.core.catalog.tables import datasets
-from app.infra.db.session import Database
-from app.kernel.format.errors import NotFound, ResultExpired
-from app.kernel.format.result_file import RunFile
 from app.core.jobs.repository.job_ends import succeed_task
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.tables import jobs
 from app.features.reads.jobs import FinishedRead
 from app.features.reads.tables import read_files
+from app.infra.db.session import Database
+from app.kernel.format.errors import NotFound, ResultExpired
+from app.kernel.format.result_file import RunFile
 
 
 class ReadResultStore:

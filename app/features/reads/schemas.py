@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from app.kernel.format.file_format import FileFormat
-from app.kernel.format.result_file import RunFile
 from app.core.jobs.tasks import ReadQuery
 from app.core.jobs.values import Job
 from app.features.reads.jobs import ReadResult, ReadSchema
 from app.features.reads.scans import PartFormat, PlannedPart, PlannedScan, link_options
+from app.kernel.format.file_format import FileFormat
+from app.kernel.format.result_file import RunFile
 
 
 class ReadRows(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition", tag="inline"):

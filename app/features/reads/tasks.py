@@ -1,7 +1,8 @@
 """Read jobs: the tasks that read rows of a table, or rows that changed in it, and write them to files.
 
 Without an order, tasks write result files straight away. With one they write sorted runs
-(`app/kernel/format/rows/read_order.py`), of which other tasks make the files, unless one task alone could hold all rows.
+(`app/kernel/format/rows/read_order.py`), of which other tasks make the files, unless one task alone could hold all
+rows.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Final
 
 import msgspec
 
+from app.features.exports.tasks import ExportPart
 from app.kernel.changelog.corrections_since import CorrectionsSince
 from app.kernel.codecs.commit_times import PackedCommitTimes
 from app.kernel.commit.read_plan import GroupScan
 from app.kernel.commit.table_rows import TableRows, table_rows
-from app.features.exports.tasks import ExportPart
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import ExportedFile

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 
 from app.access.audit.repository.audit import AuditStore
+from app.access.tenants.repository.usage import UsageStore
 from app.core.compose import reply_store
-from app.infra.db.session import Database
-from app.infra.files.s3.orphaned_parts import orphaned_parts
-from app.infra.files.storage import Storage
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
+from app.core.platform import Platform
+from app.core.timeline.files import TimelineFileStore
+from app.core.timeline.repository.archives import TimelineArchiveStore
 from app.features.maintenance.service.table_services import TableServiceRequests
 from app.features.maintenance.values import Reconciler
-from app.core.platform import Platform
 from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.features.retention.repository.ending_tenants import EndingTenantStore
 from app.features.retention.repository.expired_jobs import ExpiredJobStore
@@ -31,9 +31,9 @@ from app.features.retention.service.history_reconciler import HistoryReconciler
 from app.features.retention.service.reaper import Reap
 from app.features.retention.service.run_clean import RunClean
 from app.features.retention.service.usage import SampleUsage
-from app.access.tenants.repository.usage import UsageStore
-from app.core.timeline.files import TimelineFileStore
-from app.core.timeline.repository.archives import TimelineArchiveStore
+from app.infra.db.session import Database
+from app.infra.files.s3.orphaned_parts import orphaned_parts
+from app.infra.files.storage import Storage
 
 
 def reaper(platform: Platform) -> Reap:

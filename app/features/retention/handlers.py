@@ -9,15 +9,15 @@ import msgspec
 from litestar import post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.kernel.format.definition.policy_rules import SECONDS_MAX, VERSIONS_MAX
-from app.kernel.format.policies import HistoryPolicy
-from app.http.auth import needs
-from app.http.dependencies import Provided
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
 from app.core.jobs.tasks import CleanTask
 from app.features.maintenance.service.table_services import TableServiceRequests
-from app.access.tenants.values import KeyScope
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.kernel.format.definition.policy_rules import SECONDS_MAX, VERSIONS_MAX
+from app.kernel.format.policies import HistoryPolicy
 
 
 class CreateClean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.kernel.derivation.engine import Derivation
 from app.features.sources.ports import Fetched
 from app.features.sources.tasks import FetchTask
 from app.features.writes.engine import WriteEngine
+from app.kernel.derivation.engine import Derivation
 
 
 class RoundEngine(WriteEngine, Derivation, Protocol):

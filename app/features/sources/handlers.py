@@ -7,13 +7,8 @@ from typing import Final
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.service import GrantedDatasets
-from app.http.auth import needs
-from app.http.dependencies import Provided
-from app.http.json_body import require_member
-from app.http.limits.threads import Threads
-from app.http.openapi.operation_docs import documented
-from app.http.response import Created, Tagged
 from app.core.idempotency.providers import Idempotency
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
 from app.features.sources.schemas import (
@@ -29,7 +24,12 @@ from app.features.sources.schemas import (
     source_response,
 )
 from app.features.sources.service.sources import ManageSources
-from app.access.tenants.values import KeyScope, Principal
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.json_body import require_member
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
+from app.http.response import Created, Tagged
 
 _BODY_BYTES_MAX: Final = 256 * 1024
 _TAGS: Final = ["sources"]

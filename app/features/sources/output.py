@@ -9,18 +9,18 @@ from typing import BinaryIO, Self, cast
 
 import msgspec
 
-from app.kernel.codecs.record_errors import BadRecord, BadRecords
+from app.core.timeline.values import SourceItem
+from app.features.sources.ports import Fetched, FetchedBody, PartRead
 from app.infra.files.checksums import HashingSink
 from app.infra.files.quarantine_file import QuarantineFileStore, QuarantineSink
 from app.infra.files.storage import Storage
+from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.format.definition.schema_merge import columnar_shape
 from app.kernel.format.errors import EngineStopped, Fault, FieldError, MalformedBody
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput, RowRun
 from app.kernel.format.schema.shapes import Shape
 from app.kernel.format.schema.types import parse_type, to_arrow
-from app.features.sources.ports import Fetched, FetchedBody, PartRead
-from app.core.timeline.values import SourceItem
 
 
 def _always() -> bool:

@@ -14,12 +14,12 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.core.timeline.values import SourceItem
 from app.kernel.format.operation import Operation
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput, RowRun
 from app.kernel.format.schema.shapes import Shape
-from app.core.timeline.values import SourceItem
 
 Position = dict[str, Any]
 """How far a source has been read, as JSON whose members its kind defines; empty before the first round."""

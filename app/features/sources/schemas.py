@@ -8,12 +8,6 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from litestar.params import PathParameter
 
-from app.kernel.commit.write_options import OnError
-from app.kernel.format.definition.new_dataset import CreateTable
-from app.kernel.format.operation import Operation
-from app.http.encoding import PROBLEM
-from app.http.parameters.page_options import PageOptions
-from app.http.problems import fault_document
 from app.features.sources.ports import RoundLimits, SourceLag
 from app.features.sources.values import (
     INTERVAL_SECONDS,
@@ -25,6 +19,12 @@ from app.features.sources.values import (
     SourceState,
     SourceTransform,
 )
+from app.http.encoding import PROBLEM
+from app.http.parameters.page_options import PageOptions
+from app.http.problems import fault_document
+from app.kernel.commit.write_options import OnError
+from app.kernel.format.definition.new_dataset import CreateTable
+from app.kernel.format.operation import Operation
 
 SourceReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a source.")]
 

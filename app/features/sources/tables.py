@@ -16,6 +16,8 @@ from sqlalchemy import (
     text,
 )
 
+from app.features.sources.ports import SourceLag
+from app.features.sources.values import SourceDefinition, StoredRound
 from app.infra.db.columns import (
     id_column,
     integer_column,
@@ -27,8 +29,6 @@ from app.infra.db.columns import (
     timestamp_column,
 )
 from app.kernel.format.errors import Fault
-from app.features.sources.ports import SourceLag
-from app.features.sources.values import SourceDefinition, StoredRound
 
 sources: Final = Table(
     "sources",

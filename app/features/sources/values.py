@@ -8,6 +8,9 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from app.access.tenants.quotas import QuotaExceeded
+from app.core.jobs.values import SERVICE_MADE
+from app.features.sources.ports import Place, Position, RoundLimits, SourceEnvironment, SourceLag
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.new_dataset import CreateTable
@@ -21,9 +24,6 @@ from app.kernel.format.errors import (
 )
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
-from app.core.jobs.values import SERVICE_MADE
-from app.features.sources.ports import Place, Position, RoundLimits, SourceEnvironment, SourceLag
-from app.access.tenants.quotas import QuotaExceeded
 
 INTERVAL_SECONDS: Final = 1.0
 """The pause between the rounds of a source that has read everything, by default."""

@@ -10,8 +10,15 @@ import msgspec
 from litestar import get, post
 from litestar.params import PathParameter, QueryParameter
 
+from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.service import GrantedDatasets
-from app.kernel.format.errors import NotFound
+from app.core.jobs.handlers.waiting import JobWaiter
+from app.core.jobs.schemas import transaction_path
+from app.core.jobs.values import JobState
+from app.features.transactions.schemas import CreateTransaction, TransactionResponse, transaction_response
+from app.features.transactions.service import AcceptTransaction, IncomingTransaction
+from app.features.transactions.values import AcceptedTransaction, Transaction
+from app.features.writes.schemas import incoming_write
 from app.http.auth import needs
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.dependencies import Provided
@@ -23,14 +30,7 @@ from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.problems import JobCancelled, JobFailed, document, fault_document
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.core.jobs.handlers.waiting import JobWaiter
-from app.core.jobs.schemas import transaction_path
-from app.core.jobs.values import JobState
-from app.access.tenants.values import KeyScope, Principal
-from app.features.transactions.schemas import CreateTransaction, TransactionResponse, transaction_response
-from app.features.transactions.service import AcceptTransaction, IncomingTransaction
-from app.features.transactions.values import AcceptedTransaction, Transaction
-from app.features.writes.schemas import incoming_write
+from app.kernel.format.errors import NotFound
 
 _TAGS: Final = ["transactions"]
 _HEADERS: Final = {

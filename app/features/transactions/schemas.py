@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from app.http.encoding import PROBLEM
-from app.http.problems import fault_document
 from app.core.jobs.schemas import JobResponse, job_response, transaction_path
 from app.core.jobs.values import JobState
 from app.features.transactions.values import Transaction
 from app.features.writes.schemas import WriteMembers
+from app.http.encoding import PROBLEM
+from app.http.problems import fault_document
 
 
 class CreateDatasetWrite(WriteMembers, frozen=True, kw_only=True, forbid_unknown_fields=True):

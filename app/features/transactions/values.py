@@ -6,8 +6,8 @@ from datetime import datetime
 
 import msgspec
 
-from app.kernel.format.errors import Fault, TransactionFailed
 from app.core.jobs.values import Job, JobState, NewJob
+from app.kernel.format.errors import Fault, TransactionFailed
 
 
 class NewTransaction(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from app.kernel.changelog.verification import FoldTask, FoldVerdict
 from app.core.jobs.engine import TaskProgress
+from app.kernel.changelog.verification import FoldTask, FoldVerdict
 
 
 class Verification(TaskProgress, Protocol):

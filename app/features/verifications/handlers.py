@@ -9,13 +9,13 @@ import msgspec
 from litestar import post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
+from app.core.jobs.handlers.accepted import Acceptance, JobReply
+from app.features.verifications.service.verifications import Verifications
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.parameters.query_parameters import INT64_MAX
-from app.core.jobs.handlers.accepted import Acceptance, JobReply
-from app.access.tenants.values import KeyScope
-from app.features.verifications.service.verifications import Verifications
 
 
 class CreateVerification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

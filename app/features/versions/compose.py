@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
-from app.features.maintenance.values import Reconciler
 from app.core.platform import Platform
 from app.core.timeline.service.name_winner import NameWinner
+from app.features.maintenance.values import Reconciler
 from app.features.versions.engine import Comparing, Restaging
 from app.features.versions.repository.named_versions import NamedVersionStore
 from app.features.versions.service.comparisons import Comparisons

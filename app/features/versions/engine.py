@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from app.core.jobs.engine import TaskProgress
 from app.kernel.commit.comparison import Compared, CompareTask
 from app.kernel.commit.restore_plan import RestageTask
 from app.kernel.format.rows.staged import StagedFile
-from app.core.jobs.engine import TaskProgress
 
 
 class Restaging(Protocol):

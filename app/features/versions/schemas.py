@@ -9,8 +9,8 @@ import msgspec
 
 from app.core.catalog.values import Dataset
 from app.core.jobs.tasks import NamedVersion
-from app.kernel.paging import Page
 from app.features.versions.values import RestorePoint, Time, VersionNumber
+from app.kernel.paging import Page
 
 _INSTANTS_MAX: Final = 10_000
 _KEEP_SECONDS_MAX: Final = 10**10

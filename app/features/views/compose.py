@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.core.consumers.followers import ConsumerKind, Follower
-from app.kernel.derivation.engine import Derivation
 from app.core.jobs.values import JobKind
 from app.core.platform import Platform
 from app.features.views.repository.views import ViewStore
@@ -13,6 +12,7 @@ from app.features.views.service.origins import FindOrigins
 from app.features.views.service.refresh import DeriveView, FollowInputs
 from app.features.views.service.views import DerivedViews
 from app.features.writes.ports import InputStager
+from app.kernel.derivation.engine import Derivation
 
 
 def derived_views(platform: Platform) -> DerivedViews:

@@ -8,16 +8,11 @@ from typing import Annotated, Final, TypeAlias
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody, PathParameter
 
+from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.service import GrantedDatasets
 from app.core.changes.position_parameters import position_of
-from app.http.auth import needs
-from app.http.dependencies import Provided
-from app.http.limits.threads import Threads
-from app.http.openapi.operation_docs import documented
-from app.http.response import Created, Tagged
 from app.core.idempotency.providers import Idempotency
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
-from app.access.tenants.values import KeyScope, Principal
 from app.features.views.new_view import CreateView
 from app.features.views.schemas import (
     ChangeOriginsPage,
@@ -33,6 +28,11 @@ from app.features.views.schemas import (
 from app.features.views.service.origins import FindOrigins
 from app.features.views.service.views import DerivedViews
 from app.features.views.values import ViewState
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
+from app.http.response import Created, Tagged
 
 _BODY_BYTES_MAX: Final = 1024 * 1024
 _TAGS: Final = ["views"]

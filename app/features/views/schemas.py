@@ -10,12 +10,12 @@ import msgspec
 from app.core.catalog.schemas import dataset_path
 from app.core.changes.position_parameters import PositionText
 from app.core.changes.schemas import ChangeOp
+from app.features.views.service.origins import OriginPage
+from app.features.views.values import View, ViewFreshness, ViewInputStatus, ViewMode, ViewState
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
-from app.features.views.service.origins import OriginPage
-from app.features.views.values import View, ViewFreshness, ViewInputStatus, ViewMode, ViewState
 
 _PATH: Final = "/views/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"
 _DATASET: Final = "/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"

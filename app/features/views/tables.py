@@ -14,6 +14,7 @@ from sqlalchemy import (
     text,
 )
 
+from app.features.views.values import ViewDefinition
 from app.infra.db.columns import (
     id_column,
     integer_column,
@@ -25,7 +26,6 @@ from app.infra.db.columns import (
     timestamp_column,
 )
 from app.kernel.format.errors import Fault
-from app.features.views.values import ViewDefinition
 
 # A view is a dataset that only its own refreshes write to.
 views: Final = Table(

@@ -9,11 +9,11 @@ from enum import Enum
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.values import NewJob, WriteRequest
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import Fault, ProcessKilled
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation
-from app.core.jobs.values import NewJob, WriteRequest
 from app.kernel.sql.queries.plan import ViewPlan
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.compose import read_snapshots
-from app.infra.files.slices.table_walk import TableWalk
-from app.infra.outbound.addresses import Rules
-from app.features.partitions.service.partitions import Partitions
+from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.platform import Platform
-from app.infra.settings import Settings
+from app.features.partitions.service.partitions import Partitions
 from app.features.webhooks.repository.deliveries import DeliveryStore
 from app.features.webhooks.repository.webhooks import WebhookStore
 from app.features.webhooks.sender import HttpSender
@@ -18,6 +15,9 @@ from app.features.webhooks.service.deliver import DeliverWebhooks, RetryRules
 from app.features.webhooks.service.message import Messages
 from app.features.webhooks.service.webhooks import Webhooks
 from app.features.webhooks.topic_sender import TopicSender
+from app.infra.files.slices.table_walk import TableWalk
+from app.infra.outbound.addresses import Rules
+from app.infra.settings import Settings
 
 
 def webhooks(platform: Platform) -> Webhooks:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from litestar.params import PathParameter
 
-from app.kernel.changelog.forms import ChangeForm
 from app.core.changes.position_parameters import (
     NextPosition,
     ReaderPosition,
@@ -20,11 +19,6 @@ from app.core.changes.position_parameters import (
 from app.core.changes.positions import StartingPosition
 from app.core.changes.values import DeliveryFormat
 from app.core.consumers.values import MaxLag
-from app.http.encoding import PROBLEM
-from app.http.parameters.page_options import PageOptions
-from app.http.parameters.patch import patched
-from app.http.parameters.resource_names import DatasetIdentity
-from app.http.problems import fault_document
 from app.features.webhooks.values import (
     Delivery,
     DeliveryState,
@@ -37,6 +31,12 @@ from app.features.webhooks.values import (
     WebhookEvents,
     WebhookState,
 )
+from app.http.encoding import PROBLEM
+from app.http.parameters.page_options import PageOptions
+from app.http.parameters.patch import patched
+from app.http.parameters.resource_names import DatasetIdentity
+from app.http.problems import fault_document
+from app.kernel.changelog.forms import ChangeForm
 
 BATCH_CHANGES_MAX = 1_000
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from app.features.webhooks.values import RefusedUrl, Reply
 from app.infra.outbound.addresses import AddressRefused, Target
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
-from app.features.webhooks.values import RefusedUrl, Reply
 
 _TOTAL_SECONDS_MAX: Final = 15.0
 _ANSWER_BYTES_MAX: Final = 64 * 1024

@@ -16,6 +16,7 @@ from sqlalchemy import (
 )
 
 from app.core.changes.values import DeliveryFormat
+from app.features.webhooks.values import WebhookDefinition
 from app.infra.db.columns import (
     id_column,
     integer_column,
@@ -26,7 +27,6 @@ from app.infra.db.columns import (
     timestamp_column,
 )
 from app.kernel.format.errors import Fault
-from app.features.webhooks.values import WebhookDefinition
 
 webhooks: Final = Table(
     "webhooks",

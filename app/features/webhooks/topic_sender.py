@@ -7,13 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.kernel.format.errors import SourceFailed, SourceUnavailable
-from app.infra.kafka.connection import Brokers, Cluster
-from app.infra.kafka.offsets import NoTopic
-from app.infra.kafka.registry import RegistryAddress, registry_of
-from app.infra.kafka.writer import OutMessage, TopicWriter
-from app.infra.outbound.addresses import AddressRefused, Rules
-from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.features.webhooks.values import (
     RefusedUrl,
     Register,
@@ -24,6 +17,13 @@ from app.features.webhooks.values import (
     Webhook,
     WebhookDefinition,
 )
+from app.infra.kafka.connection import Brokers, Cluster
+from app.infra.kafka.offsets import NoTopic
+from app.infra.kafka.registry import RegistryAddress, registry_of
+from app.infra.kafka.writer import OutMessage, TopicWriter
+from app.infra.outbound.addresses import AddressRefused, Rules
+from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
+from app.kernel.format.errors import SourceFailed, SourceUnavailable
 
 _TOTAL_SECONDS_MAX: Final = 20.0
 # For each of two schemas.

@@ -13,8 +13,8 @@ import msgspec
 from app.core.changes.positions import ReaderStart, StartingPosition
 from app.core.changes.values import DeliveryFormat
 from app.core.consumers.values import ConsumerPlace, MaxLag
-from app.kernel.format.errors import Fault, HeadwaterError, InvalidRequest
 from app.infra.kafka.connection import Mechanism, Protocol, servers_of
+from app.kernel.format.errors import Fault, HeadwaterError, InvalidRequest
 from app.kernel.sql.conditions.row_access import RowAccess
 
 # The status by which a receiver refuses all further messages.

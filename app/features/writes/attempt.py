@@ -18,6 +18,10 @@ import msgspec
 from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.engine import engine_tag
+from app.core.jobs.values import Claim, Job, JobKind, instant_action
+from app.core.timeline.values import Advance, Checkpoint, Fenced, JobOutcome, NewCommit, Overtaken, Published
+from app.features.writes.ports import RestoredVersion, StagedInput
 from app.kernel.commit.commit_message import CommitMessage, KeyConflict, changelog_of, failed_writes
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.commit.write_plan import MergeTask, WriteScope
@@ -33,10 +37,6 @@ from app.kernel.format.instant import Action, RowCounts
 from app.kernel.format.operation import matches_equal_rows
 from app.kernel.format.paths import attempt_name
 from app.kernel.format.quarantine import QuarantineFile
-from app.core.jobs.engine import engine_tag
-from app.core.jobs.values import Claim, Job, JobKind, instant_action
-from app.core.timeline.values import Advance, Checkpoint, Fenced, JobOutcome, NewCommit, Overtaken, Published
-from app.features.writes.ports import RestoredVersion, StagedInput
 
 _KEYS_NAMED_MAX: Final = 10
 _INPUT_STAGES: Final = {

@@ -7,13 +7,9 @@ from functools import partial
 
 import msgspec
 
-from app.infra.db.deletion_hold import deletions_held
-from app.infra.files.lookups.key_search import KeySearch
-from app.infra.files.quarantine_file import QuarantineFileStore
-from app.infra.files.staged_file import StagedFileStore
+from app.access.tenants.repository.quotas import QuotaStore
 from app.core.jobs.values import JobKind, WriteProcess
 from app.core.platform import Platform, row_limits
-from app.access.tenants.repository.quotas import QuotaStore
 from app.core.timeline.service.name_winner import NameWinner
 from app.features.writes.engine import WriteEngine
 from app.features.writes.ports import InputStager
@@ -22,6 +18,10 @@ from app.features.writes.service.accept import AcceptWrite
 from app.features.writes.service.accept_new import AcceptNewDataset
 from app.features.writes.service.explain import ExplainWrite
 from app.features.writes.service.run import RunWrites
+from app.infra.db.deletion_hold import deletions_held
+from app.infra.files.lookups.key_search import KeySearch
+from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.files.staged_file import StagedFileStore
 
 
 def accept_write(platform: Platform) -> AcceptWrite:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from app.core.jobs.engine import TaskProgress
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.kernel.commit.write_plan import MergeTask
@@ -14,7 +15,6 @@ from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.operation import Operation
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.staged import RawInput, StagedFile
-from app.core.jobs.engine import TaskProgress
 
 
 class DecodedInput(msgspec.Struct, frozen=True, kw_only=True):

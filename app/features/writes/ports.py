@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from app.core.jobs.values import Job
+from app.core.timeline.values import Advance, Checkpoint
 from app.kernel.commit.restore_plan import RestorePlan
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.staged import StagedFile
-from app.core.jobs.values import Job
-from app.core.timeline.values import Advance, Checkpoint
 
 
 class RestoredVersion(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,17 +9,17 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from app.kernel.commit.write_options import OnError, Overwrite, OverwriteScope, SaveMode, WriteOptions
+from app.features.writes.values import IncomingWrite, JsonRows, UploadLink, UploadReferences
+from app.http.json_body import decode_json
+from app.http.openapi.openapi_components import INT64_MAX
 from app.infra.files.received_body import StoredBody
+from app.kernel.commit.write_options import OnError, Overwrite, OverwriteScope, SaveMode, WriteOptions
 from app.kernel.format.definition.new_dataset import CreateWithRows
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import PATTERN_END
 from app.kernel.format.member_errors import EXPECTED
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
-from app.http.json_body import decode_json
-from app.http.openapi.openapi_components import INT64_MAX
-from app.features.writes.values import IncomingWrite, JsonRows, UploadLink, UploadReferences
 
 
 class Compression(str, Enum):

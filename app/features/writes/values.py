@@ -7,8 +7,8 @@ from datetime import datetime
 import msgspec
 
 from app.core.catalog.values import Upload
-from app.kernel.commit.write_options import WriteOptions
 from app.infra.files.received_body import StoredBody
+from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.definition.new_dataset import CreateWithRows
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format

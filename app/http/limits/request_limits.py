@@ -15,12 +15,12 @@ import msgspec
 from litestar.handlers import BaseRouteHandler
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from app.http.event_stream import STREAM
-from app.http.parameters.headers import parse_preference
-from app.http.parameters.query_options import options_type
 from app.access.tenants.quotas import rate_limited
 from app.access.tenants.rates import SECOND, Fill, RateBucket
 from app.access.tenants.values import Principal
+from app.http.event_stream import STREAM
+from app.http.parameters.headers import parse_preference
+from app.http.parameters.query_options import options_type
 
 RATE_FIELDS: Final = "headwater_rate_fields"
 """Where the state of a request has the fields of its response that state its rates."""

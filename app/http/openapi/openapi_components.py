@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from app.kernel.format.member_errors import EXPECTED
 from app.http.openapi.attribute_docs import attribute_docs
+from app.kernel.format.member_errors import EXPECTED
 
 _REFERENCE: Final = "#/components/schemas/"
 COMPONENT: Final = "x-component"

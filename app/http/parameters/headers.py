@@ -11,8 +11,8 @@ import msgspec
 from litestar.datastructures import Headers
 from litestar.datastructures.headers import Accept
 
-from app.kernel.format.errors import FieldError, InvalidRequest, PreconditionFailed, PreconditionRequired
 from app.http.problems import NotAcceptable
+from app.kernel.format.errors import FieldError, InvalidRequest, PreconditionFailed, PreconditionRequired
 
 WAIT_SECONDS_MAX: Final = 60
 IDEMPOTENCY_KEY_CHARACTERS_MAX: Final = 255

@@ -9,9 +9,9 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.params import PathParameter, QueryParameter
 
+from app.http.parameters.query_options import options_type
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.member_errors import similar
-from app.http.parameters.query_options import options_type
 
 INT64_MAX: Final = 2**63 - 1
 PAGE_SIZE_MAX: Final = 1_000

@@ -19,8 +19,6 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.kernel.format.errors import HeadwaterError, Unavailable
-from app.kernel.format.identifiers import new_id
 from app.http.middleware import SECURITY_HEADERS
 from app.http.problems import PROBLEM_JSON, document, retry_after, status_of
 from app.http.server.connections import Connections
@@ -35,6 +33,8 @@ from app.http.server.limits import (
     WRITABLE,
     Limits,
 )
+from app.kernel.format.errors import HeadwaterError, Unavailable
+from app.kernel.format.identifiers import new_id
 
 _PIECE_BYTES: Final = 16 * KIBIBYTE
 # What separates a header's name from its value, and its line from the next.

@@ -11,11 +11,11 @@ from typing import Any, Final, TypeAlias
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from app.kernel.format.errors import Forbidden, HeadwaterError, NotFound, Unavailable
+from app.access.tenants.values import KeyScope, Principal
 from app.http.credentials import Credentials
 from app.http.waiting.standing import Standing, may_read_the_same
+from app.kernel.format.errors import Forbidden, HeadwaterError, NotFound, Unavailable
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.access.tenants.values import KeyScope, Principal
 
 _RETRY_SECONDS: Final = 1.0
 _RETRIES_MAX: Final = 30

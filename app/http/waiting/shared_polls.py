@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Final, Generic, TypeAlias, TypeVar
 from zlib import crc32
 
-from app.kernel.format.errors import Unavailable
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
+from app.kernel.format.errors import Unavailable
 
 # How often a dataset is polled for what is not announced, and for everything while no announcements arrive.
 POLL_SECONDS: Final = 1.0

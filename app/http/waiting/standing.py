@@ -12,8 +12,8 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from app.kernel.format.errors import HeadwaterError, Unauthorized, Unavailable
 from app.access.tenants.values import Principal
+from app.kernel.format.errors import HeadwaterError, Unauthorized, Unavailable
 
 # A tenant that changes its keys all the time has them checked at most this often, and two of them at a time.
 _PAUSE_SECONDS: Final = 0.5

@@ -12,8 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.changelog.corrections import CorrectedBounds
-from app.kernel.commit.merge.outcome import appends
 from app.infra.files.lookups.hot_copy import CopyWriter, HotCopies
 from app.infra.files.lookups.key_index_file import KEPT_ROWS_MIN, write_index
 from app.infra.files.parquet_file import (
@@ -26,6 +24,8 @@ from app.infra.files.parquet_file import (
 )
 from app.infra.files.statistics import column_statistics
 from app.infra.files.storage import Storage
+from app.kernel.changelog.corrections import CorrectedBounds
+from app.kernel.commit.merge.outcome import appends
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import ChangelogFile, DataFile, FileKind, IndexFile, IndexKind, Slot
 from app.kernel.format.index.key_hash import Hashes, hash_keys

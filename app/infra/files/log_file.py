@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from app.kernel.commit.write_plan import WriteIntent
 from app.infra.files.parquet_file import ParquetReader, read_row_group
 from app.infra.files.slices.incoming import Incoming, incoming_schema
+from app.kernel.commit.write_plan import WriteIntent
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.operation import Operation

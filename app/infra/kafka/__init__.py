@@ -6,6 +6,6 @@
     writer        messages written to a topic, in transactions
     registry      a schema registry with Confluent's REST API
 
-The caller has the rules for addresses (`app.infra.outbound`). Brokers name each other in their metadata, so these addresses
-are checked too, before anything is read from them.
+The caller has the rules for addresses (`app.infra.outbound`). Brokers name each other in their metadata, so these
+addresses are checked too, before anything is read from them.
 """

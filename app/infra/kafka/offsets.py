@@ -22,8 +22,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     OffsetSpec,
 )
 
-from app.kernel.format.errors import SourceFailed, SourceUnavailable
 from app.infra.kafka.connection import PASSING, Brokers
+from app.kernel.format.errors import SourceFailed, SourceUnavailable
 
 REQUEST_SECONDS: Final = 5.0
 _ATTEMPT_SECONDS: Final = 1.0

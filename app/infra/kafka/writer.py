@@ -20,9 +20,9 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from app.kernel.format.errors import SourceUnavailable
 from app.infra.kafka.connection import Brokers
 from app.infra.kafka.offsets import TopicOffsets
+from app.kernel.format.errors import SourceUnavailable
 
 _TRANSACTION_SECONDS_MAX: Final = 30
 _ABORT_SECONDS_MAX: Final = 2.0

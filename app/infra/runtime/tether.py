@@ -1,7 +1,7 @@
 """Runs a command that ends with its parent: ``python -I -S tether.py OPTIONS -- COMMAND…``.
 
-``app.infra.runtime.child`` starts it as a separate program. The same calls in a ``preexec_fn`` would run Python between fork
-and exec in a process with threads, which can deadlock; here there is one thread and no fork. It uses the standard
+``app.infra.runtime.child`` starts it as a separate program. The same calls in a ``preexec_fn`` would run Python between
+fork and exec in a process with threads, which can deadlock; here there is one thread and no fork. It uses the standard
 library only, and no module imports it.
 """
 

@@ -24,7 +24,16 @@ from msgspec import UNSET, Meta, Raw
 from app.kernel.format.errors import BodyTooLarge
 from app.kernel.format.schema.schema import KeyStruct, Schema
 from app.kernel.format.schema.texts import Undecodable, parse_texts
-from app.kernel.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, to_arrow
+from app.kernel.format.schema.types import (
+    DataType,
+    Decimal,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Timestamp,
+    to_arrow,
+)
 
 _INTEGERS: Final[dict[str, Any]] = {
     **{

@@ -11,7 +11,14 @@ from app.kernel.commit.read_plan import in_globs
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.clustering import ClusterBy
 from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition
-from app.kernel.format.file_group import DataFile, FileKind, Slot, append_file_group, bucket_slot, partition_of
+from app.kernel.format.file_group import (
+    DataFile,
+    FileKind,
+    Slot,
+    append_file_group,
+    bucket_slot,
+    partition_of,
+)
 
 # The bytes of rows without a key that are ordered together. The more, the fewer row groups contain a value.
 TOGETHER_BYTES_MAX: Final = 1024 * 1024 * 1024

@@ -1,7 +1,7 @@
 """The definition of a dataset: its schema, its key, and how its rows are laid out and merged.
 
-`app.kernel.format.definition.dataset_definition.define_dataset` creates a definition and checks every rule. Code that uses a
-definition need not check them again.
+`app.kernel.format.definition.dataset_definition.define_dataset` creates a definition and checks every rule. Code that
+uses a definition need not check them again.
 """
 
 from __future__ import annotations
@@ -231,8 +231,8 @@ class Watermark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A checked definition. A dataset without a record key is append-only.
 
-    `ordering_field`: a field, or a member of a struct (`app.kernel.format.partition.members`). `partition_by`: fields, nested
-    paths and transforms in their text form. `index` is None without a key. `delete_marker`: a boolean field; an
+    `ordering_field`: a field, or a member of a struct (`app.kernel.format.partition.members`). `partition_by`: fields,
+    nested paths and transforms in their text form. `index` is None without a key. `delete_marker`: a boolean field; an
     upserted row where it is true deletes its key. `target_bytes`: the size at which a data file ends and the next one
     starts. `compression`: of new files.
     """

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from app.process.backup.manifest import FORMAT, BackupError, BackupManifest, TableContent
 from app.infra.runtime.private_file import write_private
+from app.process.backup.manifest import FORMAT, BackupError, BackupManifest, TableContent
 
 _MANIFEST: Final = "manifest.json"
 _STEP_BYTES: Final = 1024 * 1024

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from app.process.backup.folder import read_manifest, rows_of
-from app.process.backup.manifest import BackupError, BackupManifest
+from app.access.tenants.bootstrap import BootstrapResult, initialise, migrate_to, revisions
 from app.infra.db.copying import CopyFailed, Load, load
 from app.infra.db.examination import DatabaseUnreachable, examination
-from app.access.tenants.bootstrap import BootstrapResult, initialise, migrate_to, revisions
+from app.process.backup.folder import read_manifest, rows_of
+from app.process.backup.manifest import BackupError, BackupManifest
 
 
 def restore(

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final
 
+from app.infra.settings import Settings
 from app.process.doctor.postgres import administrator_checks, owner_checks, service_checks
 from app.process.doctor.redis import redis_checks
 from app.process.doctor.spark import java_checks, spark_checks
 from app.process.doctor.storage import storage_checks
 from app.process.doctor.values import Diagnosis, Verdict
-from app.infra.settings import Settings
 
 _log = logging.getLogger(__name__)
 

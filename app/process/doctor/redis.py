@@ -6,8 +6,8 @@ from typing import Any, Final, cast
 
 from redis import Redis, RedisError
 
-from app.process.doctor.values import Diagnosis, ok, warning
 from app.infra.settings import Settings
+from app.process.doctor.values import Diagnosis, ok, warning
 
 REDIS_MIN: Final = (6, 2)
 """The oldest version with all commands that are used. Valkey states the version of Redis that it is compatible with."""

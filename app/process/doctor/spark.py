@@ -14,9 +14,9 @@ from urllib.request import ProxyHandler, build_opener
 
 import msgspec
 
-from app.process.doctor.values import Diagnosis, failed, ok, warning
 from app.infra.runtime.java import JavaError, java_home, probe
 from app.infra.settings import MEBIBYTE, Settings
+from app.process.doctor.values import Diagnosis, failed, ok, warning
 
 _SECONDS_MAX: Final = 5.0
 _PORT: Final = 7077

@@ -8,11 +8,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
-from app.process.doctor.values import Diagnosis, failed, ok, warning
 from app.infra.files.storage import LocalStorage, Storage, is_new, open_storage
+from app.infra.settings import Settings
 from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.identifiers import new_id
-from app.infra.settings import Settings
+from app.process.doctor.values import Diagnosis, failed, ok, warning
 
 _SECONDS_MAX: Final = 20.0
 _CONTENT: Final = b"written by headwater doctor\n"

@@ -15,7 +15,7 @@ import pytest
 from app.access.oidc.download import download
 from app.infra.runtime.loopback import LOOPBACK
 
-CERTIFICATES = Path(__file__).parents[2] / "webhooks" / "certificates"
+CERTIFICATES = Path(__file__).parents[2] / "features" / "webhooks" / "certificates"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"
 
 

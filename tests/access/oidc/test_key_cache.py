@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-from app.kernel.format.errors import Unavailable
 from app.access.oidc.download import download
 from app.access.oidc.key_cache import (
     FRESH_SECONDS,
@@ -20,6 +19,7 @@ from app.access.oidc.key_cache import (
 )
 from app.access.oidc.key_set import read_key_set
 from app.access.oidc.token import TokenRefused
+from app.kernel.format.errors import Unavailable
 from tests.support.issuer import LocalIssuer, private_key
 
 

@@ -11,14 +11,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.features.administration.service import Administration
-from app.kernel.format.identifiers import new_id
-from app.http.credentials import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX, Credentials
-from app.infra.runtime.loops import Loop
 from app.access.tenants.quotas import RateLimited
 from app.access.tenants.repository.credential_changes import CREDENTIALS_CHANNEL
 from app.access.tenants.service import FollowCredentials, RecordUses
-from app.access.tenants.values import KEYS_MAX, KeyScope, NewKey, Principal, TenantChange, TenantState, new_api_key
+from app.access.tenants.values import (
+    KEYS_MAX,
+    KeyScope,
+    NewKey,
+    Principal,
+    TenantChange,
+    TenantState,
+    new_api_key,
+)
+from app.features.administration.service import Administration
+from app.http.credentials import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX, Credentials
+from app.infra.runtime.loops import Loop
+from app.kernel.format.identifiers import new_id
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
 from tests.support.streams import no_name

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import literal, select
 
+from app.access.tenants.values import Grant, KeyScope, Principal
 from app.infra.db.any_of import matches_any
 from app.infra.db.session import Database
-from app.access.tenants.values import Grant, KeyScope, Principal
 from tests.support.examples import a_third_of
 
 

@@ -10,12 +10,12 @@ from contextlib import AsyncExitStack
 import pytest
 from redis.asyncio import Redis
 
+from app.access.tenants.quotas import QuotaExceeded
+from app.access.tenants.rates import SECOND, Fill, RateBucket, admit, interval
 from app.core.messaging import limits as limits_module
 from app.core.messaging.limits import RedisLimits
 from app.infra.runtime.loopback import LOOPBACK, free_port
 from app.infra.runtime.valkey import EmbeddedValkey
-from app.access.tenants.quotas import QuotaExceeded
-from app.access.tenants.rates import SECOND, Fill, RateBucket, admit, interval
 
 
 @pytest.mark.parametrize("rate", [1, 3, 50])

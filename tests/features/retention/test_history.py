@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.features.retention.bounds import beginning_of
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.policy_rules import service_faults
 from app.kernel.format.policies import HistoryPolicy, TableServices, TimelinePolicy
-from app.features.retention.bounds import beginning_of
 from tests.support.lakehouse import definition
 
 _AGES = st.lists(st.integers(0, 50), min_size=1, max_size=12).map(lambda ages: sorted(ages, reverse=True))

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from app.kernel.format.errors import SourcesBusy
 from app.features.sources.service.fetch_slots import FetchSlots
+from app.kernel.format.errors import SourcesBusy
 
 
 def test_a_tenant_holds_half_and_all_hold_no_more_than_there_are() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kernel.format.policies import TagPeriod
 from app.features.versions.tag_periods import beginning, end, ended, name_of, outlived
+from app.kernel.format.policies import TagPeriod
 
 HOUR, DAY, WEEK, MONTH = TagPeriod.HOUR, TagPeriod.DAY, TagPeriod.WEEK, TagPeriod.MONTH
 

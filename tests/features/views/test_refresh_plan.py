@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from app.features.views.new_view import CreateView, define_view
+from app.features.views.refresh_plan import check_inputs, follows_changes, rows_sql
 from app.kernel.format.dataset import TableType
 from app.kernel.format.definition.new_dataset import CreateBucket
 from app.kernel.format.errors import InvalidDataset, InvalidView
-from app.features.views.new_view import CreateView, define_view
-from app.features.views.refresh_plan import check_inputs, follows_changes, rows_sql
 from tests.support.view_inputs import DATASETS, planned
 
 

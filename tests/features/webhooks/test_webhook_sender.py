@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from app.infra.outbound.addresses import Rules
-from app.infra.outbound.connector import resolve
 from app.features.webhooks.sender import HttpSender
 from app.features.webhooks.values import RefusedUrl
+from app.infra.outbound.addresses import Rules
+from app.infra.outbound.connector import resolve
 from tests.support.receiver import Receiver, receiving
 
 # Made with OpenSSL: an authority, and its certificate for receiver.example with the key.

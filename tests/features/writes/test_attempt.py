@@ -9,14 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
-from app.kernel.commit.commit_message import CommitMessage, KeyConflict
-from app.kernel.commit.conflict import Conflicted
-from app.kernel.commit.write_options import WriteOptions
-from app.kernel.commit.write_plan import WriteScope
-from app.kernel.format.errors import CorruptFile, HeadwaterError, StorageFull
-from app.kernel.format.instant import Action, RowCounts
-from app.kernel.format.operation import Operation
-from app.kernel.format.quarantine import QuarantineFile
 from app.core.jobs.values import Job, RestoreTarget
 from app.core.timeline.values import Advance, Fenced, Overtaken, Published
 from app.features.writes.attempt import (
@@ -31,6 +23,14 @@ from app.features.writes.attempt import (
     WriteGroup,
     basis_of,
 )
+from app.kernel.commit.commit_message import CommitMessage, KeyConflict
+from app.kernel.commit.conflict import Conflicted
+from app.kernel.commit.write_options import WriteOptions
+from app.kernel.commit.write_plan import WriteScope
+from app.kernel.format.errors import CorruptFile, HeadwaterError, StorageFull
+from app.kernel.format.instant import Action, RowCounts
+from app.kernel.format.operation import Operation
+from app.kernel.format.quarantine import QuarantineFile
 from tests.support.attempts import (
     DATASET,
     EVOLVED,

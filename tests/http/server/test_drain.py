@@ -14,8 +14,8 @@ import pytest
 import uvicorn
 
 from app.http.waiting.subscriptions import Subscriptions
-from app.main import Server
 from app.infra.runtime.loopback import free_port
+from app.main import Server
 from tests.support.waiting import until
 
 

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from app.kernel.codecs.csv.encode_csv import csv_header, encode_csv
 from app.infra.files.export_file import ExportSink, TextForm
 from app.infra.files.storage import LocalStorage
+from app.kernel.codecs.csv.encode_csv import csv_header, encode_csv
 from app.kernel.format.file_format import FileFormat
 
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from app.kernel.changelog.verification import Difference, DifferenceKind, check_verifiable
-from app.kernel.commit.write_options import WriteOptions
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.changelog.verification import Difference, DifferenceKind, check_verifiable
+from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.evolution import evolve

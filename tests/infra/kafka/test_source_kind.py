@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from app.kernel.format.errors import InvalidRequest, MalformedBody, SourceFailed, SourceUnavailable
-from app.kernel.format.operation import Operation
 from app.features.sources.kinds.kafka import Kafka
 from app.features.sources.ports import RoundLimits, SourceEnvironment
+from app.kernel.format.errors import InvalidRequest, MalformedBody, SourceFailed, SourceUnavailable
+from app.kernel.format.operation import Operation
 from tests.kernel.codecs.messages.test_avro_schema import encoded
 from tests.support.kafka.registry import Registry
 from tests.support.kafka.rounds import LOCAL, NoLedger, Rounds

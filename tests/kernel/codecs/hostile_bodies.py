@@ -23,10 +23,10 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import xxhash
 
+from app.infra.files.storage import LocalStorage
 from app.kernel.codecs.csv.csv_rows import decode_csv
 from app.kernel.codecs.gzip_stream import gunzip_stream
 from app.kernel.codecs.json.json_rows import decode_json_rows, decode_ndjson
-from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, timestamp_bounds
-from app.kernel.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, may_be_key
+from app.kernel.format.schema.types import (
+    DataType,
+    Decimal,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Timestamp,
+    may_be_key,
+)
 
 INTEGERS = {
     **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},

@@ -17,7 +17,15 @@ from app.kernel.codecs.csv import csv_rows
 from app.kernel.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.kernel.format.errors import MalformedBody, RowTooLarge, SchemaMismatch
 from app.kernel.format.rows.row_limits import RowLimits
-from tests.kernel.codecs.samples import PARQUET_WRITERS, PLACES, arrow_stream, parquet, places, schema_of, tables
+from tests.kernel.codecs.samples import (
+    PARQUET_WRITERS,
+    PLACES,
+    arrow_stream,
+    parquet,
+    places,
+    schema_of,
+    tables,
+)
 from tests.support.examples import a_third_of
 from tests.support.shares import share
 

@@ -10,7 +10,12 @@ import pytest
 from app.kernel.commit.merge.merge import merge
 from app.kernel.commit.merge.outcome import MergeResult
 from app.kernel.format.dataset import Aggregate, BucketMode, DatasetDefinition, MergeMode
-from app.kernel.format.definition.new_dataset import CreateBucket, CreateField, CreateSchema, CreateSequenceGroup
+from app.kernel.format.definition.new_dataset import (
+    CreateBucket,
+    CreateField,
+    CreateSchema,
+    CreateSequenceGroup,
+)
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import Op

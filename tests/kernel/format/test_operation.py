@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from app.kernel.format.dataset import Aggregate, BucketMode, MergeMode
-from app.kernel.format.definition.new_dataset import CreateBucket, CreateField, CreateSchema, CreateSequenceGroup
+from app.kernel.format.definition.new_dataset import (
+    CreateBucket,
+    CreateField,
+    CreateSchema,
+    CreateSequenceGroup,
+)
 from app.kernel.format.errors import InvalidDataset, InvalidRequest
 from app.kernel.format.operation import Operation, check_operation
 from tests.kernel.commit.merging import dataset

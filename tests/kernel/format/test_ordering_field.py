@@ -10,7 +10,13 @@ from app.kernel.format.dataset import DatasetDefinition, MergeMode
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.kernel.format.definition.schema_change import AddField, DropField, RenameField, SchemaChange, WidenField
+from app.kernel.format.definition.schema_change import (
+    AddField,
+    DropField,
+    RenameField,
+    SchemaChange,
+    WidenField,
+)
 from app.kernel.format.errors import InvalidDataset, SchemaChangeRefused
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import Op

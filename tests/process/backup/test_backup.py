@@ -16,21 +16,21 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.process.backup import BackupError, BackupManifest, back_up, restore
-from app.process.backup.folder import read_manifest
+from app.access.tenants.bootstrap import initialise, revisions
+from app.access.tenants.values import KeyScope, Principal
+from app.features.retention.repository.ending_tenants import EndingTenantStore
+from app.features.retention.repository.references import ReferenceStore
+from app.features.retention.service.end_tenants import EndTenants
+from app.features.retention.service.reaper import Reap
 from app.infra.db.copying import EPOCHS_SKIPPED, deletion_hold
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.file_group import Slot
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.paths import Folder, attempt_name, dataset_prefix, written_path
-from app.features.retention.repository.ending_tenants import EndingTenantStore
-from app.features.retention.repository.references import ReferenceStore
-from app.features.retention.service.end_tenants import EndTenants
-from app.features.retention.service.reaper import Reap
+from app.process.backup import BackupError, BackupManifest, back_up, restore
+from app.process.backup.folder import read_manifest
 from app.process.tables import metadata
-from app.access.tenants.bootstrap import initialise, revisions
-from app.access.tenants.values import KeyScope, Principal
 from tests.support.lakehouse import definition, new_job
 from tests.support.populated_tenant import populate
 from tests.support.postgres import TestServer

@@ -11,15 +11,15 @@ import msgspec
 import pytest
 from pyspark import __version__
 
+from app.access.tenants.bootstrap import revisions
 from app.infra.db.examination import Login
+from app.infra.runtime.loopback import free_port
+from app.infra.settings import Settings
 from app.process.doctor.postgres import clock_check, login_check, schema_check, version_check
 from app.process.doctor.redis import redis_check
 from app.process.doctor.spark import SparkCluster, SparkWorker, cluster_check, masters, spark_checks
 from app.process.doctor.storage import disk_check, storage_checks
 from app.process.doctor.values import Diagnosis, Verdict
-from app.infra.runtime.loopback import free_port
-from app.infra.settings import Settings
-from app.access.tenants.bootstrap import revisions
 
 LEAST = {"HEADWATER_DATABASE_URL": "postgresql://u@h/d", "HEADWATER_REDIS_URL": "redis://h/0"}
 FAILED, OK, WARNING = Verdict.FAILED, Verdict.OK, Verdict.WARNING

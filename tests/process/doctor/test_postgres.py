@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from app.infra.settings import Settings
 from app.process.doctor.examine import Examined, examine
 from app.process.doctor.postgres import service_checks
 from app.process.doctor.values import Diagnosis, Verdict
-from app.infra.settings import Settings
 from tests.support.postgres import TestServer
 
 CHECKS = ["postgres", "clock", "roles", "row level security", "schema"]

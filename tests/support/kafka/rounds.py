@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.infra.files.storage import LocalStorage
 from app.features.sources.kinds.kafka import Kafka
 from app.features.sources.output import FetchOutput
 from app.features.sources.ports import Place, Position, RoundLimits, RoundPlan, SourceEnvironment
+from app.infra.files.storage import LocalStorage
 
 LOCAL = SourceEnvironment(allow=("127.0.0.0/8",), plain_http=True)
 _LIMITS = RoundLimits()

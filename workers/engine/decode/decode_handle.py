@@ -20,16 +20,17 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
+from app.features.writes.engine import DecodedInput
+from app.infra.files.checksums import HashingSink, verify
+from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.storage import Storage
 from app.kernel.codecs.gzip_stream import gunzip_stream
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.codecs.records import iter_record_tables
 from app.kernel.codecs.shape_inference import infer_record_shapes, infer_shapes
 from app.kernel.codecs.splits import Split, plan_splits
 from app.kernel.codecs.stream import iter_tables
-from app.infra.files.checksums import HashingSink, verify
-from app.infra.files.quarantine_file import QuarantineFileStore
-from app.infra.files.staged_file import StagedFileStore
-from app.infra.files.storage import Storage
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import (
     BodyTooLarge,
@@ -46,7 +47,6 @@ from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.kernel.format.rows.staged import RawInput, StagedFile
 from app.kernel.format.schema.shapes import Shape
-from app.features.writes.engine import DecodedInput
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
 DECODE_MEMORY_BYTES: Final = 2 * 1024 * 1024 * 1024

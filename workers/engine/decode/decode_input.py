@@ -7,6 +7,7 @@ from itertools import count, islice
 
 import msgspec
 
+from app.features.writes.engine import DecodedInput
 from app.kernel.codecs.arrow.flat_form import op_names
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.dataset import DatasetDefinition
@@ -15,7 +16,6 @@ from app.kernel.format.operation import Operation, input_schema
 from app.kernel.format.rows.row_limits import RowLimits
 from app.kernel.format.rows.staged import RawInput
 from app.kernel.format.schema.shapes import Shape, common_members
-from app.features.writes.engine import DecodedInput
 from workers.engine.decode.decode_handle import (
     DecodedRows,
     DecodeTask,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.infra.files.storage import Storage
 from app.features.sources.kinds.registry import KINDS
 from app.features.sources.output import FetchOutput
 from app.features.sources.ports import Fetched
 from app.features.sources.tasks import FetchTask
+from app.infra.files.storage import Storage
 
 
 def fetch(task: FetchTask, storage: Storage) -> Fetched:

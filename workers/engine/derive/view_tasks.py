@@ -11,13 +11,13 @@ from typing import Final, TypeAlias
 import msgspec
 import pyarrow as pa
 
+from app.infra.files.slices.merged_slice import merged_blocks
+from app.infra.files.staged_file import StagedFileStore
 from app.kernel.codecs.arrow.conform import check_columns, conform_step, steps
 from app.kernel.codecs.arrow.flat_form import flat_form
 from app.kernel.codecs.arrow.parquet_rows import joined
 from app.kernel.codecs.record_errors import InputRejection
 from app.kernel.derivation.request import DeriveInput, FeedInput, RowsInput, TableInput, has_ops
-from app.infra.files.slices.merged_slice import merged_blocks
-from app.infra.files.staged_file import StagedFileStore
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import DerivationFailed, RowTooLarge, SchemaMismatch
 from app.kernel.format.file_group import ChangelogFile, DataFile, FileKind

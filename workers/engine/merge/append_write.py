@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
+from app.infra.files.data_sink import SMALL_CHANGES_BYTES
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.merge.outcome import appends
-from app.infra.files.data_sink import SMALL_CHANGES_BYTES
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.rows.changelog import OP_COLUMN

@@ -9,11 +9,11 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.folding import folded_files
 from app.infra.files.deletion_vector_file import VectorReader, write_vectors
 from app.infra.files.slices.file_slice import Block
 from app.infra.files.slices.slice_merge import IncomingKeys, MatchedRows, merge_incoming
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.folding import folded_files
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.deletion_vector import union
 from app.kernel.format.paths import Folder

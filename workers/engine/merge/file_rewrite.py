@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from app.kernel.commit.commit_message import CommitMessage, Reads
 from app.infra.files.data_sink import DataSink, counted, uncounted
 from app.infra.files.log_file import logged
 from app.infra.files.ordered_sink import OrderedSink
 from app.infra.files.slices.file_slice import Block
 from app.infra.files.slices.slice_merge import MatchedRows, merge_incoming
+from app.kernel.commit.commit_message import CommitMessage, Reads
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.rows.meta_columns import META_NAMES, OFFSET_COLUMN

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
+from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.files.storage import Storage
 from app.kernel.codecs.faults import below
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.watermarks import Lateness, is_late, latest, watermark_of
 from app.kernel.commit.write_plan import MergeTask
-from app.infra.files.quarantine_file import QuarantineFileStore
-from app.infra.files.storage import Storage
 from app.kernel.format.dataset import Late, Watermark
 from app.kernel.format.errors import FieldError
 from app.kernel.format.instant import RowCounts

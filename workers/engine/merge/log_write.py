@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from app.kernel.commit.commit_message import CommitMessage, Reads
 from app.infra.files.log_file import PUT, log_schema
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.slices.slice_merge import MatchedRows, merge_incoming
+from app.kernel.commit.commit_message import CommitMessage, Reads
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.instant import RowCounts

@@ -12,11 +12,11 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
+from app.infra.files.data_sink import ChangesSection
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.merge_bundle import MergeBundle, MergedBundle
 from app.kernel.commit.storing import Storing, storing_of
 from app.kernel.commit.write_plan import MergeTask
-from app.infra.files.data_sink import ChangesSection
 from app.kernel.format.file_group import FileKind, partition_of, shared_changes
 from app.kernel.format.paths import Folder
 from workers.engine.merge.append_write import append_rows

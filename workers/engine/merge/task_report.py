@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from app.kernel.codecs.faults import below
-from app.kernel.commit.commit_message import CommitMessage, KeyConflict, Reads
-from app.kernel.commit.merge.outcome import MergeResult
 from app.infra.files.data_sink import SMALL_CHANGES_BYTES, ChangelogSink, ChangesSection, DataSink, at_offset
 from app.infra.files.ordered_sink import OrderedSink
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.slices.slice_merge import MatchedRows
+from app.kernel.codecs.faults import below
+from app.kernel.commit.commit_message import CommitMessage, KeyConflict, Reads
+from app.kernel.commit.merge.outcome import MergeResult
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import FieldError
 from app.kernel.format.file_group import DataFile

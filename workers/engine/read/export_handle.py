@@ -10,13 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.changelog.change_positions import changes_since
-from app.kernel.changelog.changelog_run import ChangelogRun, runs_of
-from app.kernel.changelog.changelog_scan import ChangelogScan
-from app.kernel.changelog.corrections import CORRECTION_SOURCES, resolved_corrects
-from app.kernel.changelog.forms import flat, in_form, json_names, symbols_of
-from app.kernel.changelog.shared_files import changes_by_unit, own_rows
-from app.kernel.commit.table_rows import BaseRows, MergedRows
 from app.features.exports.selection import export_selection
 from app.features.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
 from app.infra.files.export_file import ExportSink, TextForm
@@ -25,6 +18,13 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.infra.files.slices.spill import SpillBuffer
 from app.infra.files.storage import Storage
+from app.kernel.changelog.change_positions import changes_since
+from app.kernel.changelog.changelog_run import ChangelogRun, runs_of
+from app.kernel.changelog.changelog_scan import ChangelogScan
+from app.kernel.changelog.corrections import CORRECTION_SOURCES, resolved_corrects
+from app.kernel.changelog.forms import flat, in_form, json_names, symbols_of
+from app.kernel.changelog.shared_files import changes_by_unit, own_rows
+from app.kernel.commit.table_rows import BaseRows, MergedRows
 from app.kernel.format.index.key_hash import hash_keys
 from app.kernel.format.partition.members import key_fields
 from app.kernel.format.rows.changelog import OP_COLUMN, Op

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from app.kernel.commit.table_rows import BaseRows, MergedRows
+from app.features.reads.tasks import ChangedRows, RangeRows, ReadPart, ReadPartResult, ReadSource, ReadSpec
 from app.infra.files.export_file import ExportSink
 from app.infra.files.slices.row_scan import RowChoice, base_rows, merged_rows
 from app.infra.files.slices.sorted_runs import RunWriter, range_rows
-from app.features.reads.tasks import ChangedRows, RangeRows, ReadPart, ReadPartResult, ReadSource, ReadSpec
+from app.kernel.commit.table_rows import BaseRows, MergedRows
 from app.kernel.sql.conditions.bound_access import BoundAccess
 from workers.engine.read.export_handle import changed_rows, rows_of_table
 from workers.engine.read.meta_rows import MetaRows, rows_schema, with_meta_fields

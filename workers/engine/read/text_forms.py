@@ -7,9 +7,9 @@ from functools import partial
 
 import pyarrow as pa
 
+from app.infra.files.export_file import TextForm
 from app.kernel.codecs.csv.encode_csv import csv_header, encode_csv
 from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
-from app.infra.files.export_file import TextForm
 from app.kernel.format.file_format import FileFormat
 
 

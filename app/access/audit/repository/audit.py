@@ -10,11 +10,11 @@ from sqlalchemy import ColumnClause, Connection, column, delete, insert, select,
 
 from app.access.audit.tables import audit
 from app.access.audit.values import AuditEntry, AuditFilter, Caller, NewEntry
+from app.access.tenants.tables import api_keys
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
 from app.kernel.format.identifiers import new_id
 from app.kernel.paging import Page, PageTokens
-from app.access.tenants.tables import api_keys
 
 _COLUMNS: Final = tuple(audit.c[name] for name in AuditEntry.__struct_fields__)
 _HAS_CHANGED: Final = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")

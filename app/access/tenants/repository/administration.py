@@ -10,11 +10,6 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from app.infra.db.acts import act_concerns
-from app.infra.db.session import Database
-from app.kernel.format.errors import NotFound, PreconditionFailed
-from app.kernel.format.identifiers import is_uuid, new_id
-from app.kernel.paging import Page, PageTokens
 from app.access.tenants.quotas import NO_QUOTAS, Quotas
 from app.access.tenants.repository.credential_changes import notify_change
 from app.access.tenants.repository.credentials import LIVE
@@ -46,6 +41,11 @@ from app.access.tenants.values import (
     key_digest,
     new_api_key,
 )
+from app.infra.db.acts import act_concerns
+from app.infra.db.session import Database
+from app.kernel.format.errors import NotFound, PreconditionFailed
+from app.kernel.format.identifiers import is_uuid, new_id
+from app.kernel.paging import Page, PageTokens
 
 
 class AdministrationStore:

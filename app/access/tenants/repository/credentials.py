@@ -9,10 +9,6 @@ from typing import Any, Final
 from sqlalchemy import Connection, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from app.infra.db.any_of import any_of
-from app.infra.db.session import Database
-from app.infra.db.times import seconds_ago
-from app.kernel.format.identifiers import is_uuid
 from app.access.tenants.quotas import quotas_of
 from app.access.tenants.repository.rows import KEY_COLUMNS, TENANT_COLUMNS, key_of, tenant_of
 from app.access.tenants.tables import api_keys, tenants, token_subjects
@@ -26,6 +22,10 @@ from app.access.tenants.values import (
     TokenClaims,
     key_digest,
 )
+from app.infra.db.any_of import any_of
+from app.infra.db.session import Database
+from app.infra.db.times import seconds_ago
+from app.kernel.format.identifiers import is_uuid
 
 USED_SECONDS: Final = 60.0
 """How exactly it is known when a key was last used."""

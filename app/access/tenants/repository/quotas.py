@@ -7,10 +7,10 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, cast, func, select, text
 from sqlalchemy.dialects.postgresql import JSONB, array
 
-from app.infra.db.columns import CURRENT_TENANT
-from app.infra.db.session import Database
 from app.access.tenants.quotas import Quotas, quota_exceeded, quotas_of
 from app.access.tenants.tables import storage_samples, tenants, usage_days
+from app.infra.db.columns import CURRENT_TENANT
+from app.infra.db.session import Database
 
 STORED_QUOTAS: Final[Any] = (
     select(tenants.c.quotas).where(tenants.c.tenant_id == CURRENT_TENANT).scalar_subquery()

@@ -22,12 +22,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from app.infra.db.any_of import any_of
-from app.infra.db.session import Database
-from app.kernel.paging import Page, PageTokens, unknown_token
 from app.access.tenants.tables import key_usage_days, tenants, usage_days
 from app.access.tenants.usage import DAYS_KEPT, KeyUsage, Usage, UsageFilter, UsageOf
 from app.access.tenants.values import TenantState
+from app.infra.db.any_of import any_of
+from app.infra.db.session import Database
+from app.kernel.paging import Page, PageTokens, unknown_token
 
 _BY_DATASET: Final = ("rows_written", "bytes_written", "changes", "job_milliseconds", "stored_bytes")
 _BY_KEY: Final = ("requests", "egress_bytes")

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, any_, bindparam, func,
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.participants import Derivations
 from app.core.catalog.repository.schemas import name_taken, store_schema
 from app.core.catalog.tables import datasets, heads
@@ -17,7 +18,6 @@ from app.infra.db.acts import act_concerns
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import NotFound
 from app.kernel.format.identifiers import is_uuid
-from app.access.tenants.repository.quotas import check_count
 
 COUNT: Final[Select[int]] = select(func.count()).where(datasets.c.deleted_at.is_(None))
 """The datasets of the quota `datasets`."""

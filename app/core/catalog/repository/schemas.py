@@ -9,13 +9,13 @@ from msgspec import structs
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from app.access.tenants.repository.credential_changes import notify_change
 from app.core.catalog.repository.head import move_head
 from app.core.catalog.tables import datasets, schema_versions
 from app.core.catalog.values import SchemaVersion
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import DatasetExists
 from app.kernel.format.schema.schema import Schema
-from app.access.tenants.repository.credential_changes import notify_change
 
 
 def store_evolved(connection: Connection, dataset_id: str, evolved: DatasetDefinition) -> None:

@@ -12,8 +12,8 @@ import msgspec
 from litestar import get
 from litestar.response import Stream
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.forms import flat
 from app.core.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query, time_text
 from app.core.changes.handlers.head_polls import HeadPolls
 from app.core.changes.handlers.live_feed import LiveFeed
@@ -34,9 +34,9 @@ from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
+from app.kernel.changelog.forms import flat
 from app.kernel.paging import PAGE_ROWS_MAX
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.access.tenants.values import KeyScope
 
 _TIMEOUT_SECONDS_MAX: Final = 60
 

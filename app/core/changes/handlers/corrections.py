@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import msgspec
 from litestar import get
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.changes.handlers.feed_options import StartOptions, feed_start
 from app.core.changes.position_parameters import Offset
@@ -17,7 +18,6 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
-from app.access.tenants.values import KeyScope
 
 LIMIT_MAX: Final = 10_000
 

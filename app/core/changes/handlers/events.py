@@ -12,6 +12,8 @@ from litestar import get
 from litestar.params import HeaderParameter
 from litestar.response import Stream
 
+from app.access.tenants.quotas import RateLimited
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query, time_text
 from app.core.changes.handlers.head_polls import HeadPolls
@@ -22,6 +24,14 @@ from app.core.changes.positions import SNAPSHOT_PATTERN, FeedPosition, SnapshotP
 from app.core.changes.service.feed_starts import FeedStarts
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.values import ChangePage
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, STREAM_HEADERS, while_valid
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import TEXT, Answer, documented
+from app.http.parameters.query_parameters import natural
+from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.subscriptions import Subscriptions
 from app.kernel.format.errors import (
     GrantNotApplicable,
     InvalidFilter,
@@ -32,17 +42,7 @@ from app.kernel.format.errors import (
     Unavailable,
     VersionExpired,
 )
-from app.http.auth import needs
-from app.http.dependencies import Provided
-from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, STREAM_HEADERS, while_valid
-from app.http.limits.threads import Threads
-from app.http.openapi.operation_docs import TEXT, Answer, documented
-from app.http.parameters.query_parameters import natural
-from app.http.waiting.held_credential import HeldCredential
-from app.http.waiting.subscriptions import Subscriptions
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.access.tenants.quotas import RateLimited
-from app.access.tenants.values import KeyScope
 
 PAGE_CHANGES: Final = 1_000
 HEARTBEAT_SECONDS: Final = 15.0

@@ -9,7 +9,6 @@ from typing import Annotated
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.forms import ChangeForm, json_names, symbols_of
 from app.core.changes.position_parameters import (
     FeedPositionText,
     Offset,
@@ -30,12 +29,13 @@ from app.core.changes.positions import (
 from app.core.changes.service.feed_starts import FeedStarts
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.values import ChangePage
+from app.http.limits.threads import Threads
+from app.kernel.changelog.forms import ChangeForm, json_names, symbols_of
 from app.kernel.codecs.json.encode import encode_changes_json
 from app.kernel.format.dataset import DEFAULT_VOCABULARY
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import PATTERN_END
 from app.kernel.format.member_errors import EXPECTED
-from app.http.limits.threads import Threads
 from app.kernel.sql.conditions.row_access import RowAccess
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from app.core.catalog.values import AwaitedHead, Dataset
-from app.kernel.format.errors import NotFound
 from app.http.limits.threads import Threads
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.shared_queries import SharedQueries
 from app.http.waiting.subscriptions import Subscriptions
+from app.kernel.format.errors import NotFound
 
 HeadPolls: TypeAlias = SharedPolls[int, Dataset]
 """Polls for changes at or after a position. The result is the dataset, with its head after the position."""

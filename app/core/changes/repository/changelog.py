@@ -9,11 +9,11 @@ from sqlalchemy import BigInteger, Connection, Select, bindparam, func, select
 
 from app.core.catalog.tables import heads
 from app.core.changes.positions import FeedBounds, FeedStart, FromTime, FromVersion, StartingPosition
+from app.core.timeline.repository.watermarks import watermark_at
+from app.core.timeline.tables import changelog_files, commits
 from app.infra.db.session import Database
 from app.kernel.format.errors import NotFound, OffsetAhead
 from app.kernel.format.file_group import ChangelogFile, ChangelogSegment
-from app.core.timeline.repository.watermarks import watermark_at
-from app.core.timeline.tables import changelog_files, commits
 
 # Of each segment by itself: a join may read all commits of the dataset.
 _COMMITTED_AT: Final = (

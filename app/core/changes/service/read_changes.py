@@ -12,14 +12,21 @@ import pyarrow as pa
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.change_positions import changes_since, count_since, end_of, offset_at, op_is, opens_pair
+from app.core.changes.ports import ChangelogIndex
+from app.core.changes.positions import FeedBounds, StartingPosition, resolve_position
+from app.core.changes.values import ChangePage, DeliveryFormat
+from app.kernel.changelog.change_positions import (
+    changes_since,
+    count_since,
+    end_of,
+    offset_at,
+    op_is,
+    opens_pair,
+)
 from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.changelog.changelog_run import ChangelogRun, runs_of
 from app.kernel.changelog.changelog_scan import ChangelogReader, ChangelogScan
 from app.kernel.changelog.forms import in_form
-from app.core.changes.ports import ChangelogIndex
-from app.core.changes.positions import FeedBounds, StartingPosition, resolve_position
-from app.core.changes.values import ChangePage, DeliveryFormat
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import CorruptFile, FieldError, InvalidRequest, NotFound, OffsetExpired
 from app.kernel.format.file_group import ChangelogSegment

@@ -10,11 +10,11 @@ from typing import Annotated, Final, Generic, TypeVar
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.core.changes.ports import ChangelogIndex
+from app.core.changes.positions import StartingPosition, resolve_position
 from app.kernel.changelog.changelog_scan import ChangelogReader
 from app.kernel.changelog.corrections import CORRECTION_SOURCES, corrections_in, resolved_corrects
 from app.kernel.changelog.corrections_since import CorrectionsSince
-from app.core.changes.ports import ChangelogIndex
-from app.core.changes.positions import StartingPosition, resolve_position
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import ChangelogSegment

@@ -13,23 +13,29 @@ import pyarrow.compute as pc
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
+from app.core.changes.positions import (
+    SNAPSHOT_READER,
+    FeedBounds,
+    FeedPosition,
+    SnapshotPosition,
+    version_ahead,
+)
+from app.core.changes.service.read_changes import FeedQuery, ReadChanges
+from app.core.changes.values import ChangePage, SnapshotPlaces
+from app.core.timeline.ports import ReadLeases, VersionRows
+from app.core.timeline.service.live_groups import AFTER_ALL, LiveGroups
+from app.core.timeline.service.version_pins import expired_if_missing
+from app.infra.files.slices.table_walk import RowPlace, TableWalk, WalkedRows
 from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.changelog.changelog_run import SYSTEM_TIME
 from app.kernel.changelog.forms import in_form
-from app.core.changes.positions import SNAPSHOT_READER, FeedBounds, FeedPosition, SnapshotPosition, version_ahead
-from app.core.changes.service.read_changes import FeedQuery, ReadChanges
-from app.core.changes.values import ChangePage, SnapshotPlaces
 from app.kernel.commit.read_plan import plan_read
-from app.infra.files.slices.table_walk import RowPlace, TableWalk, WalkedRows
 from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import VersionExpired
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN
 from app.kernel.sql.conditions.tree import Filter
-from app.core.timeline.ports import ReadLeases, VersionRows
-from app.core.timeline.service.live_groups import AFTER_ALL, LiveGroups
-from app.core.timeline.service.version_pins import expired_if_missing
 
 # How long a version, and the feed after it, are kept for the next page.
 _LEASE_SECONDS: Final = 600.0

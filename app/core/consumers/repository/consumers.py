@@ -17,6 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import datasets, heads
 from app.core.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, StartingPosition
@@ -38,13 +39,12 @@ from app.core.consumers.values import (
     lease_token,
     next_place,
 )
+from app.core.timeline.repository.kept_versions import share_versions
+from app.core.timeline.tables import commits
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
 from app.kernel.format.errors import LeaseLost, NotFound, PreconditionFailed, PreconditionRequired
 from app.kernel.paging import Page, PageTokens
-from app.access.tenants.repository.quotas import check_count
-from app.core.timeline.repository.kept_versions import share_versions
-from app.core.timeline.tables import commits
 
 _COUNT: Final[Select[int]] = (
     select(func.count())

@@ -25,9 +25,9 @@ from app.core.consumers.followers import Consumer, ConsumerKind
 from app.core.consumers.repository.places import keep_version, stored_place
 from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace
+from app.core.jobs.repository.outbox import post
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
-from app.core.jobs.repository.outbox import post
 
 CONSUMER_COLUMNS: Final = tuple(consumers.c[name] for name in Consumer.__struct_fields__)
 _NEVER: Final[ColumnElement[Any]] = literal_column("'infinity'::timestamptz")

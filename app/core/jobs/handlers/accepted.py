@@ -10,7 +10,10 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import HeadwaterError
+from app.core.jobs.handlers.waiting import JobWaiter
+from app.core.jobs.schemas import JobResponse, job_path, job_response
+from app.core.jobs.service.request_job import RequestIdentity
+from app.core.jobs.values import Accepted, Job, JobState
 from app.http.body_stream import JSON
 from app.http.in_flight import InFlight
 from app.http.limits.threads import Threads
@@ -18,10 +21,7 @@ from app.http.openapi.operation_docs import Answer
 from app.http.parameters.headers import Preference
 from app.http.problems import JobCancelled, JobFailed, document, fault_document
 from app.http.response import ApiResponse
-from app.core.jobs.handlers.waiting import JobWaiter
-from app.core.jobs.schemas import JobResponse, job_path, job_response
-from app.core.jobs.service.request_job import RequestIdentity
-from app.core.jobs.values import Accepted, Job, JobState
+from app.kernel.format.errors import HeadwaterError
 
 _JOB_HEADERS: Final = {
     "Location": "The job's path.",

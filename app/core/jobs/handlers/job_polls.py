@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from app.core.jobs.values import Job
 from app.http.limits.threads import Threads
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.shared_queries import SharedQueries
 from app.http.waiting.subscriptions import Subscriptions
-from app.core.jobs.values import Job
 
 # Most requests end by an announcement, so the poll for a new one can be delayed and shared with others.
 _GATHER_SECONDS: Final = 0.1

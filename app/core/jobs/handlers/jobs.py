@@ -10,7 +10,12 @@ from litestar import get, post
 from litestar.params import QueryParameter
 from litestar.response import Stream
 
+from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.service import GrantedDatasets
+from app.core.jobs.handlers.waiting import JobWaiter
+from app.core.jobs.schemas import JobId, JobPage, JobResponse, ListJobsOptions, job_response
+from app.core.jobs.service.jobs import Jobs
+from app.core.jobs.values import Job, JobFilter
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, event_stream
@@ -19,11 +24,6 @@ from app.http.openapi.operation_docs import TEXT, documented
 from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.response import ApiResponse, encode_json
 from app.http.waiting.held_credential import HeldCredential
-from app.core.jobs.handlers.waiting import JobWaiter
-from app.core.jobs.schemas import JobId, JobPage, JobResponse, ListJobsOptions, job_response
-from app.core.jobs.service.jobs import Jobs
-from app.core.jobs.values import Job, JobFilter
-from app.access.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["jobs"]
 

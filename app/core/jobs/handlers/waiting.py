@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from app.core.jobs.handlers.job_polls import AwaitedJob, JobPolls
+from app.core.jobs.values import Job
 from app.http.limits.threads import Threads
 from app.http.waiting.held_credential import HeldCredential
 from app.http.waiting.subscriptions import Subscriptions
-from app.core.jobs.handlers.job_polls import AwaitedJob, JobPolls
-from app.core.jobs.values import Job
 
 _SILENCE_SECONDS: Final = 10.0
 

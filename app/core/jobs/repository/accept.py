@@ -8,10 +8,9 @@ from typing import Any, Final
 from sqlalchemy import Connection, insert, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.tenants.quotas import quotas_of
+from app.access.tenants.repository.quotas import STORED_QUOTAS
 from app.core.catalog.repository.live_datasets import share_datasets
-from app.infra.db.acts import act_concerns
-from app.kernel.format.errors import HeadwaterError, IdempotencyMismatch, NotFound
-from app.kernel.format.instant import InstantState, RowCounts
 from app.core.jobs.repository.job_row import JOB_COLUMNS, get_job, job_from
 from app.core.jobs.repository.metering import check_job_quotas
 from app.core.jobs.repository.outbox import post
@@ -30,8 +29,9 @@ from app.core.jobs.values import (
     is_exclusive,
     kind_of,
 )
-from app.access.tenants.quotas import quotas_of
-from app.access.tenants.repository.quotas import STORED_QUOTAS
+from app.infra.db.acts import act_concerns
+from app.kernel.format.errors import HeadwaterError, IdempotencyMismatch, NotFound
+from app.kernel.format.instant import InstantState, RowCounts
 
 # The statements of each acceptance, made once. In order: the sequence behind the order of acceptance counts on as the
 # rows come. The quotas come along: a statement of their own would cost tenants without quotas, too.

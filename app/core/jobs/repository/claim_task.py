@@ -7,6 +7,8 @@ from typing import Final
 
 from sqlalchemy import Connection, and_, func, select
 
+from app.access.tenants.quotas import Quotas, quotas_of
+from app.access.tenants.repository.quotas import STORED_QUOTAS
 from app.core.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
 from app.core.jobs.repository.job_ends import fail_locked
 from app.core.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, lock_jobs
@@ -14,8 +16,6 @@ from app.core.jobs.repository.metering import may_run_another
 from app.core.jobs.repository.participants import FailureParticipant
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import ClaimRules, Job, JobQueue, JobState
-from app.access.tenants.quotas import Quotas, quotas_of
-from app.access.tenants.repository.quotas import STORED_QUOTAS
 
 _TASKS: Final = jobs.c.lane == JobQueue.TASKS.value
 _SERVICES: Final = and_(_TASKS, jobs.c.alone)

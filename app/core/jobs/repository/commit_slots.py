@@ -13,10 +13,10 @@ from sqlalchemy import Connection, any_, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from app.core.catalog.tables import datasets, heads
-from app.infra.db.times import lease_end
 from app.core.jobs.repository.outbox import post
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import JobQueue, JobState
+from app.infra.db.times import lease_end
 
 _LOCK: Final = (
     select(datasets.c.id)

@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import BindParameter, Connection, Update, any_, func, literal, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from app.core.jobs.tables import instants
 from app.infra.db.any_of import any_of
 from app.kernel.format.instant import InstantEvent, InstantState, next_state, states_before
-from app.core.jobs.tables import instants
 
 
 def move_instants(connection: Connection, job_ids: Sequence[str], event: InstantEvent) -> None:

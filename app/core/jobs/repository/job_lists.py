@@ -7,10 +7,10 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, TextClause, select
 
 from app.core.catalog.tables import datasets
-from app.infra.db.any_of import matches_any
 from app.core.jobs.repository.job_row import JOB_COLUMNS, job_from
 from app.core.jobs.tables import UNFINISHED, jobs
 from app.core.jobs.values import JobFilter
+from app.infra.db.any_of import matches_any
 from app.kernel.paging import Page, PageTokens, unknown_token
 
 SCANNED_MAX: Final = 10_000

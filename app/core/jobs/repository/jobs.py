@@ -8,11 +8,6 @@ from typing import Any, Final
 from sqlalchemy import Connection, any_, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from app.infra.db.rotation import Rotation
-from app.infra.db.session import Database
-from app.infra.db.times import lease_end
-from app.kernel.format.errors import Fault, HeadwaterError, JobNotCancellable
-from app.kernel.format.identifiers import is_uuid
 from app.core.jobs.repository.accept import accept_jobs
 from app.core.jobs.repository.claim import claim_group, next_process
 from app.core.jobs.repository.claim_task import claim_task
@@ -48,6 +43,11 @@ from app.core.jobs.values import (
     WorkerEnd,
     WriteProcess,
 )
+from app.infra.db.rotation import Rotation
+from app.infra.db.session import Database
+from app.infra.db.times import lease_end
+from app.kernel.format.errors import Fault, HeadwaterError, JobNotCancellable
+from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page
 
 # Each try locks what the last one found to be missing.

@@ -7,9 +7,9 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select, tuple_
 
-from app.infra.db.session import Database
 from app.core.jobs.tables import outbox
 from app.core.jobs.values import OutboxMessage
+from app.infra.db.session import Database
 
 _POST: Final = insert(outbox)
 

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from app.kernel.format.errors import Fault
 from app.core.jobs.values import JobKind
+from app.kernel.format.errors import Fault
 
 
 class FailureParticipant(Protocol):

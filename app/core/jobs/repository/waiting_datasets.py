@@ -11,8 +11,8 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
-from app.infra.db.rotation import Rotation
 from app.core.jobs.values import JobQueue, RunnableDataset
+from app.infra.db.rotation import Rotation
 
 _TENANTS: Final = text("""
     WITH RECURSIVE found (tenant_id, number) AS (

@@ -10,9 +10,9 @@ import msgspec
 from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
+from app.core.jobs.tables import workers
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
-from app.core.jobs.tables import workers
 
 _KEPT_SECONDS: Final = 3600.0
 

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from app.kernel.format.errors import Unavailable
-from app.kernel.format.outages import awaited
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.values import Claim
+from app.kernel.format.errors import Unavailable
+from app.kernel.format.outages import awaited
 
 _log = logging.getLogger(__name__)
 # While the database is out of reach, the claims are kept and given back once it answers.

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from app.kernel.format.errors import HeadwaterError, Unavailable
 from app.core.jobs.values import Accepted, NewJob
+from app.kernel.format.errors import HeadwaterError, Unavailable
 
 _BATCH_JOBS_MAX: Final = 256
 

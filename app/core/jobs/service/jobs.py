@@ -9,9 +9,9 @@ from functools import cache
 import msgspec
 
 from app.core.catalog.service import GrantedDatasets
-from app.kernel.format.errors import NotFound
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.values import Job, JobFilter, JobKind
+from app.kernel.format.errors import NotFound
 from app.kernel.paging import Page
 
 

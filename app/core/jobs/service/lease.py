@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
-from app.kernel.format.errors import Unavailable
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.values import Claim, Progress
+from app.kernel.format.errors import Unavailable
 
 _log = logging.getLogger(__name__)
 

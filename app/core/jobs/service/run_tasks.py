@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.kernel.format.errors import EngineStopped, Fault, HeadwaterError, without_path
 from app.core.jobs.engine import TaskProgress, engine_tag
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.give_back import give_back
 from app.core.jobs.service.lease import Lease
 from app.core.jobs.service.time_limit import TimeLimit
 from app.core.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress
+from app.kernel.format.errors import EngineStopped, Fault, HeadwaterError, without_path
 
 _log = logging.getLogger(__name__)
 

@@ -8,8 +8,6 @@ from typing import Final
 from msgspec import structs
 from sqlalchemy import ColumnElement, Connection, delete, false, func, insert, select
 
-from app.infra.db.any_of import any_of
-from app.infra.db.session import Database
 from app.core.jobs.repository.job_locks import held_by, lock_jobs
 from app.core.jobs.tables import instants
 from app.core.jobs.values import Claim
@@ -17,6 +15,8 @@ from app.core.timeline.archives import TimelineArchive
 from app.core.timeline.instants import InstantRecord
 from app.core.timeline.repository.instant_rows import OPEN_INSTANT, oldest_instants
 from app.core.timeline.tables import timeline_archives
+from app.infra.db.any_of import any_of
+from app.infra.db.session import Database
 
 _COLUMNS: Final = tuple(timeline_archives.c[name] for name in TimelineArchive.__struct_fields__)
 

@@ -7,12 +7,12 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, literal, or_, select, true, union_all
 
-from app.kernel.commit.commit_message import Reads
-from app.kernel.commit.conflict import CommittedChange, Conflicted
-from app.infra.db.any_of import any_of
-from app.kernel.format.file_group import halved_slot
 from app.core.timeline.tables import commits, files
 from app.core.timeline.values import NewCommit
+from app.infra.db.any_of import any_of
+from app.kernel.commit.commit_message import Reads
+from app.kernel.commit.conflict import CommittedChange, Conflicted
+from app.kernel.format.file_group import halved_slot
 
 _CHANGED: Final = (files.c.file_group, files.c.partition_path, files.c.path)
 

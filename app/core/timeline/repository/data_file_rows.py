@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from sqlalchemy import func
 
-from app.kernel.format.file_group import DataFile, FileKind, Slot, halved_slot
 from app.core.timeline.tables import files
+from app.kernel.format.file_group import DataFile, FileKind, Slot, halved_slot
 
 _STORED: Final = (
     "path", "size_bytes", "checksum", "row_count", "schema_id", "file_group", "partition_path", "bucket",

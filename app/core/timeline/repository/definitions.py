@@ -8,12 +8,12 @@ from sqlalchemy import Connection, func, insert, select
 
 from app.core.catalog.repository.participants import DefinitionCommit
 from app.core.catalog.tables import heads, schema_versions
-from app.kernel.commit.conflict import Conflicted
-from app.kernel.format.instant import Action, InstantState, RowCounts
-from app.kernel.format.schema.schema import Schema
 from app.core.jobs.tables import instants
 from app.core.timeline.tables import commits
 from app.core.timeline.values import NewCommit
+from app.kernel.commit.conflict import Conflicted
+from app.kernel.format.instant import Action, InstantState, RowCounts
+from app.kernel.format.schema.schema import Schema
 
 _OPERATION: Final = "evolve"
 

@@ -6,15 +6,15 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, select
 
-from app.infra.db.any_of import any_of
-from app.kernel.format.instant import Action, InstantState
+from app.access.tenants.tables import api_keys, token_subjects
 from app.core.jobs.job_parameters import parameters_of
 from app.core.jobs.tables import instants, jobs
 from app.core.jobs.values import WriteRequest
-from app.access.tenants.tables import api_keys, token_subjects
 from app.core.timeline.instants import InstantFilter, InstantRecord
 from app.core.timeline.tables import commits
 from app.core.timeline.values import changed_range
+from app.infra.db.any_of import any_of
+from app.kernel.format.instant import Action, InstantState
 
 _ACTOR: Final = func.coalesce(instants.c.actor, jobs.c.actor)
 # The version of a savepoint or tag was made by another instant.

@@ -25,11 +25,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from app.infra.db.any_of import end_of_prefix
-from app.kernel.format.file_group import PARTITION_END, DataFile, FileKind, bucket_prefix
 from app.core.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
 from app.core.timeline.tables import files
 from app.core.timeline.values import GroupFiles
+from app.infra.db.any_of import end_of_prefix
+from app.kernel.format.file_group import PARTITION_END, DataFile, FileKind, bucket_prefix
 
 _DATASET: Final = bindparam("dataset", type_=files.c.dataset_id.type)
 _VERSION: Final = bindparam("version", type_=files.c.added_version.type)

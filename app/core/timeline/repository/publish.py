@@ -25,12 +25,6 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from app.core.catalog.repository.head import MOVE_HEAD, moved_head
 from app.core.catalog.repository.schemas import store_evolved
 from app.core.catalog.tables import heads
-from app.kernel.changelog.corrections import resolved_bound
-from app.kernel.commit.commit_message import CommitMessage, changelog_of, removed_of
-from app.kernel.commit.conflict import Conflicted, check_conflicts, check_version
-from app.infra.db.any_of import any_of
-from app.kernel.format.file_group import ChangelogFile, DataFile, StoredFile, partition_of, shared_changes
-from app.kernel.format.instant import WRITE_ACTIONS, InstantEvent, RowCounts, next_state, states_before
 from app.core.jobs.repository.commit_slots import lock_datasets
 from app.core.jobs.repository.job_locks import ENDED, lock_held
 from app.core.jobs.repository.metering import meter
@@ -51,6 +45,12 @@ from app.core.timeline.repository.participants import CommitParticipant
 from app.core.timeline.repository.watermarks import move_watermark, watermark_after
 from app.core.timeline.tables import changelog_files, commits, files, quarantine_files
 from app.core.timeline.values import Fenced, NewCommit, Overtaken, Published, changed_range
+from app.infra.db.any_of import any_of
+from app.kernel.changelog.corrections import resolved_bound
+from app.kernel.commit.commit_message import CommitMessage, changelog_of, removed_of
+from app.kernel.commit.conflict import Conflicted, check_conflicts, check_version
+from app.kernel.format.file_group import ChangelogFile, DataFile, StoredFile, partition_of, shared_changes
+from app.kernel.format.instant import WRITE_ACTIONS, InstantEvent, RowCounts, next_state, states_before
 
 # The statements of each commit, made once.
 _LOCK_HEADS: Final = (

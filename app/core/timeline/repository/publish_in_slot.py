@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from app.kernel.commit.conflict import Conflicted
 from app.core.jobs.repository.commit_slots import lock_datasets, release_slot, request_slot, running_groups
 from app.core.jobs.repository.job_locks import held_by, lock_jobs
 from app.core.jobs.repository.outbox import post
 from app.core.timeline.repository.participants import CommitParticipant
 from app.core.timeline.repository.publish import lock_heads, makes_version, publish_commits
 from app.core.timeline.values import Fenced, NewCommit, Overtaken, Published, WritesRunning
+from app.kernel.commit.conflict import Conflicted
 
 
 def publish_in_slot(

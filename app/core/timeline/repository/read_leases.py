@@ -6,9 +6,6 @@ from sqlalchemy import Connection, delete, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.core.catalog.tables import heads
-from app.infra.db.session import Database
-from app.infra.db.times import lease_end, seconds_ago
-from app.kernel.format.errors import OffsetExpired
 from app.core.timeline.repository.kept_versions import (
     OF_FEED,
     check_kept,
@@ -17,6 +14,9 @@ from app.core.timeline.repository.kept_versions import (
     share_history_at_head,
 )
 from app.core.timeline.tables import commits, read_leases
+from app.infra.db.session import Database
+from app.infra.db.times import lease_end, seconds_ago
+from app.kernel.format.errors import OffsetExpired
 
 
 class ReadLeaseStore:

@@ -9,16 +9,9 @@ from typing import Final
 from sqlalchemy import Connection, select
 
 from app.core.catalog.tables import heads
-from app.kernel.commit.conflict import Conflicted
-from app.infra.db.any_of import any_of
-from app.infra.db.session import CommitInDoubt, Database
-from app.kernel.format.file_group import DataFile, FileKind
-from app.kernel.format.instant import Action
-from app.kernel.format.schema.schema import Schema
 from app.core.jobs.repository.commit_slots import release_slot
 from app.core.jobs.tables import instants, jobs
 from app.core.jobs.values import JobState
-from app.kernel.paging import Page, PageTokens
 from app.core.timeline.instants import EVERY_INSTANT, InstantFilter
 from app.core.timeline.ports import OutcomeUnknown
 from app.core.timeline.repository.definitions import schema_at
@@ -36,7 +29,22 @@ from app.core.timeline.repository.publish import publish_commits
 from app.core.timeline.repository.publish_in_slot import publish_in_slot
 from app.core.timeline.repository.winners import winner_of_instant, winner_since, winner_with_rows
 from app.core.timeline.tables import commits
-from app.core.timeline.values import Fenced, GroupFiles, NewCommit, Overtaken, Published, Winner, WritesRunning
+from app.core.timeline.values import (
+    Fenced,
+    GroupFiles,
+    NewCommit,
+    Overtaken,
+    Published,
+    Winner,
+    WritesRunning,
+)
+from app.infra.db.any_of import any_of
+from app.infra.db.session import CommitInDoubt, Database
+from app.kernel.commit.conflict import Conflicted
+from app.kernel.format.file_group import DataFile, FileKind
+from app.kernel.format.instant import Action
+from app.kernel.format.schema.schema import Schema
+from app.kernel.paging import Page, PageTokens
 
 _WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
 

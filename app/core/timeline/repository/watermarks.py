@@ -8,9 +8,9 @@ from typing import Final
 from sqlalchemy import BigInteger, Connection, bindparam, select, update
 
 from app.core.catalog.tables import heads
-from app.kernel.commit.watermarks import latest, least
 from app.core.timeline.tables import commits
 from app.core.timeline.values import NewCommit
+from app.kernel.commit.watermarks import latest, least
 
 # The last commit that ends at the position or before it: its changes and all earlier ones were read.
 _AT: Final = (

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
-from app.kernel.commit.conflict import FILE_GROUPS_NAMED_MAX
-from app.kernel.format.instant import WRITE_ACTIONS
-from app.core.jobs.tables import instants, jobs
 from app.access.tenants.tables import api_keys, token_subjects
+from app.core.jobs.tables import instants, jobs
 from app.core.timeline.tables import commits, files
 from app.core.timeline.values import Winner
+from app.kernel.commit.conflict import FILE_GROUPS_NAMED_MAX
+from app.kernel.format.instant import WRITE_ACTIONS
 
 _ACTOR: Final = func.coalesce(instants.c.actor, jobs.c.actor)
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.identifiers import new_id
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.values import Accepted, JobRequest
 from app.core.timeline.ports import ReadLeases
 from app.core.timeline.repository.kept_versions import OF_JOB
+from app.kernel.format.identifiers import new_id
 
 # A job that has not ended by then may find its version expired.
 _SECONDS: Final = 24 * 3600.0

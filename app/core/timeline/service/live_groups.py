@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
+from app.core.timeline.ports import VersionGroups
 from app.kernel.commit.read_plan import prunes_partitions, reaches_partition
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import PARTITION_END, DataFile, FileKind
 from app.kernel.sql.conditions.tree import Filter
-from app.core.timeline.ports import VersionGroups
 
 _FILES_MIN: Final = 64
 _FILES_MAX: Final = 4_096

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from app.kernel.commit.conflict import check_version
-from app.kernel.format.errors import CommitConflict, DataExists, HeadwaterError
 from app.core.timeline.ports import Winners
 from app.core.timeline.values import Winner
+from app.kernel.commit.conflict import check_version
+from app.kernel.format.errors import CommitConflict, DataExists, HeadwaterError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

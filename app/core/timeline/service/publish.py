@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from app.kernel.commit.conflict import Conflicted
-from app.kernel.format.errors import Unavailable
 from app.core.timeline.ports import OutcomeUnknown, Publication
 from app.core.timeline.values import Fenced, NewCommit, Overtaken, Published
+from app.kernel.commit.conflict import Conflicted
+from app.kernel.format.errors import Unavailable
 
 _log = logging.getLogger(__name__)
 _PAUSE_SECONDS_MAX = 5.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from app.kernel.codecs.commit_times import PackedCommitTimes
 from app.core.timeline.ports import VersionReader
+from app.kernel.codecs.commit_times import PackedCommitTimes
 
 _VERSIONS_READ: Final = 10_000
 

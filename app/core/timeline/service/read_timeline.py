@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
-from app.kernel.paging import Page
 from app.core.timeline.files import TimelineFileStore
 from app.core.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
 from app.core.timeline.repository.archives import TimelineArchiveStore
 from app.core.timeline.repository.timeline import TimelineStore, instant_tokens
+from app.kernel.paging import Page
 
 # The most archives that one page reads. A page that they do not fill ends there, with a token for the rest.
 ARCHIVES_MAX: Final = 16

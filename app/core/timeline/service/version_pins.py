@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.kernel.format.errors import CorruptFile, NotFound, Unavailable, VersionExpired
 from app.core.timeline.ports import ReadLeases
+from app.kernel.format.errors import CorruptFile, NotFound, Unavailable, VersionExpired
 
 _log = logging.getLogger(__name__)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from litestar import get
 
+from app.access.tenants.values import KeyScope, Principal
 from app.features.administration.schemas import AuditPage, ReadAuditOptions, audit_entry
 from app.features.administration.service import AuditReader
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
-from app.access.tenants.values import KeyScope, Principal
 
 
 @get(

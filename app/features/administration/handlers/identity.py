@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from litestar import get
 
+from app.access.tenants.values import Principal
 from app.features.administration.schemas import IdentityResponse, identity_response
 from app.features.administration.service import Identities
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
-from app.access.tenants.values import Principal
 
 
 @get(

@@ -7,6 +7,7 @@ from typing import Final
 from litestar import delete, get, post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope, Principal
 from app.features.administration.schemas import (
     CreatedKey,
     CreateKey,
@@ -25,7 +26,6 @@ from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.response import Secret
-from app.access.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["keys"]
 _BODY_BYTES_MAX: Final = 256 * 1024

@@ -7,6 +7,7 @@ from typing import Final
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope, Principal
 from app.features.administration.schemas import (
     CreatedTenant,
     CreateTenant,
@@ -29,7 +30,6 @@ from app.http.json_body import require_member
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.response import Secret
-from app.access.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["tenants"]
 _OPERATE: Final = needs(KeyScope.OPERATE, whole_tenant=True)

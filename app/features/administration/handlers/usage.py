@@ -6,6 +6,7 @@ from typing import Final
 
 from litestar import get
 
+from app.access.tenants.values import KeyScope, Principal
 from app.features.administration.schemas import (
     QuotaUses,
     TenantReference,
@@ -19,7 +20,6 @@ from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
-from app.access.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["usage"]
 _OPERATE: Final = needs(KeyScope.OPERATE, whole_tenant=True) | documented(problems=[501])

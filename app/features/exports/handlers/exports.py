@@ -8,8 +8,10 @@ from typing import ClassVar, Final
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
+from app.core.idempotency.providers import Idempotency
 from app.features.exports.schemas import (
     CreateExport,
     ExportId,
@@ -40,9 +42,7 @@ from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.parameters.headers import etag
 from app.http.response import ApiResponse, Tagged
-from app.core.idempotency.providers import Idempotency
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.access.tenants.values import KeyScope, Principal
 
 _TAGS: Final = ["exports"]
 _BODY_BYTES_MAX: Final = 256 * 1024

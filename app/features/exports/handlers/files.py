@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final, TypeAlias
 from litestar import get, head
 from litestar.params import PathParameter
 
+from app.access.tenants.values import KeyScope, Principal
 from app.features.exports.schemas import ExportId, RunNumber
 from app.features.exports.service.exports import ManageExports
 from app.features.exports.tasks import ExportFormat
 from app.features.exports.values import MANIFEST_NAME
-from app.kernel.format.file_format import FileFormat
 from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
@@ -20,7 +20,7 @@ from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
-from app.access.tenants.values import KeyScope, Principal
+from app.kernel.format.file_format import FileFormat
 
 _TAGS: Final = ["exports"]
 

@@ -7,14 +7,24 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
+from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.tables import datasets
 from app.core.changes.positions import FeedBounds, resolve_position
 from app.core.changes.repository.changelog import lock_feed, offset_of
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower, wake_follower
-from app.infra.db.acts import act_concerns
-from app.infra.db.session import Database
-from app.features.exports.repository.export_rows import consumer_name, find_export, find_run, list_exports, list_runs
+from app.core.jobs.repository.job_ends import cancel_locked
+from app.core.jobs.repository.job_locks import UNFINISHED, lock_jobs
+from app.core.jobs.repository.replays import replayed_job
+from app.core.jobs.tables import jobs
+from app.core.jobs.tasks import ExportTask
+from app.features.exports.repository.export_rows import (
+    consumer_name,
+    find_export,
+    find_run,
+    list_exports,
+    list_runs,
+)
 from app.features.exports.repository.runs import (
     drop_consumer,
     end_export,
@@ -37,15 +47,11 @@ from app.features.exports.values import (
     NewRun,
     StartedRun,
 )
+from app.infra.db.acts import act_concerns
+from app.infra.db.session import Database
 from app.kernel.format.errors import ExportEnded, FieldError, InvalidRequest, NotFound, PreconditionFailed
 from app.kernel.format.result_file import RunFile
-from app.core.jobs.repository.job_ends import cancel_locked
-from app.core.jobs.repository.job_locks import UNFINISHED, lock_jobs
-from app.core.jobs.repository.replays import replayed_job
-from app.core.jobs.tables import jobs
-from app.core.jobs.tasks import ExportTask
 from app.kernel.paging import Page
-from app.access.tenants.repository.quotas import check_count
 
 _COUNT: Final[Select[int]] = (
     select(func.count())

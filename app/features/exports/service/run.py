@@ -15,8 +15,12 @@ from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.service.read_corrections import corrections_since
-from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
 from app.core.consumers.followers import Consumer
+from app.core.jobs.tasks import ExportTask
+from app.core.jobs.values import Job
+from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.read_commit_times import commit_times_to
+from app.core.timeline.service.version_pins import VersionPins
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.selection import export_selection
 from app.features.exports.tasks import (
@@ -42,16 +46,12 @@ from app.features.exports.values import (
     run_destination,
 )
 from app.infra.files.ports import ObjectStorage
+from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
 from app.kernel.format.errors import NotFound
 from app.kernel.format.file_group import ChangelogSegment
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.paths import dataset_prefix, export_folder
 from app.kernel.format.result_file import ExportedFile, RunFile
-from app.core.jobs.tasks import ExportTask
-from app.core.jobs.values import Job
-from app.core.timeline.ports import VersionReader
-from app.core.timeline.service.read_commit_times import commit_times_to
-from app.core.timeline.service.version_pins import VersionPins
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

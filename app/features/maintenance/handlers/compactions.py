@@ -9,13 +9,13 @@ import msgspec
 from litestar import post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.http.auth import needs
-from app.http.dependencies import Provided
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
 from app.core.jobs.tasks import CompactionTask
 from app.features.maintenance.service.table_services import TableServiceRequests
-from app.access.tenants.values import KeyScope
+from app.http.auth import needs
+from app.http.dependencies import Provided
 
 
 class CreateCompaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

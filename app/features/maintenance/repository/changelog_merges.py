@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Integer, and_, bindparam, func, insert, select, update
 
-from app.kernel.changelog.merge_plan import SmallFile
+from app.core.timeline.tables import IS_SMALL_CHANGELOG, changelog_files, commits, replaced_changelog_files
+from app.features.maintenance.tables import table_maintenance
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
+from app.kernel.changelog.merge_plan import SmallFile
 from app.kernel.format.file_group import StoredFile
-from app.features.maintenance.tables import table_maintenance
-from app.core.timeline.tables import IS_SMALL_CHANGELOG, changelog_files, commits, replaced_changelog_files
 
 # Made once: each check of a dataset reads it.
 _SMALL: Final = (

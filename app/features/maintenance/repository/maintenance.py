@@ -27,11 +27,11 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.core.catalog.repository.live_datasets import LiveDatasets
 from app.core.catalog.tables import heads
+from app.features.maintenance.tables import table_maintenance
+from app.features.maintenance.values import ClaimedTable, ReconcilerRecord
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end, seconds_ago
 from app.kernel.format.errors import NotFound
-from app.features.maintenance.tables import table_maintenance
-from app.features.maintenance.values import ClaimedTable, ReconcilerRecord
 
 _IS_HELD: Final = table_maintenance.c.lease_until >= func.clock_timestamp()
 _IS_DUE: Final = or_(

@@ -8,12 +8,12 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, ColumnElement, Select, any_, bindparam, cast, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from app.kernel.commit.clustering_plan import UnorderedGroup
-from app.kernel.commit.compaction_policy import GroupShape
+from app.core.timeline.tables import files
 from app.infra.db.any_of import any_of, begins_with_any
 from app.infra.db.session import Database
+from app.kernel.commit.clustering_plan import UnorderedGroup
+from app.kernel.commit.compaction_policy import GroupShape
 from app.kernel.format.file_group import FileKind, Slot, append_file_group
-from app.core.timeline.tables import files
 
 _IS_BASE: Final = files.c.kind == FileKind.BASE.value
 _IS_LIVE: Final = files.c.removed_version.is_(None)

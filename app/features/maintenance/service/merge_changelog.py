@@ -15,13 +15,13 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from app.kernel.changelog.merge_plan import SmallFile, run_to_merge, settled_before
+from app.features.maintenance.values import Observation, ReconcileResult
 from app.infra.files.changelog_merge import MergedChangelog
+from app.kernel.changelog.merge_plan import SmallFile, run_to_merge, settled_before
 from app.kernel.format.dataset import FileCompression
 from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import StoredFile
 from app.kernel.format.paths import dataset_prefix, merged_changelog_path
-from app.features.maintenance.values import Observation, ReconcileResult
 
 _log = logging.getLogger(__name__)
 # Listed by one query.

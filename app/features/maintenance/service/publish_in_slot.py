@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from app.kernel.commit.conflict import Conflicted
 from app.core.timeline.ports import SlotPublication
 from app.core.timeline.service.publish import publish_until_known
 from app.core.timeline.values import Fenced, NewCommit, Published, WritesRunning
+from app.kernel.commit.conflict import Conflicted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

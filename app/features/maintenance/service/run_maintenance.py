@@ -1,7 +1,7 @@
 """Runs the reconcilers of a dataset after commits, and when they are due.
 
-To add a reconciler, implement `reconcile` (see `Reconciler`) with a policy in `app/kernel/format/policies.py`, and list it in
-`reconcilers` of the feature's `compose`. Its state is stored under its name there, so the name must not change.
+To add a reconciler, implement `reconcile` (see `Reconciler`) with a policy in `app/kernel/format/policies.py`, and list
+it in `reconcilers` of the feature's `compose`. Its state is stored under its name there, so the name must not change.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from app.features.maintenance.values import ClaimedTable, MaintenanceClaims, Observation, Reconciler, ReconcilerRecord
+from app.features.maintenance.values import (
+    ClaimedTable,
+    MaintenanceClaims,
+    Observation,
+    Reconciler,
+    ReconcilerRecord,
+)
 
 _log = logging.getLogger(__name__)
 # Longer than all reconcilers of a dataset take together.

@@ -9,21 +9,21 @@ from typing import Any, Protocol
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
+from app.core.jobs.tasks import ClusteringTask, CompactionTask, TaskRequest, action_of
+from app.core.jobs.values import Job, WriteRequest
+from app.core.timeline.ports import VersionRows
+from app.core.timeline.service.live_groups import LiveGroups
+from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Published
+from app.features.maintenance.engine import TableServiceEngine
+from app.features.maintenance.service.publish_in_slot import PublishInSlot
+from app.infra.files.slices.vector_rebase import RebaseFiles
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.commit.write_plan import MergeTask
-from app.infra.files.slices.vector_rebase import RebaseFiles
 from app.kernel.format.dataset import DatasetDefinition, TableType
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.paths import attempt_name, dataset_prefix
-from app.core.jobs.tasks import ClusteringTask, CompactionTask, TaskRequest, action_of
-from app.core.jobs.values import Job, WriteRequest
-from app.features.maintenance.engine import TableServiceEngine
-from app.features.maintenance.service.publish_in_slot import PublishInSlot
-from app.core.timeline.ports import VersionRows
-from app.core.timeline.service.live_groups import LiveGroups
-from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Published
 
 _log = logging.getLogger(__name__)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.core.jobs.tasks import ClusteringTask, CompactionTask, TaskRequest
 from app.kernel.commit.clustering_plan import plan_clustering
 from app.kernel.commit.compaction_plan import plan_compaction
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.clustering import cluster_by
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile
-from app.core.jobs.tasks import ClusteringTask, CompactionTask, TaskRequest
 
 
 def compaction(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.rows.projection import check_partitions
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.tasks import CleanTask, ClusteringTask, CompactionTask
 from app.core.jobs.values import Accepted
+from app.kernel.format.rows.projection import check_partitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

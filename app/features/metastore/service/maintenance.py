@@ -10,14 +10,14 @@ from typing import Final
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.definition.hive_table import hive_columns, hive_values
-from app.kernel.format.paths import data_folder, dataset_prefix
-from app.kernel.format.policies import MetastorePolicy
 from app.features.maintenance.values import Observation, ReconcileResult
 from app.features.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
 from app.features.metastore.values import Metastore, MetastoreState, PartitionIndex, TouchedPartitions
 from app.features.overview.values import PartitionRecord
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.hive_table import hive_columns, hive_values
+from app.kernel.format.paths import data_folder, dataset_prefix
+from app.kernel.format.policies import MetastorePolicy
 
 _PAGE: Final = 1_000
 # Less than the two minutes for which the dataset is claimed.

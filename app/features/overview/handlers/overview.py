@@ -8,11 +8,8 @@ import msgspec
 from litestar import get
 from litestar.params import QueryParameter
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.http.auth import needs
-from app.http.dependencies import Provided
-from app.http.limits.threads import Threads
-from app.http.openapi.operation_docs import documented
 from app.features.overview.schemas import (
     FilePage,
     ListFilesOptions,
@@ -22,7 +19,10 @@ from app.features.overview.schemas import (
 )
 from app.features.overview.service import ListingRequest, Overview
 from app.features.overview.values import FileQuery
-from app.access.tenants.values import KeyScope
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
 
 _TAGS: Final = ["overview"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 from litestar import get
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
+from app.features.overview.schemas import ListVersionOptions, PartitionPage, partition_response
+from app.features.overview.service import ListingRequest, Overview
+from app.features.partitions.service.partitions import Partitions
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
-from app.features.overview.schemas import ListVersionOptions, PartitionPage, partition_response
-from app.features.overview.service import ListingRequest, Overview
-from app.features.partitions.service.partitions import Partitions
-from app.access.tenants.values import KeyScope
 
 
 @get(

@@ -25,12 +25,7 @@ from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import heads
 from app.core.changes.positions import StartingPosition
 from app.core.consumers.repository.followers import wake_partition_webhooks
-from app.infra.db.any_of import any_of
-from app.infra.db.session import Database
-from app.infra.db.times import seconds_ago
-from app.kernel.format.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
-from app.kernel.format.file_group import FileKind
-from app.kernel.format.instant import Action
+from app.core.timeline.tables import commits, files
 from app.features.partitions.tables import partition_events, partition_feeds, partition_marks
 from app.features.partitions.values import (
     DoneReason,
@@ -40,7 +35,12 @@ from app.features.partitions.values import (
     PartitionEvents,
     PartitionMark,
 )
-from app.core.timeline.tables import commits, files
+from app.infra.db.any_of import any_of
+from app.infra.db.session import Database
+from app.infra.db.times import seconds_ago
+from app.kernel.format.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
+from app.kernel.format.file_group import FileKind
+from app.kernel.format.instant import Action
 
 _MARK: Final = tuple(partition_marks.c[name] for name in PartitionMark.__struct_fields__)
 _EVENT: Final = tuple(partition_events.c[name] for name in PartitionEvent.__struct_fields__)

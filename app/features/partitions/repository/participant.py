@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from app.features.partitions.repository.marks import end_changed
 from app.core.timeline.values import NewCommit, Overtaken, Published
+from app.features.partitions.repository.marks import end_changed
 
 
 class PartitionParticipant:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import select, union
 
 from app.core.catalog.tables import heads
-from app.infra.db.session import Database
 from app.core.timeline.tables import files
+from app.infra.db.session import Database
 
 
 class TouchedPartitionStore:

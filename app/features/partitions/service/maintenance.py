@@ -8,11 +8,11 @@ from typing import Final
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.infra.files.ports import ObjectStorage
-from app.kernel.format.paths import dataset_prefix, marker_path
 from app.features.maintenance.values import Observation, ReconcileResult
 from app.features.partitions.repository.marks import PartitionStore
 from app.features.partitions.values import MarkerWork
+from app.infra.files.ports import ObjectStorage
+from app.kernel.format.paths import dataset_prefix, marker_path
 
 _MARKERS_AT_ONCE: Final = 500
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import StartingPosition
-from app.kernel.format.errors import FieldError, InvalidRequest
 from app.features.partitions.repository.marks import PartitionStore
 from app.features.partitions.service.maintenance import PartitionMarkers
 from app.features.partitions.values import PartitionEvents, PartitionMark
+from app.kernel.format.errors import FieldError, InvalidRequest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,16 +12,14 @@ import pyarrow as pa
 from litestar import get, post
 from litestar.params import JSONBody, PathParameter
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.forms import one_array
 from app.core.changes.position_parameters import PositionText, position_of
 from app.core.changes.positions import StartingPosition
 from app.core.changes.schemas import ChangeResponse, Row
 from app.core.changes.values import ChangePage
-from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
-from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import FieldError, InvalidRequest, RowNotFound
-from app.kernel.format.partition.members import member_path
+from app.features.reads.service.lookup import KEYS_MAX, RowLookup
+from app.features.reads.values import FoundKeys, KeyQuery
 from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
@@ -30,10 +28,12 @@ from app.http.openapi.openapi_components import INT64_MAX
 from app.http.openapi.operation_docs import documented
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.features.reads.service.lookup import KEYS_MAX, RowLookup
-from app.features.reads.values import FoundKeys, KeyQuery
+from app.kernel.changelog.forms import one_array
+from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.errors import FieldError, InvalidRequest, RowNotFound
+from app.kernel.format.partition.members import member_path
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.access.tenants.values import KeyScope
 
 _TAGS: Final = ["rows"]
 _BODY_BYTES_MAX: Final = 1024 * 1024

@@ -8,15 +8,15 @@ from typing import Final
 from litestar import post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.http.auth import needs
-from app.http.dependencies import Provided
-from app.http.openapi.operation_docs import documented
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
 from app.features.reads.jobs import CreateRead
 from app.features.reads.service.jobs import ReadJobs
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.openapi.operation_docs import documented
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.access.tenants.values import KeyScope
 
 _TAGS: Final = ["reads"]
 _BODY_BYTES_MAX: Final = 256 * 1024

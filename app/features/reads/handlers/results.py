@@ -9,7 +9,13 @@ from litestar import get, head
 from litestar.params import PathParameter
 from litestar.response import Stream
 
-from app.kernel.format.file_format import FileFormat
+from app.access.tenants.values import KeyScope, Principal
+from app.core.jobs.handlers.waiting import JobWaiter
+from app.core.jobs.schemas import JobId
+from app.core.jobs.service.jobs import Jobs
+from app.core.jobs.values import Job, JobState
+from app.features.reads.schemas import ReadFiles, ReadRows, read_files
+from app.features.reads.service.jobs import ReadJobs
 from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
@@ -20,13 +26,7 @@ from app.http.problems import JobCancelled
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
 from app.http.table_response import ARROW_STREAM, streamed
-from app.core.jobs.handlers.waiting import JobWaiter
-from app.core.jobs.schemas import JobId
-from app.core.jobs.service.jobs import Jobs
-from app.core.jobs.values import Job, JobState
-from app.features.reads.schemas import ReadFiles, ReadRows, read_files
-from app.features.reads.service.jobs import ReadJobs
-from app.access.tenants.values import KeyScope, Principal
+from app.kernel.format.file_format import FileFormat
 
 _TAGS: Final = ["reads"]
 

@@ -7,8 +7,10 @@ from typing import Annotated, Any, Final
 import msgspec
 from litestar import get
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.kernel.codecs.json.encode import encode_rows_json, encode_rows_ndjson
+from app.features.reads.service.rows import ReadTable, RowQuery
+from app.features.reads.values import RowPage
 from app.http.auth import needs
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
@@ -16,10 +18,8 @@ from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
-from app.features.reads.service.rows import ReadTable, RowQuery
-from app.features.reads.values import RowPage
+from app.kernel.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.access.tenants.values import KeyScope
 
 
 class RowsPage(msgspec.Struct, frozen=True, kw_only=True):

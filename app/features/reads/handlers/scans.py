@@ -8,9 +8,11 @@ from litestar import get, head, post
 from litestar.params import JSONBody, PathParameter
 from litestar.response import Stream
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import Unavailable
-from app.kernel.format.file_format import FileFormat
+from app.features.reads.scans import CreateScan, FileOptions, PartOptions
+from app.features.reads.schemas import Scan, scan_of
+from app.features.reads.service.scans import ScanTables
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.fair_slots import FairSlots, HeldSlot
@@ -20,10 +22,8 @@ from app.http.openapi.operation_docs import BINARY, documented
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
 from app.http.table_response import ARROW_STREAM, streamed
-from app.features.reads.scans import CreateScan, FileOptions, PartOptions
-from app.features.reads.schemas import Scan, scan_of
-from app.features.reads.service.scans import ScanTables
-from app.access.tenants.values import KeyScope
+from app.kernel.format.errors import Unavailable
+from app.kernel.format.file_format import FileFormat
 
 _TAGS: Final = ["reads"]
 _BODY_BYTES_MAX: Final = 256 * 1024

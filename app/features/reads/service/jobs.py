@@ -11,11 +11,19 @@ import msgspec
 import pyarrow as pa
 
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.change_selection import check_feed_access
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.service.read_corrections import check_records_corrections
+from app.core.jobs.service.request_job import RequestIdentity, RequestJob
+from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
+from app.core.jobs.values import Accepted, Job, JobKind, JobState
+from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.accept_pinned import AcceptPinned
 from app.features.exports.tasks import reads_feed
+from app.features.reads.content import JoinedContent
+from app.features.reads.jobs import CreateRead, ReadResult, ReadResults
+from app.features.versions.service.versions import VersionOf
 from app.infra.files.ports import ObjectStorage
+from app.kernel.changelog.change_selection import check_feed_access
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import (
@@ -31,17 +39,9 @@ from app.kernel.format.errors import (
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.projection import check_partitions, projection
 from app.kernel.format.rows.read_order import check_order
-from app.core.jobs.service.request_job import RequestIdentity, RequestJob
-from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
-from app.core.jobs.values import Accepted, Job, JobKind, JobState
-from app.features.reads.content import JoinedContent
-from app.features.reads.jobs import CreateRead, ReadResult, ReadResults
 from app.kernel.sql.conditions.bound_access import bind_access
 from app.kernel.sql.conditions.parse import parse_filter
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.core.timeline.ports import VersionReader
-from app.core.timeline.service.accept_pinned import AcceptPinned
-from app.features.versions.service.versions import VersionOf
 
 _OF_VERSIONS: Final = ("version", "as_of", "tag")
 _OF_RANGES: Final = ("begin", "begin_time", "end", "end_time")

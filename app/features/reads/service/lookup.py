@@ -15,27 +15,33 @@ from app.core.catalog.values import Dataset
 from app.core.changes.positions import StartingPosition
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
-from app.kernel.codecs.json.json_rows import decode_json_rows
+from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.version_pins import expired_if_missing
+from app.features.reads.values import FoundKeys, KeyQuery
+from app.features.versions.service.versions import VersionOf
 from app.infra.files.lookups.key_search import KeySearch
+from app.kernel.codecs.json.json_rows import decode_json_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest, VersionExpired
 from app.kernel.format.file_group import DataFile, bucket_file_group, halved_slot
 from app.kernel.format.halving import file_groups_of, inside
-from app.kernel.format.partition.members import columns_of, key_fields, key_rows, member_path, with_key_members
+from app.kernel.format.partition.members import (
+    columns_of,
+    key_fields,
+    key_rows,
+    member_path,
+    with_key_members,
+)
 from app.kernel.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN
 from app.kernel.format.rows.projection import projection
 from app.kernel.format.rows.record_key import encode_keys
 from app.kernel.format.rows.staged import StagedBatch
 from app.kernel.format.rows.staging import in_slot_order
-from app.features.reads.values import FoundKeys, KeyQuery
 from app.kernel.sql.conditions.bound_access import BoundAccess, bind_access
 from app.kernel.sql.conditions.equality import equality
 from app.kernel.sql.conditions.evaluate import matches
 from app.kernel.sql.conditions.row_access import RowAccess
-from app.core.timeline.ports import VersionReader
-from app.core.timeline.service.version_pins import expired_if_missing
-from app.features.versions.service.versions import VersionOf
 
 KEYS_MAX: Final = 1_000
 

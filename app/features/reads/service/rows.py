@@ -17,6 +17,12 @@ import pyarrow as pa
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.service.read_corrections import ReadCorrections
+from app.core.timeline.ports import VersionRows
+from app.core.timeline.service.live_groups import LiveGroups
+from app.core.timeline.service.version_pins import expired_if_missing
+from app.features.reads.values import RowPage
+from app.features.versions.service.versions import VersionOf
+from app.infra.files.slices.table_walk import RowPlace, TableWalk
 from app.kernel.codecs.meta_on_read import (
     META_SOURCES,
     versions_of,
@@ -24,7 +30,6 @@ from app.kernel.codecs.meta_on_read import (
     with_meta,
 )
 from app.kernel.commit.read_plan import in_globs, plan_read
-from app.infra.files.slices.table_walk import RowPlace, TableWalk
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import FieldError, InvalidRequest, VersionExpired
@@ -34,16 +39,11 @@ from app.kernel.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PART
 from app.kernel.format.rows.projection import check_partitions, projection
 from app.kernel.format.schema.schema import Schema
 from app.kernel.paging import PAGE_ROWS_MAX, PageTokens, unknown_token
-from app.features.reads.values import RowPage
 from app.kernel.sql.conditions.bound_access import BoundAccess, bind_access
 from app.kernel.sql.conditions.evaluate import matches
 from app.kernel.sql.conditions.parse import parse_filter
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from app.kernel.sql.conditions.tree import Filter
-from app.core.timeline.ports import VersionRows
-from app.core.timeline.service.live_groups import LiveGroups
-from app.core.timeline.service.version_pins import expired_if_missing
-from app.features.versions.service.versions import VersionOf
 
 PINNED_SECONDS: Final = 600.0
 """For how long a page with a following one keeps its version, in seconds."""

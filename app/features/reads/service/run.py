@@ -11,11 +11,14 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.forms import ChangeForm
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.service.read_corrections import corrections_since
-from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
-from app.kernel.commit.read_plan import plan_read
+from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
+from app.core.jobs.values import Job
+from app.core.timeline.ports import VersionRows
+from app.core.timeline.service.live_groups import LiveGroups
+from app.core.timeline.service.read_commit_times import commit_times_to
+from app.core.timeline.service.version_pins import VersionPins
 from app.features.exports.tasks import (
     ExportFormat,
     ExportQuery,
@@ -24,18 +27,6 @@ from app.features.exports.tasks import (
     export_parts,
     reads_feed,
 )
-from app.infra.files.ports import ObjectStorage
-from app.kernel.format.dataset import DEFAULT_TARGET_BYTES, DatasetDefinition
-from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.file_format import FileFormat
-from app.kernel.format.file_group import FileKind
-from app.kernel.format.paths import dataset_prefix, read_folder
-from app.kernel.format.result_file import ExportedFile, RunFile
-from app.kernel.format.rows.projection import projection
-from app.kernel.format.rows.read_order import cut_ranges
-from app.kernel.format.schema.schema import Schema
-from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
-from app.core.jobs.values import Job
 from app.features.reads.jobs import FinishedRead, ReadEngine, ReadResult, ReadResults, ReadSchema, described
 from app.features.reads.tasks import (
     ChangedRows,
@@ -48,12 +39,21 @@ from app.features.reads.tasks import (
     shortened,
     table_sources,
 )
+from app.infra.files.ports import ObjectStorage
+from app.kernel.changelog.forms import ChangeForm
+from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
+from app.kernel.commit.read_plan import plan_read
+from app.kernel.format.dataset import DEFAULT_TARGET_BYTES, DatasetDefinition
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.file_format import FileFormat
+from app.kernel.format.file_group import FileKind
+from app.kernel.format.paths import dataset_prefix, read_folder
+from app.kernel.format.result_file import ExportedFile, RunFile
+from app.kernel.format.rows.projection import projection
+from app.kernel.format.rows.read_order import cut_ranges
+from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.conditions.bound_access import bind_access
 from app.kernel.sql.conditions.parse import parse_filter
-from app.core.timeline.ports import VersionRows
-from app.core.timeline.service.live_groups import LiveGroups
-from app.core.timeline.service.read_commit_times import commit_times_to
-from app.core.timeline.service.version_pins import VersionPins
 
 # How much one task sorts of rows that do not fit into the memory of one; about the size of such a result file.
 _RANGE_BYTES: Final = 64 * 1024 * 1024

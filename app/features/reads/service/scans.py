@@ -19,12 +19,24 @@ import pyarrow as pa
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.kernel.commit.read_plan import plan_read
-from app.kernel.commit.table_rows import BaseRows, MergedRows, TableRows, cut_file, table_rows
+from app.core.timeline.ports import VersionReader
+from app.features.reads.content import stream_parts
+from app.features.reads.scans import (
+    CreateScan,
+    PartOptions,
+    PlannedPart,
+    PlannedScan,
+    ScanQuery,
+    link_options,
+)
+from app.features.reads.tasks import PART_BYTES
+from app.features.versions.service.versions import VersionOf
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.row_scan import RowChoice, base_rows, merged_rows
+from app.kernel.commit.read_plan import plan_read
+from app.kernel.commit.table_rows import BaseRows, MergedRows, TableRows, cut_file, table_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import CorruptFile, NotFound, ScanTooLarge, VersionExpired
@@ -33,11 +45,6 @@ from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.projection import check_partitions, projection
 from app.kernel.format.rows.row_sizes import rows_within
 from app.kernel.format.schema.schema import Schema
-from app.features.reads.content import stream_parts
-from app.features.reads.scans import CreateScan, PartOptions, PlannedPart, PlannedScan, ScanQuery, link_options
-from app.features.reads.tasks import PART_BYTES
-from app.core.timeline.ports import VersionReader
-from app.features.versions.service.versions import VersionOf
 
 SCANS: Final = "scans"
 """The reader of the leases of scanned versions, which all scans of a version share."""

@@ -8,11 +8,11 @@ from typing import Final
 from sqlalchemy import ColumnClause, Table, column, delete, select
 
 from app.core.catalog.tables import datasets
+from app.core.jobs.repository.job_locks import UNFINISHED
+from app.core.jobs.tables import jobs, outbox
 from app.infra.db.columns import metadata
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
-from app.core.jobs.repository.job_locks import UNFINISHED
-from app.core.jobs.tables import jobs, outbox
 
 
 def _dependants() -> list[Table]:

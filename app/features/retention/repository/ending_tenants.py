@@ -8,15 +8,15 @@ from typing import Any, Final
 from sqlalchemy import ColumnClause, Connection, Table, and_, column, delete, func, or_, select, update
 
 from app.access.audit.tables import audit
+from app.access.tenants.tables import api_keys, tenant_deletions, tenants
 from app.core.catalog.tables import datasets
 from app.core.consumers.tables import consumers
+from app.core.jobs.repository.job_locks import UNFINISHED
+from app.core.jobs.tables import jobs, outbox
 from app.infra.db.columns import metadata
 from app.infra.db.deletion_hold import deletions_are_held
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
-from app.core.jobs.repository.job_locks import UNFINISHED
-from app.core.jobs.tables import jobs, outbox
-from app.access.tenants.tables import api_keys, tenant_deletions, tenants
 
 _ROW: Final[ColumnClause[str]] = column("ctid")
 _NOW: Final = func.clock_timestamp()

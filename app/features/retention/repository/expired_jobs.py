@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, literal, select, tuple_
 
+from app.core.jobs.tables import idempotency, jobs, transactions, writer_batches
 from app.infra.db.any_of import any_of
 from app.infra.db.columns import metadata
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
-from app.core.jobs.tables import idempotency, jobs, transactions, writer_batches
 
 
 class JobCursor(NamedTuple):

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import delete, literal, select, tuple_
 
+from app.access.tenants.tables import api_keys, token_subjects
+from app.core.jobs.tables import instants, jobs
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
-from app.core.jobs.tables import instants, jobs
-from app.access.tenants.tables import api_keys, token_subjects
 
 # What names a subject by its id. Entries of the audit have the name themselves.
 _REFERENCES: Final = (jobs.c.actor, instants.c.actor, api_keys.c.created_by)

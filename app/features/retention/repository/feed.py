@@ -7,20 +7,20 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Text, and_, cast, delete, func, or_, select, update
 
+from app.access.tenants.tables import tenants
 from app.core.catalog.tables import datasets, heads
 from app.core.changes.repository.changelog import lock_feed
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.consumers import behind_since, seconds_since
 from app.core.consumers.repository.followers import IN_FEED
 from app.core.consumers.tables import consumers
+from app.core.jobs.tasks import VersionKind
+from app.core.timeline.repository.kept_versions import KEEPS_FEED, LEASE_LIVES, NAME_LIVES
+from app.core.timeline.tables import changelog_files, commits, named_versions, read_leases
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
 from app.kernel.format.dataset import Retention
-from app.core.jobs.tasks import VersionKind
-from app.access.tenants.tables import tenants
-from app.core.timeline.repository.kept_versions import KEEPS_FEED, LEASE_LIVES, NAME_LIVES
-from app.core.timeline.tables import changelog_files, commits, named_versions, read_leases
 
 # Compared as text, since Postgres cannot parse JSON with a NUL, such as in the description of a field. Within a
 # string the quotes would be escaped, and a cut checks the definition itself.

@@ -8,19 +8,19 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, distinct, func, select, tuple_, update
 
 from app.core.catalog.tables import datasets, heads
+from app.core.jobs.repository.job_locks import UNFINISHED
+from app.core.jobs.tables import jobs
+from app.core.jobs.values import JobKind, JobQueue, JobState
+from app.core.timeline.repository.archives import count_archivable
+from app.core.timeline.repository.kept_versions import LEASE_LIVES, NAME_LIVES, lock_history, pinned_versions
+from app.core.timeline.tables import commits, files, named_versions, read_leases
+from app.features.retention.bounds import beginning_of
+from app.features.retention.values import ARCHIVED_MIN, ExpiredFiles, HistoryExpiry, HistoryStart
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
 from app.kernel.format.errors import NotFound
 from app.kernel.format.policies import HistoryPolicy, TimelinePolicy
-from app.core.jobs.repository.job_locks import UNFINISHED
-from app.core.jobs.tables import jobs
-from app.core.jobs.values import JobKind, JobQueue, JobState
-from app.features.retention.bounds import beginning_of
-from app.features.retention.values import ARCHIVED_MIN, ExpiredFiles, HistoryExpiry, HistoryStart
-from app.core.timeline.repository.archives import count_archivable
-from app.core.timeline.repository.kept_versions import LEASE_LIVES, NAME_LIVES, lock_history, pinned_versions
-from app.core.timeline.tables import commits, files, named_versions, read_leases
 
 _RUNNING_WRITE: Final = (jobs.c.state == JobState.RUNNING.value, jobs.c.lane == JobQueue.WRITES.value)
 

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from sqlalchemy import Select, select
 
+from app.access.tenants.tables import tenant_deletions, tenants
 from app.core.catalog.tables import datasets, uploads
-from app.infra.db.session import Database
-from app.features.exports.tables import export_files
 from app.core.jobs.tables import UNFINISHED, jobs
+from app.core.timeline.tables import changelog_files, files, quarantine_files, timeline_archives
+from app.features.exports.tables import export_files
 from app.features.reads.tables import read_files
 from app.features.retention.values import ReferencedFile
-from app.access.tenants.tables import tenant_deletions, tenants
-from app.core.timeline.tables import changelog_files, files, quarantine_files, timeline_archives
+from app.infra.db.session import Database
 
 _WITH_CHECKSUMS: Final = (
     files,

@@ -8,17 +8,10 @@ from sqlalchemy import String, delete, func, select
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.sql.expression import cast
 
+from app.access.tenants.tables import tenants
 from app.core.catalog.tables import datasets, uploads
-from app.infra.db.any_of import any_of
-from app.infra.db.deletion_hold import deletions_held
-from app.infra.db.session import Database
-from app.infra.db.times import seconds_ago
-from app.features.exports.tables import export_files
 from app.core.jobs.tables import instants, jobs
 from app.core.jobs.values import JobState
-from app.features.maintenance.tables import table_maintenance
-from app.features.reads.tables import read_files
-from app.access.tenants.tables import tenants
 from app.core.timeline.repository.instant_rows import OPEN_INSTANT
 from app.core.timeline.tables import (
     changelog_files,
@@ -27,6 +20,13 @@ from app.core.timeline.tables import (
     replaced_changelog_files,
     timeline_archives,
 )
+from app.features.exports.tables import export_files
+from app.features.maintenance.tables import table_maintenance
+from app.features.reads.tables import read_files
+from app.infra.db.any_of import any_of
+from app.infra.db.deletion_hold import deletions_held
+from app.infra.db.session import Database
+from app.infra.db.times import seconds_ago
 
 _UNFINISHED_JOB = jobs.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
 # JSON, not JSONB, which rejects texts with a NUL.

@@ -7,13 +7,8 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Select, Subquery, Table, func, select, text, union_all
 from sqlalchemy.dialects.postgresql import insert
 
-from app.core.catalog.tables import uploads
-from app.infra.db.columns import CURRENT_TENANT
-from app.infra.db.session import Database
-from app.infra.db.times import seconds_ago
-from app.features.exports.tables import export_files
-from app.features.reads.tables import read_files
 from app.access.tenants.tables import storage_samples, tenant_deletions, tenants, usage_days
+from app.core.catalog.tables import uploads
 from app.core.timeline.tables import (
     SEGMENT_BYTES,
     changelog_files,
@@ -22,6 +17,11 @@ from app.core.timeline.tables import (
     replaced_changelog_files,
     timeline_archives,
 )
+from app.features.exports.tables import export_files
+from app.features.reads.tables import read_files
+from app.infra.db.columns import CURRENT_TENANT
+from app.infra.db.session import Database
+from app.infra.db.times import seconds_ago
 
 # Of several workers one samples, and the others do not wait for it.
 _TRY_LOCK: Final = text(

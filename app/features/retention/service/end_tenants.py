@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Final
 
 from app.core.catalog.repository.catalog import CatalogStore
+from app.features.retention.repository.ending_tenants import EndingTenantStore
 from app.infra.files.ports import ObjectStorage
 from app.kernel.format.errors import CorruptFile, DatasetInUse, NotFound
-from app.features.retention.repository.ending_tenants import EndingTenantStore
 
 _log = logging.getLogger(__name__)
 _FILES: Final = 500

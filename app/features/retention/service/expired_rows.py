@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from app.access.audit.repository.audit import AuditStore
-from app.infra.files.ports import ObjectStorage
-from app.kernel.format.paths import dataset_prefix
+from app.access.tenants.repository.credentials import SEEN_SECONDS
 from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.features.retention.repository.expired_jobs import ExpiredJobStore, JobCursor
 from app.features.retention.repository.expired_subjects import ExpiredSubjectStore, SubjectCursor
-from app.access.tenants.repository.credentials import SEEN_SECONDS
+from app.infra.files.ports import ObjectStorage
+from app.kernel.format.paths import dataset_prefix
 
 _log = logging.getLogger(__name__)
 # Rows of one transaction.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from app.features.retention.repository.references import ReferenceStore
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.s3.orphaned_parts import OrphanedParts
 from app.kernel.format.paths import dataset_prefix, instant_of, is_marker, job_of, maintenance_epoch_of
-from app.features.retention.repository.references import ReferenceStore
 
 PARTS_SECONDS: Final = 86_400.0
 """No process writes a file for so long: jobs and requests end before."""

@@ -8,15 +8,15 @@ from typing import Final
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.kernel.format.paths import dataset_prefix, timeline_path
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.tasks import CleanTask
 from app.core.jobs.values import Job
+from app.core.timeline.files import TimelineFileStore
+from app.core.timeline.repository.archives import TimelineArchiveStore
 from app.features.retention.repository.history import HistoryStore
 from app.features.retention.service.reaper import Reap
 from app.features.retention.values import ARCHIVED_MIN, HistoryStart
-from app.core.timeline.files import TimelineFileStore
-from app.core.timeline.repository.archives import TimelineArchiveStore
+from app.kernel.format.paths import dataset_prefix, timeline_path
 
 _log = logging.getLogger(__name__)
 # Rows that one transaction deletes: commits may have to wait for it.

@@ -21,12 +21,6 @@ from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.positions import FromTime, FromVersion, resolve_position
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
-from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_ndjson
-from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import FieldError, NotFound, SourceFailed
-from app.kernel.format.operation import Operation
-from app.kernel.format.rows.changelog import Op
-from app.kernel.format.rows.formats import Format
 from app.features.sources.kinds.configs import checked_config, refused_config
 from app.features.sources.ports import (
     Ledger,
@@ -40,6 +34,12 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
+from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_ndjson
+from app.kernel.format.dataset import ChangelogProducer
+from app.kernel.format.errors import FieldError, NotFound, SourceFailed
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.changelog import Op
+from app.kernel.format.rows.formats import Format
 
 _PAGE_CHANGES: Final = 50_000
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]

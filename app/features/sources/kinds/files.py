@@ -16,12 +16,7 @@ from typing import Annotated, Any, BinaryIO, Final
 
 import msgspec
 
-from app.kernel.codecs.messages.avro_file import AvroFile
-from app.kernel.codecs.messages.reading import BadMessage, UnsupportedSchema
-from app.kernel.codecs.messages.records import json_line
-from app.infra.files.folders.admitted import RefusedPath, admitted_root
-from app.kernel.format.errors import FieldError, SourceUnavailable
-from app.kernel.format.rows.formats import Format
+from app.core.timeline.values import SourceItem
 from app.features.sources.kinds.configs import checked_config, refused_config
 from app.features.sources.kinds.folders import SETTING, FoundFile, open_folder
 from app.features.sources.ports import (
@@ -36,7 +31,12 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
-from app.core.timeline.values import SourceItem
+from app.infra.files.folders.admitted import RefusedPath, admitted_root
+from app.kernel.codecs.messages.avro_file import AvroFile
+from app.kernel.codecs.messages.reading import BadMessage, UnsupportedSchema
+from app.kernel.codecs.messages.records import json_line
+from app.kernel.format.errors import FieldError, SourceUnavailable
+from app.kernel.format.rows.formats import Format
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _EXCERPT_BYTES: Final = 1024

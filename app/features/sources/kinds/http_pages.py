@@ -16,11 +16,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from app.kernel.format.errors import FieldError, SourceFailed, SourceUnavailable
-from app.kernel.format.rows.formats import Format
-from app.infra.outbound.addresses import AddressRefused, Rules
-from app.infra.outbound.connector import Connector
-from app.infra.outbound.foreign import foreign_text
 from app.features.sources.kinds.configs import checked_config, refused_config
 from app.features.sources.ports import (
     Ledger,
@@ -34,6 +29,11 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
+from app.infra.outbound.addresses import AddressRefused, Rules
+from app.infra.outbound.connector import Connector
+from app.infra.outbound.foreign import foreign_text
+from app.kernel.format.errors import FieldError, SourceFailed, SourceUnavailable
+from app.kernel.format.rows.formats import Format
 
 _PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 _PAGE_RECORDS_MAX: Final = 200_000

@@ -15,6 +15,25 @@ from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 
 import msgspec
 
+from app.features.sources.kinds.configs import checked_config, refused_config
+from app.features.sources.ports import (
+    Ledger,
+    Output,
+    Part,
+    PartRead,
+    Place,
+    Position,
+    RoundLimits,
+    RoundPlan,
+    SourceEnvironment,
+    SourceLag,
+)
+from app.infra.kafka.connection import Brokers, Cluster, Mechanism, Protocol, servers_of
+from app.infra.kafka.messages import OffsetRange, RangeReader
+from app.infra.kafka.offsets import TopicOffsets
+from app.infra.kafka.ranges import share, split
+from app.infra.kafka.registry import RegistryAddress, SchemasOfRound, registry_of
+from app.infra.outbound.addresses import AddressRefused, Rules
 from app.kernel.codecs.messages.reading import BadMessage, MessageSchema
 from app.kernel.codecs.messages.records import (
     REGISTERED,
@@ -30,25 +49,6 @@ from app.kernel.format.errors import FieldError, SourceFailed
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RowRun
-from app.infra.kafka.connection import Brokers, Cluster, Mechanism, Protocol, servers_of
-from app.infra.kafka.messages import OffsetRange, RangeReader
-from app.infra.kafka.offsets import TopicOffsets
-from app.infra.kafka.ranges import share, split
-from app.infra.kafka.registry import RegistryAddress, SchemasOfRound, registry_of
-from app.infra.outbound.addresses import AddressRefused, Rules
-from app.features.sources.kinds.configs import checked_config, refused_config
-from app.features.sources.ports import (
-    Ledger,
-    Output,
-    Part,
-    PartRead,
-    Place,
-    Position,
-    RoundLimits,
-    RoundPlan,
-    SourceEnvironment,
-    SourceLag,
-)
 
 _PARTS_MAX: Final = 8
 _PART_MESSAGES_MIN: Final = 5_000

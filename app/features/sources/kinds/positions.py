@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from app.kernel.format.errors import FieldError
-from app.kernel.format.member_errors import field_error
 from app.features.sources.ports import Position
 from app.features.sources.values import InvalidSource, refused_source
+from app.kernel.format.errors import FieldError
+from app.kernel.format.member_errors import field_error
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Partition = Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,9})$")]

@@ -19,7 +19,15 @@ import msgspec
 from pymysql.constants import FIELD_TYPE, FLAG
 from pymysql.protocol import FieldDescriptorPacket
 
-from app.kernel.format.schema.types import Decimal
+from app.features.sources.kinds.sql_dialect import (
+    DatabaseAccess,
+    DatabaseOutOfReach,
+    Dialect,
+    Line,
+    RowsOrigin,
+    StatementRefused,
+    number,
+)
 from app.infra.outbound.bounded_mysql import (
     BoundedMysql,
     MysqlLogin,
@@ -31,15 +39,7 @@ from app.infra.outbound.bounded_mysql import (
 from app.infra.outbound.bounds import Bounds
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX
 from app.infra.outbound.foreign import foreign_text
-from app.features.sources.kinds.sql_dialect import (
-    DatabaseAccess,
-    DatabaseOutOfReach,
-    Dialect,
-    Line,
-    RowsOrigin,
-    StatementRefused,
-    number,
-)
+from app.kernel.format.schema.types import Decimal
 
 # The description of up to 4,096 columns counts with the first row.
 _DESCRIPTION_BYTES: Final = 2 * 1024 * 1024

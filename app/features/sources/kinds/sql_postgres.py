@@ -12,11 +12,6 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from app.kernel.format.schema.types import Decimal
-from app.infra.outbound.bounded_postgres import BoundedConnection, connected
-from app.infra.outbound.bounds import Bounds
-from app.infra.outbound.connector import CONNECT_SECONDS_MAX
-from app.infra.outbound.foreign import foreign_text
 from app.features.sources.kinds.sql_dialect import (
     DatabaseAccess,
     DatabaseOutOfReach,
@@ -26,6 +21,11 @@ from app.features.sources.kinds.sql_dialect import (
     StatementRefused,
     number,
 )
+from app.infra.outbound.bounded_postgres import BoundedConnection, connected
+from app.infra.outbound.bounds import Bounds
+from app.infra.outbound.connector import CONNECT_SECONDS_MAX
+from app.infra.outbound.foreign import foreign_text
+from app.kernel.format.schema.types import Decimal
 
 # While a row is waited for, rows after it arrive: libpq fills its buffer, which is up to twice as large as the largest
 # row, and the system the window of the socket.

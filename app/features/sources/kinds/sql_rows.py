@@ -19,13 +19,6 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
-from app.kernel.format.errors import FieldError, SourceFailed, SourceUnavailable
-from app.kernel.format.operation import Operation
-from app.kernel.format.rows.formats import Format
-from app.kernel.format.schema.shapes import NULLS, Shape, common_shape, shape_of
-from app.infra.outbound.addresses import AddressRefused, Rules, Target
-from app.infra.outbound.bounds import Bounds, ReplyTooLarge
-from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.features.sources.kinds.configs import checked_config, refused_config
 from app.features.sources.kinds.sql_dialect import (
     DatabaseAccess,
@@ -50,6 +43,13 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
+from app.infra.outbound.addresses import AddressRefused, Rules, Target
+from app.infra.outbound.bounds import Bounds, ReplyTooLarge
+from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
+from app.kernel.format.errors import FieldError, SourceFailed, SourceUnavailable
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.formats import Format
+from app.kernel.format.schema.shapes import NULLS, Shape, common_shape, shape_of
 
 _DIALECTS: Final[Mapping[str, Dialect]] = {
     POSTGRES.scheme: POSTGRES,

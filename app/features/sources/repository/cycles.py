@@ -10,10 +10,10 @@ from sqlalchemy import Connection, and_, or_, select, text
 
 from app.core.catalog.repository.participants import Derivations
 from app.core.catalog.tables import datasets
-from app.infra.db.any_of import any_of
-from app.infra.db.columns import CURRENT_TENANT
 from app.features.sources.tables import sources
 from app.features.sources.values import refused_source
+from app.infra.db.any_of import any_of
+from app.infra.db.columns import CURRENT_TENANT
 
 # Edges of a tenant are added one after another: two sources could make a cycle that neither of them sees.
 _LOCK: Final = text(f"SELECT pg_advisory_xact_lock(hashtextextended('cycles ' || {CURRENT_TENANT}, 0))")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
-from app.infra.db.times import lease_end
-from app.kernel.format.errors import Fault
-from app.kernel.format.instant import RowCounts
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import JobKind
+from app.core.timeline.values import Checkpoint, NewCommit, Overtaken, Published
 from app.features.sources.repository.rounds import failure_values
 from app.features.sources.tables import source_items, sources
 from app.features.sources.values import RECENT_ROUNDS, RoundTime, SourceState, StoredRound
-from app.core.timeline.values import Checkpoint, NewCommit, Overtaken, Published
+from app.infra.db.times import lease_end
+from app.kernel.format.errors import Fault
+from app.kernel.format.instant import RowCounts
 
 
 class SourceParticipant:

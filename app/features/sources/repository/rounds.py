@@ -7,14 +7,12 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Uuid, case, func, literal, select, update
 
+from app.access.tenants.quotas import METERED, quotas_of
+from app.access.tenants.repository.quotas import STORED_QUOTAS, check_metered
+from app.access.tenants.tables import tenants
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.repository.participants import Derivations
 from app.core.consumers.repository.consumers import behind_since, seconds_since
-from app.infra.db.any_of import any_of
-from app.infra.db.columns import CURRENT_TENANT
-from app.infra.db.session import Database
-from app.infra.db.times import lease_end
-from app.kernel.format.errors import Fault
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.tables import instants, jobs
 from app.core.jobs.values import Accepted, Claim, JobState, NewJob, WriteRequest
@@ -24,9 +22,11 @@ from app.features.sources.repository.source_row import find_source, lock_source
 from app.features.sources.repository.sources import start_round, unfinished_round
 from app.features.sources.tables import source_items, sources
 from app.features.sources.values import DataSource, SourceState, is_transient, retry_seconds
-from app.access.tenants.quotas import METERED, quotas_of
-from app.access.tenants.repository.quotas import STORED_QUOTAS, check_metered
-from app.access.tenants.tables import tenants
+from app.infra.db.any_of import any_of
+from app.infra.db.columns import CURRENT_TENANT
+from app.infra.db.session import Database
+from app.infra.db.times import lease_end
+from app.kernel.format.errors import Fault
 
 _ACTIVE: Final = sources.c.state == SourceState.ACTIVE.value
 _UNFINISHED: Final = (JobState.QUEUED, JobState.RUNNING)

@@ -9,12 +9,9 @@ import msgspec
 from sqlalchemy import Connection, Select, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.repository.participants import Derivations
-from app.infra.db.acts import act_concerns
-from app.infra.db.any_of import any_of, matches_any
-from app.infra.db.session import Database
-from app.kernel.format.errors import HeadwaterError, NotFound, PreconditionFailed
 from app.core.jobs.repository.accept import accept_jobs
 from app.core.jobs.repository.job_ends import cancel_locked
 from app.core.jobs.repository.job_locks import UNFINISHED, lock_jobs
@@ -22,7 +19,6 @@ from app.core.jobs.repository.job_row import get_job
 from app.core.jobs.repository.replays import keep_key, replayed_job
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Accepted, JobKind, JobState, NewJob
-from app.kernel.paging import Page, PageTokens
 from app.features.sources.repository.cycles import refuse_cycle
 from app.features.sources.repository.source_row import (
     DATASET_NAME,
@@ -40,7 +36,11 @@ from app.features.sources.values import (
     SourceExists,
     SourceState,
 )
-from app.access.tenants.repository.quotas import check_count
+from app.infra.db.acts import act_concerns
+from app.infra.db.any_of import any_of, matches_any
+from app.infra.db.session import Database
+from app.kernel.format.errors import HeadwaterError, NotFound, PreconditionFailed
+from app.kernel.paging import Page, PageTokens
 
 _COUNT: Final[Select[int]] = select(func.count()).select_from(sources)
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from app.kernel.format.errors import Fault, HeadwaterError, SourceUnavailable, Unavailable
 from app.features.sources.ports import EndsPartitions, Ledger, Place, SourceEnvironment, SourceKind, SourceLag
 from app.features.sources.repository.rounds import RoundStore
 from app.features.sources.service.register import RegisterDataset
 from app.features.sources.service.rounds import new_round
 from app.features.sources.values import DataSource, SourceMode, SourceState
+from app.kernel.format.errors import Fault, HeadwaterError, SourceUnavailable, Unavailable
 
 _log = logging.getLogger(__name__)
 # Longer than the calls of a kind take, which have a limit of a minute each. A source whose worker ended meanwhile is

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.infra.files.storage import Storage
 from app.features.sources.engine import RoundEngine
 from app.features.sources.output import FetchOutput
 from app.features.sources.ports import Fetched, Part, Place, RoundLimits, SourceKind
 from app.features.sources.tasks import FetchTask
+from app.infra.files.storage import Storage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.kernel.format.errors import SourceFailed
 from app.features.sources.ports import Position
+from app.kernel.format.errors import SourceFailed
 
 
 def check_storable(position: Position) -> None:

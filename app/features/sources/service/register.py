@@ -12,6 +12,11 @@ import msgspec
 
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset
+from app.features.sources.ports import Fetched, FetchedBody, Ledger, SourceEnvironment, SourceKind
+from app.features.sources.repository.rounds import RoundStore
+from app.features.sources.service.fetch import FetchHere
+from app.features.sources.service.transforms import bind_transform
+from app.features.sources.values import DataSource, refused_source
 from app.infra.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns
 from app.infra.files.storage import Storage
 from app.kernel.format.definition.dataset_definition import define_dataset
@@ -22,11 +27,6 @@ from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import body_path, dataset_prefix
 from app.kernel.format.schema.shapes import Shape, common_members
-from app.features.sources.ports import Fetched, FetchedBody, Ledger, SourceEnvironment, SourceKind
-from app.features.sources.repository.rounds import RoundStore
-from app.features.sources.service.fetch import FetchHere
-from app.features.sources.service.transforms import bind_transform
-from app.features.sources.values import DataSource, refused_source
 
 _SAMPLE_ITEMS: Final = 20
 # For planning, and for fetching: requests wait for both.

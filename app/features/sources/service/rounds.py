@@ -11,6 +11,26 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
+from app.core.jobs.values import Job, NewJob, SourceRound, WriteRequest
+from app.core.timeline.values import Checkpoint, SourceItem
+from app.features.sources.engine import RoundEngine
+from app.features.sources.ports import (
+    Fetched,
+    FetchedBody,
+    Ledger,
+    Place,
+    RoundPlan,
+    SourceEnvironment,
+    SourceKind,
+)
+from app.features.sources.repository.rounds import RoundStore
+from app.features.sources.service.fetch import FetchHere, FetchInTasks
+from app.features.sources.service.fetch_slots import FetchSlots
+from app.features.sources.service.positions import check_storable
+from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
+from app.features.sources.values import DataSource, SourceMode
+from app.features.writes.engine import DecodedInput
+from app.features.writes.ports import StagedInput
 from app.kernel.commit.write_options import OnError
 from app.kernel.commit.write_rules import check_options
 from app.kernel.derivation.request import relation_of
@@ -26,18 +46,6 @@ from app.kernel.format.errors import (
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import dataset_prefix, quarantine_prefix
-from app.core.jobs.values import Job, NewJob, SourceRound, WriteRequest
-from app.features.sources.engine import RoundEngine
-from app.features.sources.ports import Fetched, FetchedBody, Ledger, Place, RoundPlan, SourceEnvironment, SourceKind
-from app.features.sources.repository.rounds import RoundStore
-from app.features.sources.service.fetch import FetchHere, FetchInTasks
-from app.features.sources.service.fetch_slots import FetchSlots
-from app.features.sources.service.positions import check_storable
-from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
-from app.features.sources.values import DataSource, SourceMode
-from app.core.timeline.values import Checkpoint, SourceItem
-from app.features.writes.engine import DecodedInput
-from app.features.writes.ports import StagedInput
 
 _REJECTED_MAX: Final = 100
 # Faults of one body, for which it is left out if the source quarantines bad records.

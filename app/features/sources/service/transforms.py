@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from app.features.sources.values import InvalidSource, SourceTransform, refused_source
 from app.kernel.codecs.arrow.conform import check_columns
 from app.kernel.derivation.engine import Derivation
 from app.kernel.derivation.request import DeriveRequest, RowsInput
@@ -14,7 +15,6 @@ from app.kernel.format.errors import FieldError, InvalidDataset, InvalidView, Sc
 from app.kernel.format.operation import Operation, input_schema
 from app.kernel.format.rows.changelog import OP_COLUMN
 from app.kernel.format.rows.staged import StagedFile
-from app.features.sources.values import InvalidSource, SourceTransform, refused_source
 from app.kernel.sql.queries.bind import bind_view
 from app.kernel.sql.queries.parse import parse_view
 from app.kernel.sql.queries.plan import ViewPlan, to_spark_sql

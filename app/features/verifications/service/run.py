@@ -10,19 +10,19 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.verification import FoldVerdict, plan_fold
 from app.core.changes.ports import ChangelogIndex
-from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import CorruptFile, NotVerifiable
-from app.kernel.format.file_group import ChangelogSegment, DataFile, StoredFile
-from app.kernel.format.schema.schema import Schema
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.tasks import VerifyTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import ReadLeases, VersionReader
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.verifications.engine import Verification
+from app.kernel.changelog.verification import FoldVerdict, plan_fold
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.errors import CorruptFile, NotVerifiable
+from app.kernel.format.file_group import ChangelogSegment, DataFile, StoredFile
+from app.kernel.format.schema.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

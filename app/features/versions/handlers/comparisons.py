@@ -5,14 +5,14 @@ from __future__ import annotations
 from litestar import post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
+from app.core.jobs.handlers.accepted import Acceptance, JobReply
+from app.features.versions.schemas import CreateComparison
+from app.features.versions.service.comparisons import ComparedVersion, Comparisons
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
-from app.core.jobs.handlers.accepted import Acceptance, JobReply
-from app.access.tenants.values import KeyScope
-from app.features.versions.schemas import CreateComparison
-from app.features.versions.service.comparisons import ComparedVersion, Comparisons
 
 
 @post(

@@ -10,15 +10,10 @@ from litestar import delete, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody, PathParameter
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.http.auth import needs
-from app.http.dependencies import Provided
-from app.http.limits.threads import Threads
-from app.http.openapi.operation_docs import documented
-from app.http.parameters.page_options import PageOptions
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
 from app.core.jobs.tasks import SavepointTask, TagTask, VersionKind
-from app.access.tenants.values import KeyScope
 from app.features.versions.schemas import (
     CreateNamedVersion,
     NamedVersionPage,
@@ -27,6 +22,11 @@ from app.features.versions.schemas import (
     named_version_response,
 )
 from app.features.versions.service.name_versions import NameVersions
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
+from app.http.parameters.page_options import PageOptions
 
 _TASKS: Final[Mapping[VersionKind, type[SavepointTask | TagTask]]] = {
     VersionKind.SAVEPOINT: SavepointTask,

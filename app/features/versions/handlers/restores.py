@@ -8,14 +8,14 @@ from typing import Final
 from litestar import post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
+from app.core.jobs.handlers.accepted import Acceptance, JobReply
+from app.features.versions.schemas import CreateRestore, CreateRollback
+from app.features.versions.service.restores import Restores
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
-from app.core.jobs.handlers.accepted import Acceptance, JobReply
-from app.access.tenants.values import KeyScope
-from app.features.versions.schemas import CreateRestore, CreateRollback
-from app.features.versions.service.restores import Restores
 
 _TAGS: Final = ["restores"]
 _ROLLBACK: Final = CreateRollback()

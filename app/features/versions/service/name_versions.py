@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import NotFound
-from app.kernel.format.version_names import check_version_name
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.core.jobs.values import Accepted
-from app.kernel.paging import Page
 from app.features.versions.repository.named_versions import NamedVersionStore, taken
 from app.features.versions.service.versions import VersionOf
+from app.kernel.format.errors import NotFound
+from app.kernel.format.version_names import check_version_name
+from app.kernel.paging import Page
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

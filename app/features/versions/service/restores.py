@@ -7,9 +7,6 @@ from typing import Final
 
 from app.core.catalog.service import refuse_derived
 from app.core.catalog.values import Dataset
-from app.kernel.commit.write_options import WriteOptions
-from app.kernel.format.errors import FieldError, InvalidRequest, NotFound
-from app.kernel.format.operation import Operation
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.tasks import VersionKind
 from app.core.jobs.values import Accepted, RestoreTarget, WriteRequest
@@ -18,6 +15,9 @@ from app.core.timeline.service.name_winner import NameWinner
 from app.features.versions.repository.named_versions import NamedVersionStore
 from app.features.versions.service.versions import VersionOf
 from app.features.versions.values import RestorePoint
+from app.kernel.commit.write_options import WriteOptions
+from app.kernel.format.errors import FieldError, InvalidRequest, NotFound
+from app.kernel.format.operation import Operation
 
 _WAYS: Final = ("version", "as_of", "savepoint", "tag")
 

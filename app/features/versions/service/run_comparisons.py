@@ -9,15 +9,15 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.kernel.commit.comparison import Compared, compare_files, compare_schemas, plan_comparison
-from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.file_group import DataFile
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.tasks import ComparisonTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.versions.engine import Comparing
+from app.kernel.commit.comparison import Compared, compare_files, compare_schemas, plan_comparison
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.file_group import DataFile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

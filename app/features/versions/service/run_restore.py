@@ -10,16 +10,16 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.kernel.commit.restore_plan import plan_restaging, plan_restore
-from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import NotEnoughWrites
-from app.kernel.format.file_group import DataFile
-from app.kernel.format.rows.staged import StagedFile
 from app.core.jobs.values import Job, RestoreTarget
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.versions.engine import Restaging
 from app.features.writes.ports import RestoredVersion, StagedInput
+from app.kernel.commit.restore_plan import plan_restaging, plan_restore
+from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.errors import NotEnoughWrites
+from app.kernel.format.file_group import DataFile
+from app.kernel.format.rows.staged import StagedFile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

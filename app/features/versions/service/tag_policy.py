@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.policies import TagPolicy
 from app.features.maintenance.values import Observation, ReconcileResult
 from app.features.versions.tag_periods import beginning, end, ended, name_of, outlived
+from app.kernel.format.policies import TagPolicy
 
 _log = logging.getLogger(__name__)
 # At most this many periods that ended since the previous run are tagged.

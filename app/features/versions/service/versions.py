@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import FieldError, InvalidRequest
 from app.core.timeline.ports import ReadLeases, VersionReader
 from app.features.versions.repository.named_versions import NamedVersionStore
+from app.kernel.format.errors import FieldError, InvalidRequest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,28 +8,28 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection, Row, Select, and_, func, select, update
 
+from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import LiveDatasets, share_datasets
 from app.core.catalog.tables import datasets, heads
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower, wake_follower
 from app.core.consumers.tables import consumers
-from app.infra.db.any_of import any_of, matches_any
-from app.infra.db.session import Database
-from app.kernel.format.errors import HeadwaterError, NotFound, PreconditionFailed
-from app.kernel.format.identifiers import is_uuid
 from app.core.jobs.repository.accept import accept_jobs, insert_jobs
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.repository.job_row import get_job
 from app.core.jobs.repository.replays import keep_key, replayed_job
 from app.core.jobs.tables import instants, jobs
 from app.core.jobs.values import Accepted, Claim, InputRange, Job, JobKind, JobState, NewJob, WriteRequest
-from app.kernel.paging import Page, PageTokens
-from app.access.tenants.repository.quotas import check_count
 from app.core.timeline.tables import commits
 from app.features.views.repository.participant import ViewParticipant
 from app.features.views.tables import view_inputs, views
 from app.features.views.values import CheckedView, View, ViewInputStatus, follower_name, is_deadly
+from app.infra.db.any_of import any_of, matches_any
+from app.infra.db.session import Database
+from app.kernel.format.errors import HeadwaterError, NotFound, PreconditionFailed
+from app.kernel.format.identifiers import is_uuid
+from app.kernel.paging import Page, PageTokens
 
 _DATASETS: Final = LiveDatasets(ViewParticipant())
 _COUNT: Final[Select[int]] = select(func.count()).select_from(views)

@@ -15,16 +15,16 @@ import pyarrow.compute as pc
 
 from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.changelog_scan import ChangelogReader
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.positions import StartingPosition, resolve_position
+from app.core.jobs.values import InputRange
+from app.features.views.repository.views import ViewStore
+from app.features.views.values import View, ViewMode
+from app.kernel.changelog.changelog_scan import ChangelogReader
 from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import ChangelogSegment
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.kernel.format.rows.record_key import encode_keys
-from app.core.jobs.values import InputRange
-from app.features.views.repository.views import ViewStore
-from app.features.views.values import View, ViewMode
 
 SCANNED_ROWS_MAX: Final = 1024 * 1024
 """The most changes of the input that one request reads."""

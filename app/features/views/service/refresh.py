@@ -12,19 +12,27 @@ import msgspec
 
 from app.core.changes.ports import ChangelogIndex
 from app.core.consumers.followers import Consumer
-from app.kernel.derivation.engine import Derivation
-from app.kernel.derivation.request import DeriveInput, DeriveRequest, FeedInput, TableInput, relation_of
-from app.kernel.format.errors import NotFound, OffsetExpired, VersionExpired
-from app.kernel.format.operation import Operation
-from app.kernel.format.rows.staged import StagedFile
 from app.core.jobs.values import InputRange, Job
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import VersionPins
 from app.core.timeline.values import Advance
 from app.features.views.refresh_plan import changes_sql, check_inputs, rows_sql
 from app.features.views.repository.views import ViewStore
-from app.features.views.values import View, ViewInputStatus, ViewMode, follower_name, is_deadly, new_refresh, view_of
+from app.features.views.values import (
+    View,
+    ViewInputStatus,
+    ViewMode,
+    follower_name,
+    is_deadly,
+    new_refresh,
+    view_of,
+)
 from app.features.writes.ports import StagedInput
+from app.kernel.derivation.engine import Derivation
+from app.kernel.derivation.request import DeriveInput, DeriveRequest, FeedInput, TableInput, relation_of
+from app.kernel.format.errors import NotFound, OffsetExpired, VersionExpired
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.staged import StagedFile
 
 # A commit wakes the followers of its dataset, and the end of a refresh the view; the poll covers lost wake-ups.
 _POLL_SECONDS: Final = 60.0

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 
 import msgspec
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
-from app.kernel.codecs.faults import shown
-from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import InvalidView, NotFound
-from app.kernel.format.identifiers import new_id
 from app.core.jobs.values import Accepted
-from app.kernel.paging import Page
-from app.kernel.sql.queries.bind import bind_view
-from app.kernel.sql.queries.parse import parse_view
-from app.access.tenants.values import KeyScope
 from app.features.views.new_view import CreateView, define_view
 from app.features.views.refresh_plan import follows_changes
 from app.features.views.repository.views import ViewStore
 from app.features.views.values import CheckedView, View, ViewDefinition, ViewMode, new_refresh
+from app.kernel.codecs.faults import shown
+from app.kernel.format.dataset import ChangelogProducer
+from app.kernel.format.errors import InvalidView, NotFound
+from app.kernel.format.identifiers import new_id
+from app.kernel.paging import Page
+from app.kernel.sql.queries.bind import bind_view
+from app.kernel.sql.queries.parse import parse_view
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,10 +7,6 @@ from typing import Annotated, Final, TypeAlias
 from litestar import get, post
 from litestar.params import PathParameter
 
-from app.http.auth import needs
-from app.http.dependencies import Provided
-from app.http.limits.threads import Threads
-from app.http.openapi.operation_docs import documented
 from app.access.tenants.values import KeyScope, Principal
 from app.features.webhooks.schemas import (
     DeliveryPage,
@@ -21,6 +17,10 @@ from app.features.webhooks.schemas import (
     delivery_response,
 )
 from app.features.webhooks.service.webhooks import Webhooks
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
 
 _TAGS: Final = ["webhooks"]
 

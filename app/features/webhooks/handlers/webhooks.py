@@ -8,15 +8,9 @@ from typing import Final
 from litestar import delete, get, patch, post
 from litestar.params import JSONBody
 
-from app.core.catalog.service import GrantedDatasets
-from app.http.auth import needs
-from app.http.dependencies import Provided
-from app.http.json_body import require_member
-from app.http.limits.threads import Threads
-from app.http.openapi.operation_docs import documented
-from app.http.response import Created, Tagged
-from app.core.idempotency.providers import Idempotency
 from app.access.tenants.values import KeyScope, Principal
+from app.core.catalog.service import GrantedDatasets
+from app.core.idempotency.providers import Idempotency
 from app.features.webhooks.schemas import (
     CreateWebhook,
     ListWebhooksOptions,
@@ -35,6 +29,12 @@ from app.features.webhooks.schemas import (
     webhook_with_secret,
 )
 from app.features.webhooks.service.webhooks import OVERLAP_SECONDS, Webhooks
+from app.http.auth import needs
+from app.http.dependencies import Provided
+from app.http.json_body import require_member
+from app.http.limits.threads import Threads
+from app.http.openapi.operation_docs import documented
+from app.http.response import Created, Tagged
 
 _BODY_BYTES_MAX: Final = 256 * 1024
 _TAGS: Final = ["webhooks"]

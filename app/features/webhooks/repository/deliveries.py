@@ -12,9 +12,6 @@ from app.core.consumers.repository.followers import is_at, move_consumer
 from app.core.consumers.repository.places import extend_version
 from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace
-from app.infra.db.session import Database
-from app.infra.db.times import lease_end
-from app.kernel.format.errors import Fault, NotFound
 from app.core.timeline.repository.kept_versions import share_versions
 from app.features.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
@@ -35,6 +32,9 @@ from app.features.webhooks.values import (
     WebhookGivenUp,
     WebhookState,
 )
+from app.infra.db.session import Database
+from app.infra.db.times import lease_end
+from app.kernel.format.errors import Fault, NotFound
 
 _PENDING: Final = webhook_deliveries.c.state == DeliveryState.PENDING.value
 # The column of the format has the name that it was first given.

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
 
+from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import datasets
 from app.core.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, resolve_position
@@ -16,16 +17,8 @@ from app.core.consumers.repository.followers import add_follower, wake_follower
 from app.core.consumers.repository.places import keep_version, place_in_version, stored_place
 from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace, MaxLag
-from app.infra.db.acts import act_concerns, record_act
-from app.infra.db.any_of import matches_any
-from app.infra.db.session import Database
-from app.infra.db.times import lease_end
-from app.kernel.format.errors import NotFound, PreconditionFailed
-from app.kernel.format.identifiers import is_uuid
-from app.kernel.paging import Page, PageTokens
-from app.features.partitions.repository.marks import lock_events
-from app.access.tenants.repository.quotas import check_count
 from app.core.timeline.repository.kept_versions import share_versions
+from app.features.partitions.repository.marks import lock_events
 from app.features.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
     delivery_of,
@@ -45,6 +38,13 @@ from app.features.webhooks.values import (
     WebhookEvents,
     WebhookState,
 )
+from app.infra.db.acts import act_concerns, record_act
+from app.infra.db.any_of import matches_any
+from app.infra.db.session import Database
+from app.infra.db.times import lease_end
+from app.kernel.format.errors import NotFound, PreconditionFailed
+from app.kernel.format.identifiers import is_uuid
+from app.kernel.paging import Page, PageTokens
 
 _COUNT: Final[Select[int]] = (
     select(func.count())

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from app.kernel.changelog.forms import ChangeForm, json_names, one_array, symbols_of
 from app.core.changes.values import DeliveryFormat
+from app.features.webhooks.values import ChangeMessage, Register, TopicValue
+from app.kernel.changelog.forms import ChangeForm, json_names, one_array, symbols_of
 from app.kernel.codecs.json.encode import change_members
 from app.kernel.codecs.messages.avro_output import avro_namespace, avro_schema, avro_values
 from app.kernel.codecs.messages.framing import with_frame
 from app.kernel.format.dataset import DEFAULT_VOCABULARY
 from app.kernel.format.partition.members import key_rows, roots
 from app.kernel.format.rows.changelog import Op
-from app.features.webhooks.values import ChangeMessage, Register, TopicValue
 
 _NULLABLE: Final = ("event_time", "corrects_offset", "before", "after")
 

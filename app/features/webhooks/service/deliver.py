@@ -12,8 +12,6 @@ from typing import Final
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import Consumer
-from app.kernel.format.errors import Fault, HeadwaterError, Unavailable, without_path
-from app.kernel.format.identifiers import new_id
 from app.features.webhooks.repository.deliveries import DeliveryStore
 from app.features.webhooks.sender import HttpSender
 from app.features.webhooks.service.message import MessageContent, Messages, changes_body
@@ -29,6 +27,8 @@ from app.features.webhooks.values import (
     WebhookGivenUp,
     WebhookState,
 )
+from app.kernel.format.errors import Fault, HeadwaterError, Unavailable, without_path
+from app.kernel.format.identifiers import new_id
 
 _log = logging.getLogger(__name__)
 _JITTER: Final = 0.1

@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from app.kernel.changelog.forms import ChangeForm, json_names
 from app.core.changes.values import DeliveryFormat
+from app.features.webhooks.values import ChangeMessage, TopicValue
+from app.kernel.changelog.forms import ChangeForm, json_names
 from app.kernel.format.dataset import DEFAULT_VOCABULARY
 from app.kernel.format.partition.members import member_path
-from app.features.webhooks.values import ChangeMessage, TopicValue
 
 _NULL: Final = b"null"
 _Members = dict[str, msgspec.Raw]

@@ -11,17 +11,17 @@ import msgspec
 import pyarrow as pa
 
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.forms import json_names, symbols_of
 from app.core.changes.position_parameters import position_value
 from app.core.changes.positions import SnapshotPosition
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.service.read_snapshots import ReadSnapshots
 from app.core.changes.values import ChangePage, DeliveryFormat
-from app.kernel.codecs.json.encode import encode_changes_json
 from app.core.consumers.values import ConsumerPlace
-from app.kernel.format.dataset import DEFAULT_VOCABULARY
 from app.features.partitions.values import PartitionEvents
 from app.features.webhooks.values import FormattedDelivery, Webhook, WebhookDefinition, WebhookEvents
+from app.kernel.changelog.forms import json_names, symbols_of
+from app.kernel.codecs.json.encode import encode_changes_json
+from app.kernel.format.dataset import DEFAULT_VOCABULARY
 
 CHANGES_TYPE: Final = "dataset.changes"
 PARTITIONS_TYPE: Final = "dataset.partitions"

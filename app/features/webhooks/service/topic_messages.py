@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from app.kernel.codecs.messages.reading import UnsupportedSchema
-from app.kernel.format.errors import SourceFailed
-from app.infra.kafka.writer import OutMessage
 from app.features.webhooks.service.avro_messages import avro_messages
 from app.features.webhooks.service.json_messages import json_messages
 from app.features.webhooks.service.message import MessageContent
@@ -19,6 +16,9 @@ from app.features.webhooks.values import (
     TopicOptions,
     Webhook,
 )
+from app.infra.kafka.writer import OutMessage
+from app.kernel.codecs.messages.reading import UnsupportedSchema
+from app.kernel.format.errors import SourceFailed
 
 DELIVERY_HEADER: Final = "headwater-delivery"
 VERSION_HEADER: Final = "headwater-version"

@@ -10,22 +10,13 @@ from typing import Final
 
 import msgspec
 
+from app.access.tenants.values import seen_in_part
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.change_selection import ChangeSelection
-from app.kernel.changelog.forms import ChangeForm, in_form
 from app.core.changes.positions import FromTime, FromVersion, ReaderStart, SnapshotPosition
 from app.core.changes.values import DeliveryFormat
-from app.kernel.codecs.messages.reading import UnsupportedSchema
 from app.core.consumers.values import MaxLag
-from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import FieldError, NoFeed, PreconditionFailed
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.partition.members import key_fields
-from app.kernel.paging import Page
-from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
-from app.access.tenants.values import seen_in_part
 from app.features.webhooks.repository.webhooks import WebhookStore
 from app.features.webhooks.sender import HttpSender
 from app.features.webhooks.service.avro_messages import avro_parts
@@ -50,6 +41,15 @@ from app.features.webhooks.values import (
     WebhookEvents,
     WebhookState,
 )
+from app.kernel.changelog.change_selection import ChangeSelection
+from app.kernel.changelog.forms import ChangeForm, in_form
+from app.kernel.codecs.messages.reading import UnsupportedSchema
+from app.kernel.format.dataset import ChangelogProducer
+from app.kernel.format.errors import FieldError, NoFeed, PreconditionFailed
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.partition.members import key_fields
+from app.kernel.paging import Page
+from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 
 _IN_ORDER: Final = "a topic gets its messages in order; PATCH `since` to write changes again"
 OVERLAP_SECONDS: Final = 86_400.0

@@ -7,17 +7,17 @@ from typing import Annotated, Final
 from litestar import get, post
 from litestar.params import QueryParameter
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
+from app.features.writes.explanation import WriteExplanation
+from app.features.writes.schemas import CreateWrite, from_envelope
+from app.features.writes.service.explain import ExplainWrite
 from app.http.auth import needs
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import documented
 from app.http.request import ApiRequest
-from app.access.tenants.values import KeyScope
-from app.features.writes.explanation import WriteExplanation
-from app.features.writes.schemas import CreateWrite, from_envelope
-from app.features.writes.service.explain import ExplainWrite
 
 _TAGS: Final = ["writes"]
 

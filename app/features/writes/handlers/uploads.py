@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from litestar import post
 from litestar.params import JSONBody
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.schemas import UploadResponse, upload_response
 from app.core.catalog.values import Dataset, Upload
-from app.infra.files.received_body import StoredBody
-from app.infra.files.s3.links import StorageLinks
-from app.kernel.format.identifiers import new_id
+from app.core.idempotency.providers import Idempotency
+from app.features.writes.schemas import CreateUploadLink, UploadLinkResponse, upload_link_response
+from app.features.writes.service.accept import AcceptWrite
 from app.http.auth import needs
 from app.http.body_stream import (
     OCTET_STREAM,
@@ -26,10 +27,9 @@ from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, documented
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.core.idempotency.providers import Idempotency
-from app.access.tenants.values import KeyScope
-from app.features.writes.schemas import CreateUploadLink, UploadLinkResponse, upload_link_response
-from app.features.writes.service.accept import AcceptWrite
+from app.infra.files.received_body import StoredBody
+from app.infra.files.s3.links import StorageLinks
+from app.kernel.format.identifiers import new_id
 
 
 @post(

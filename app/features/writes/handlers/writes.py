@@ -8,14 +8,20 @@ from typing import Final
 import msgspec
 from litestar import post
 
+from app.access.tenants.values import KeyScope
 from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
-from app.infra.files.received_body import StoredBody
-from app.kernel.format.definition.new_dataset import CreateWithRows
-from app.kernel.format.errors import FieldError, InvalidRequest
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.operation import Operation
-from app.kernel.format.rows.formats import MEDIA_TYPES, Format
+from app.core.jobs.handlers.accepted import Acceptance, JobReply
+from app.features.writes.schemas import (
+    CreateWrite,
+    WriteQueryOptions,
+    body_facts,
+    from_envelope,
+    request_hash,
+)
+from app.features.writes.service.accept import AcceptWrite, checked_write
+from app.features.writes.service.accept_new import AcceptNewDataset
+from app.features.writes.values import Body, IncomingWrite, NewPlace
 from app.http.auth import needs
 from app.http.body_stream import (
     JSON,
@@ -33,18 +39,12 @@ from app.http.openapi.operation_docs import BINARY, documented
 from app.http.parameters.query_parameters import DatasetReference
 from app.http.request import ApiRequest
 from app.http.table_response import ARROW_STREAM
-from app.core.jobs.handlers.accepted import Acceptance, JobReply
-from app.access.tenants.values import KeyScope
-from app.features.writes.schemas import (
-    CreateWrite,
-    WriteQueryOptions,
-    body_facts,
-    from_envelope,
-    request_hash,
-)
-from app.features.writes.service.accept import AcceptWrite, checked_write
-from app.features.writes.service.accept_new import AcceptNewDataset
-from app.features.writes.values import Body, IncomingWrite, NewPlace
+from app.infra.files.received_body import StoredBody
+from app.kernel.format.definition.new_dataset import CreateWithRows
+from app.kernel.format.errors import FieldError, InvalidRequest
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.formats import MEDIA_TYPES, Format
 
 # The envelope of a smaller body is decoded in less time than a thread takes to begin with it: its rows are not decoded.
 _SMALL_BODY_BYTES: Final = 32 * 1024

@@ -9,20 +9,26 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pyarrow as pa
 
+from app.access.tenants.repository.quotas import QuotaStore
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.service import refuse_derived
 from app.core.catalog.values import Dataset, Upload
+from app.core.jobs.repository.jobs import JobStore
+from app.core.jobs.service.group_accept import GroupAccept
+from app.core.jobs.values import Accepted, Job, NewJob, WriteRequest
+from app.core.timeline.service.name_winner import NameWinner
+from app.features.writes.values import Body, IncomingWrite, JsonRows, UploadLink, UploadReferences
+from app.infra.files.ports import ObjectStorage
+from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.files.received_body import BodySpool, StoredBody
+from app.infra.files.s3.links import StorageLinks
+from app.infra.files.staged_file import StagedFileStore
 from app.kernel.codecs.csv.csv_rows import decode_csv
 from app.kernel.codecs.gzip_stream import gunzip_stream
 from app.kernel.codecs.json.json_rows import decode_json_rows, decode_ndjson
 from app.kernel.codecs.record_errors import BadRecords
 from app.kernel.commit.write_options import OnError
 from app.kernel.commit.write_rules import brings_rows, check_options, resolve_mode
-from app.infra.files.ports import ObjectStorage
-from app.infra.files.quarantine_file import QuarantineFileStore
-from app.infra.files.received_body import BodySpool, StoredBody
-from app.infra.files.s3.links import StorageLinks
-from app.infra.files.staged_file import StagedFileStore
 from app.kernel.format.errors import (
     BodyTooLarge,
     CorruptFile,
@@ -34,17 +40,18 @@ from app.kernel.format.errors import (
 )
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation, input_schema, matches_equal_rows
-from app.kernel.format.paths import body_path, dataset_prefix, job_of, quarantine_prefix, staged_path, upload_path
+from app.kernel.format.paths import (
+    body_path,
+    dataset_prefix,
+    job_of,
+    quarantine_prefix,
+    staged_path,
+    upload_path,
+)
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.row_limits import RowLimits
 from app.kernel.format.rows.staged import RawInput, StagedFile
 from app.kernel.format.schema.schema import Schema
-from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.service.group_accept import GroupAccept
-from app.core.jobs.values import Accepted, Job, NewJob, WriteRequest
-from app.access.tenants.repository.quotas import QuotaStore
-from app.core.timeline.service.name_winner import NameWinner
-from app.features.writes.values import Body, IncomingWrite, JsonRows, UploadLink, UploadReferences
 
 
 def checked_write(incoming: IncomingWrite, dataset: Dataset) -> IncomingWrite:

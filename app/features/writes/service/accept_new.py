@@ -13,10 +13,14 @@ import msgspec
 
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset
-from app.kernel.commit.write_rules import brings_rows
+from app.core.jobs.values import Accepted, NewJob
+from app.features.writes.repository.creations import CreationStore
+from app.features.writes.service.accept import AcceptWrite, checked_write
+from app.features.writes.values import Body, IncomingWrite, JsonRows, NewPlace
 from app.infra.files.column_sample import SAMPLE_BYTES_MAX, ColumnSample, SampleTooLarge, sample_columns
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.received_body import StoredBody
+from app.kernel.commit.write_rules import brings_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateWithRows, schema_of
@@ -32,10 +36,6 @@ from app.kernel.format.errors import (
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.schema.shapes import Nulls
-from app.core.jobs.values import Accepted, NewJob
-from app.features.writes.repository.creations import CreationStore
-from app.features.writes.service.accept import AcceptWrite, checked_write
-from app.features.writes.values import Body, IncomingWrite, JsonRows, NewPlace
 
 _COPY_BYTES: Final = 1024 * 1024
 _CREATING: Final = (

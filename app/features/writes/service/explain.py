@@ -10,13 +10,20 @@ import msgspec
 import pyarrow as pa
 
 from app.core.catalog.values import Dataset
+from app.core.timeline.ports import VersionReader
+from app.core.timeline.service.name_winner import NameWinner
+from app.features.writes.explanation import BucketRule, ExplainedFile, ExplainedGroup, WriteExplanation
+from app.features.writes.service.accept import checked_write
+from app.features.writes.service.explained_batch import ExplainedBatch, batch_of, explained_keys
+from app.features.writes.service.touched_files import touched_files
+from app.features.writes.values import IncomingWrite, JsonRows
+from app.infra.files.lookups.key_search import KeySearch
 from app.kernel.codecs.json.json_rows import decode_json_rows
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.commit.storing import Storing, storing_of
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.kernel.commit.write_scope import has_scope, is_no_op, scope_of
-from app.infra.files.lookups.key_search import KeySearch
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import DataExists, FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile, FileKind
@@ -26,13 +33,6 @@ from app.kernel.format.operation import Operation, input_schema
 from app.kernel.format.partition.members import key_fields, with_key_members
 from app.kernel.format.rows.record_key import encode_keys
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
-from app.core.timeline.ports import VersionReader
-from app.core.timeline.service.name_winner import NameWinner
-from app.features.writes.explanation import BucketRule, ExplainedFile, ExplainedGroup, WriteExplanation
-from app.features.writes.service.accept import checked_write
-from app.features.writes.service.explained_batch import ExplainedBatch, batch_of, explained_keys
-from app.features.writes.service.touched_files import touched_files
-from app.features.writes.values import IncomingWrite, JsonRows
 
 KEYS_MAX: Final = 100
 ROWS_MAX: Final = 1_000

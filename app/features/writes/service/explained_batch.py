@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from app.features.writes.explanation import ExplainedKey, LiveRow
 from app.kernel.codecs.json.objects import to_objects
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_effect import WriteEffect, effect_of
@@ -27,7 +28,6 @@ from app.kernel.format.rows.placement import Placement
 from app.kernel.format.rows.record_key import encode_keys
 from app.kernel.format.rows.staged import StagedBatch, StagedFile
 from app.kernel.format.rows.staging import ROW_COLUMN, split_by_slot, with_ops
-from app.features.writes.explanation import ExplainedKey, LiveRow
 
 _NUMBER: Final = "_hw_number"
 _STORED: Final = (WriteEffect.INSERT, WriteEffect.MERGE, WriteEffect.REPLACE)

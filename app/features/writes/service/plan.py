@@ -6,6 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from app.core.catalog.ports import DatasetLookup
+from app.core.jobs.values import Job
+from app.core.timeline.ports import VersionReader
+from app.features.writes.attempt import Basis, Claimed, Decoded, Plan, Planned, Replan, basis_of
+from app.features.writes.service.touched_files import touched_files
 from app.kernel.commit.write_options import OnError
 from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.kernel.commit.write_scope import has_scope, is_no_op, read_scope, scope_of
@@ -13,10 +17,6 @@ from app.kernel.format.errors import VersionExpired
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.paths import dataset_prefix
 from app.kernel.format.rows.staged import StagedFile
-from app.core.jobs.values import Job
-from app.core.timeline.ports import VersionReader
-from app.features.writes.attempt import Basis, Claimed, Decoded, Plan, Planned, Replan, basis_of
-from app.features.writes.service.touched_files import touched_files
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.core.catalog.ports import DatasetLookup
-from app.kernel.commit.write_options import OnError
-from app.kernel.format.paths import dataset_prefix, decoded_prefix, quarantine_prefix
 from app.core.jobs.values import Job, JobKind
 from app.features.writes.engine import WriteEngine
 from app.features.writes.ports import InputStager, StagedInput
+from app.kernel.commit.write_options import OnError
+from app.kernel.format.paths import dataset_prefix, decoded_prefix, quarantine_prefix
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,20 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.catalog.ports import DatasetLookup
-from app.kernel.commit.conflict import FILE_GROUPS_NAMED_MAX, Conflicted
-from app.infra.files.ports import ObjectStorage
-from app.kernel.format.errors import (
-    CommitConflict,
-    EngineStopped,
-    Fault,
-    HeadwaterError,
-    NotFound,
-    NotStorable,
-    TimeLimitExceeded,
-    Unavailable,
-    VersionExpired,
-)
-from app.kernel.format.outages import awaited
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.give_back import give_back
 from app.core.jobs.service.lease import Lease
@@ -37,6 +23,20 @@ from app.features.writes.engine import WriteEngine
 from app.features.writes.ports import InputStager
 from app.features.writes.service.plan import PlanWrites
 from app.features.writes.service.read_input import ReadInput
+from app.infra.files.ports import ObjectStorage
+from app.kernel.commit.conflict import FILE_GROUPS_NAMED_MAX, Conflicted
+from app.kernel.format.errors import (
+    CommitConflict,
+    EngineStopped,
+    Fault,
+    HeadwaterError,
+    NotFound,
+    NotStorable,
+    TimeLimitExceeded,
+    Unavailable,
+    VersionExpired,
+)
+from app.kernel.format.outages import awaited
 
 _log = logging.getLogger(__name__)
 # With as many lost races, a group is the next to commit: beside it, only groups run that ran before.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from app.core.catalog.values import Dataset
+from app.core.timeline.ports import VersionReader
 from app.kernel.commit.write_plan import touched_groups
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.rows.staged import StagedFile
-from app.core.timeline.ports import VersionReader
 
 
 def touched_files(

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.infra.files.lookups.key_index_file import read_index
+from app.infra.files.slices.file_slice import SliceReader
+from app.infra.files.storage import Storage
 from app.kernel.commit.compaction_plan import is_small
 from app.kernel.commit.folding import folded_files
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_plan import WriteScope
-from app.infra.files.lookups.key_index_file import read_index
-from app.infra.files.slices.file_slice import SliceReader
-from app.infra.files.storage import Storage
 from app.kernel.format.dataset import DatasetDefinition, IndexType
 from app.kernel.format.file_group import DataFile, FileKind, IndexFile
 from app.kernel.format.index.index_answer import FileAnswer

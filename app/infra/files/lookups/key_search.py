@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.commit.storing import Storing
-from app.kernel.commit.write_plan import WriteScope
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.log_file import logged
 from app.infra.files.lookups.file_finder import FileFinder
@@ -21,13 +19,21 @@ from app.infra.files.slices.file_slice import Block, SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.slice_merge import merge_incoming
 from app.infra.files.storage import Storage
+from app.kernel.commit.storing import Storing
+from app.kernel.commit.write_plan import WriteScope
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.index.index_answer import FileAnswer
 from app.kernel.format.index.key_hash import hash_keys
 from app.kernel.format.index.live_key import LiveKey
 from app.kernel.format.partition.members import key_fields
-from app.kernel.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN, resolved, stored_schema
+from app.kernel.format.rows.meta_columns import (
+    META_FIELDS,
+    OFFSET_COLUMN,
+    VERSION_COLUMN,
+    resolved,
+    stored_schema,
+)
 from app.kernel.format.rows.record_key import encode_keys
 
 

@@ -1,4 +1,5 @@
-"""Verifies the files of a part of a table against its changelog: applies `app.kernel.changelog.fold_check` to stored files."""
+"""Verifies the files of a part of a table against its changelog: applies `app.kernel.changelog.fold_check` to stored
+files."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 
-from app.kernel.changelog.fold_check import BEFORE, check_fold
-from app.kernel.changelog.shared_files import own_rows
-from app.kernel.changelog.verification import FoldTask, FoldVerdict
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.slices.slice_merge import row_hashes
 from app.infra.files.slices.spill import SpillBuffer
+from app.kernel.changelog.fold_check import BEFORE, check_fold
+from app.kernel.changelog.shared_files import own_rows
+from app.kernel.changelog.verification import FoldTask, FoldVerdict
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import ChangelogSegment, DataFile, FileKind, StoredFile

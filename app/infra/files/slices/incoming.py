@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from app.kernel.commit.write_plan import WriteIntent
 from app.infra.files.slices.file_slice import Block
+from app.kernel.commit.write_plan import WriteIntent
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.rows.changelog import OP_FIELD
 from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from app.kernel.commit.restore_plan import Restaged, RestageTask
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import Storage
+from app.kernel.commit.restore_plan import Restaged, RestageTask
 from app.kernel.format.operation import Operation
 from app.kernel.format.schema.schema_projection import project_rows
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.commit.read_plan import in_globs
 from app.infra.files.parquet_file import FileColumns, OpenedFile
 from app.infra.files.slices.derived_columns import block_rows, of_file
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
+from app.kernel.commit.read_plan import in_globs
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.deletion_vector import live_mask

@@ -12,12 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.commit.merge.merge import merge
-from app.kernel.commit.merge.outcome import MergeResult
-from app.infra.files.slices.file_slice import FILE_COLUMN, PLACE_COLUMNS, POSITION_COLUMN, SCOPED_COLUMN, Block
+from app.infra.files.slices.file_slice import (
+    FILE_COLUMN,
+    PLACE_COLUMNS,
+    POSITION_COLUMN,
+    SCOPED_COLUMN,
+    Block,
+)
 from app.infra.files.slices.incoming import Incoming, incoming_schema
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.spill import SpillBuffer
+from app.kernel.commit.merge.merge import merge
+from app.kernel.commit.merge.outcome import MergeResult
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.index.key_hash import hash_keys

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import FrozenBitMap
 
-from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.rebase import Rewritten, rebased
-from app.kernel.commit.write_plan import MergeTask
 from app.infra.files.deletion_vector_file import VectorReader, write_vectors
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.storage import Storage
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.rebase import Rewritten, rebased
+from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.deletion_vector import positions_of, positions_set
 from app.kernel.format.paths import Folder, written_path

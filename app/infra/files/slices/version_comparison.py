@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from app.kernel.commit.comparison import Compared, CompareTask, compare_rows
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.slices.slice_merge import row_hashes
 from app.infra.files.slices.spill import SpillBuffer
+from app.kernel.commit.comparison import Compared, CompareTask, compare_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.schema.schema_projection import project_rows

@@ -8,7 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, to_arrow
+from app.kernel.format.schema.types import (
+    DataType,
+    Decimal,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Timestamp,
+    to_arrow,
+)
 
 _UNITS: Final = {"ms": {"s", "ms"}, "us": {"s", "ms", "us"}}
 _INTEGERS: Final = {

@@ -8,7 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from app.kernel.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, Tally, quotation_marks, refuse_many_values
+from app.kernel.codecs.compiled import (
+    FAST_PATH_FAULTS,
+    CompiledSchema,
+    Tally,
+    quotation_marks,
+    refuse_many_values,
+)
 from app.kernel.codecs.faults import Faults, below, missing_field, null_field, null_member, unknown_field
 from app.kernel.codecs.value_parser import Members, describe, distinct_members, read_value
 

@@ -17,7 +17,13 @@ import pyarrow.compute as pc
 from app.kernel.commit.commit_message import KeyConflict
 from app.kernel.commit.merge.fold import FOLDING, Fold
 from app.kernel.commit.merge.key_merger import ABSENT, KeyMerger, KeyState, match_actions, quarantining
-from app.kernel.commit.merge.key_mutations import IncomingRows, Keep, KeyMutations, ReducedWrites, reduce_writes
+from app.kernel.commit.merge.key_mutations import (
+    IncomingRows,
+    Keep,
+    KeyMutations,
+    ReducedWrites,
+    reduce_writes,
+)
 from app.kernel.commit.merge.new_rows import add_new_rows
 from app.kernel.commit.merge.numbered_rows import NumberedRows, key_numbers, occurrence_numbers
 from app.kernel.commit.merge.outcome import (

@@ -19,7 +19,12 @@ from app.kernel.format.dataset import (
     Vocabulary,
 )
 from app.kernel.format.definition.merge_rules import MERGE_RULES
-from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateRetention, CreateVocabulary
+from app.kernel.format.definition.new_dataset import (
+    CreateBucket,
+    CreateDataset,
+    CreateRetention,
+    CreateVocabulary,
+)
 from app.kernel.format.definition.partition_rules import PARTITION_RULES
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.format.partition.fields import PartitionSyntaxError, source_type

@@ -1,8 +1,8 @@
 """Schema evolution: applies one change after another; each is lossless or is refused with a reason.
 
-A change never rewrites a file. Files carry the ids of their columns, and `app.kernel.format.schema.schema_projection` reads
-them under any schema. So an id is never reused, and a field that determines the position of a row, or which row wins,
-never changes.
+A change never rewrites a file. Files carry the ids of their columns, and `app.kernel.format.schema.schema_projection`
+reads them under any schema. So an id is never reused, and a field that determines the position of a row, or which row
+wins, never changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ from app.kernel.format.errors import FieldError, SchemaChangeRefused
 from app.kernel.format.partition.fields import partition_sources
 from app.kernel.format.partition.members import key_fields, member_root
 from app.kernel.format.policies import TableServices
-from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX, Field, Schema
+from app.kernel.format.schema.schema import (
+    FIELD_NAME_CHARACTERS_MAX,
+    FIELDS_MAX,
+    RESERVED_PREFIX,
+    Field,
+    Schema,
+)
 from app.kernel.format.schema.types import DataType, TypeSyntaxError, parse_type
 from app.kernel.format.schema.widening import why_not_wider
 

@@ -27,7 +27,16 @@ from app.kernel.format.schema.shapes import (
     Typed,
     common_shape,
 )
-from app.kernel.format.schema.types import DataType, List, Map, Primitive, Struct, Timestamp, parse_type, to_arrow
+from app.kernel.format.schema.types import (
+    DataType,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Timestamp,
+    parse_type,
+    to_arrow,
+)
 from app.kernel.format.schema.widening import why_not_wider, wider_primitives
 
 _DATE: Final = Primitive("date")

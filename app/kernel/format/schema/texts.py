@@ -19,7 +19,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.format.schema.types import DECIMAL_PRECISION_MAX, DataType, Decimal, Primitive, Timestamp, to_arrow
+from app.kernel.format.schema.types import (
+    DECIMAL_PRECISION_MAX,
+    DataType,
+    Decimal,
+    Primitive,
+    Timestamp,
+    to_arrow,
+)
 
 DATE_DAYS_MIN: Final = -719_162
 DATE_DAYS_MAX: Final = 2_932_896

@@ -21,7 +21,16 @@ import msgspec
 from app.kernel.codecs.faults import shown
 from app.kernel.codecs.value_parser import RejectedValue, read_text
 from app.kernel.format.schema.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, TICKS, timestamp_bounds
-from app.kernel.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, parse_type
+from app.kernel.format.schema.types import (
+    DataType,
+    Decimal,
+    List,
+    Map,
+    Primitive,
+    Struct,
+    Timestamp,
+    parse_type,
+)
 from app.kernel.sql.conditions.tree import (
     And,
     Column,

@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.core.catalog.values import Dataset
-from app.core.consumers.repository.consumers import ConsumerStore
-from app.core.consumers.values import ConsumerChange, ExpectedRevision
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.operation import Operation
-from app.core.jobs.service.group_accept import GroupAccept
-from app.core.jobs.values import Accepted, NewJob, WriteRequest
 from app.access.tenants.quotas import QuotaExceeded, Quotas, quotas_of
 from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.service import KnownQuotas
 from app.access.tenants.values import TenantChange
+from app.core.catalog.values import Dataset
+from app.core.consumers.repository.consumers import ConsumerStore
+from app.core.consumers.values import ConsumerChange, ExpectedRevision
+from app.core.jobs.service.group_accept import GroupAccept
+from app.core.jobs.values import Accepted, NewJob, WriteRequest
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.operation import Operation
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

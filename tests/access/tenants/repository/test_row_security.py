@@ -10,15 +10,15 @@ from sqlalchemy import Column, Connection, Table, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
 from app.access.audit.tables import audit
+from app.access.tenants.tables import api_keys, tenant_deletions, tenants
+from app.access.tenants.values import KeyScope, NewKey, key_digest, new_api_key
 from app.core.catalog.values import Dataset
-from app.infra.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
-from app.kernel.format.identifiers import new_id
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job
 from app.features.maintenance.tables import table_maintenance
+from app.infra.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
+from app.kernel.format.identifiers import new_id
 from app.process.tables import metadata
-from app.access.tenants.tables import api_keys, tenant_deletions, tenants
-from app.access.tenants.values import KeyScope, NewKey, key_digest, new_api_key
 from tests.support.lakehouse import commit_of, message
 from tests.support.populated_tenant import populate
 from tests.support.postgres import TestServer

@@ -11,10 +11,6 @@ import pytest
 from msgspec import structs
 from sqlalchemy import select, text
 
-from app.infra.db.times import seconds_ago
-from app.infra.files.storage import LocalStorage
-from app.kernel.format.identifiers import new_id
-from app.features.retention.repository.expired_subjects import ExpiredSubjects, ExpiredSubjectStore, SubjectCursor
 from app.access.tenants.tables import token_subjects
 from app.access.tenants.values import (
     Grant,
@@ -26,6 +22,14 @@ from app.access.tenants.values import (
     TokenClaims,
     TokenIdentity,
 )
+from app.features.retention.repository.expired_subjects import (
+    ExpiredSubjects,
+    ExpiredSubjectStore,
+    SubjectCursor,
+)
+from app.infra.db.times import seconds_ago
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.identifiers import new_id
 from tests.support.expired_rows import expire_rows
 from tests.support.lakehouse import definition, new_job
 from tests.support.store_fixtures import Stores

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import AwaitedHead, Dataset, Upload
-from app.kernel.format.errors import DatasetExists, InvalidRequest, NotFound, PreconditionFailed
-from app.kernel.format.identifiers import new_id
 from app.core.jobs.values import Job, JobState
 from app.core.timeline.values import Fenced
+from app.kernel.format.errors import DatasetExists, InvalidRequest, NotFound, PreconditionFailed
+from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

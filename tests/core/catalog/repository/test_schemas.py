@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.values import Job
+from app.core.timeline.values import Published
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.dataset import DatasetDefinition, Retention
 from app.kernel.format.definition.dataset_definition import with_changelog, with_services
@@ -19,8 +21,6 @@ from app.kernel.format.errors import InvalidRequest, NotFound, PreconditionFaile
 from app.kernel.format.identifiers import new_instant_id
 from app.kernel.format.instant import Action, InstantState
 from app.kernel.format.policies import TableServices
-from app.core.jobs.values import Job
-from app.core.timeline.values import Published
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

@@ -8,10 +8,10 @@ import time
 import pyarrow.ipc as ipc
 import pytest
 
-from app.kernel.changelog import changelog_scan
-from app.kernel.changelog.forms import ChangeForm
 from app.core.changes.handlers import events as change_events
 from app.core.changes.service import read_changes
+from app.kernel.changelog import changelog_scan
+from app.kernel.changelog.forms import ChangeForm
 from tests.core.changes.handlers.test_change_events import blocks, followed, following
 from tests.support.http import problem, upsert
 

@@ -10,9 +10,9 @@ import pytest
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import FeedBounds, FromTime, FromVersion
 from app.core.changes.repository.changelog import _OF_OFFSETS
+from app.core.jobs.values import Job
 from app.kernel.format.errors import NotFound, OffsetAhead
 from app.kernel.format.identifiers import new_id
-from app.core.jobs.values import Job
 from tests.support.lakehouse import commit_of, message
 from tests.support.postgres import TestServer
 from tests.support.query_plans import plan_of, rows_read

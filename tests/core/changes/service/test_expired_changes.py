@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from app.kernel.changelog.forms import ChangeForm
 from app.core.changes.positions import StartingPosition
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
+from app.kernel.changelog.forms import ChangeForm
 from app.kernel.format.errors import CorruptFile, OffsetExpired
 from app.kernel.format.file_group import ChangelogSegment, StoredFile
 from app.kernel.format.rows.changelog import Op

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from app.kernel.changelog.forms import ChangeForm
 from app.core.changes.handlers.feed_options import encoded
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.infra.files.storage import LocalStorage
+from app.kernel.changelog.forms import ChangeForm
 from app.kernel.format.dataset import ChangelogProducer
 from tests.support.shares import share
 from tests.support.table_feed import TableFeed

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kernel.changelog import changelog_scan
-from app.kernel.changelog.forms import ChangeForm, in_form
 from app.core.changes.service import read_changes
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
 from app.infra.files import data_sink
 from app.infra.files.storage import LocalStorage
+from app.kernel.changelog import changelog_scan
+from app.kernel.changelog.forms import ChangeForm, in_form
 from app.kernel.format.errors import InvalidFilter, InvalidRequest
 from app.kernel.format.partition.globs import matches_partition_glob
 from app.kernel.format.rows.changelog import Op

@@ -10,8 +10,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from app.kernel.changelog.forms import ChangeForm
-from app.kernel.changelog.verification import FoldVerdict, plan_fold
 from app.core.changes.handlers.feed_options import encoded
 from app.core.changes.service import read_changes
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
@@ -23,6 +21,8 @@ from app.infra.files.slices.feed_verification import check_files
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.changelog.forms import ChangeForm
+from app.kernel.changelog.verification import FoldVerdict, plan_fold
 from app.kernel.format.errors import CorruptFile
 from tests.support.merged_feed import MergedFeed
 from tests.support.shares import share

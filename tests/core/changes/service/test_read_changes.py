@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kernel.changelog.forms import ChangeForm, in_form
 from app.core.changes.positions import StartingPosition
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
+from app.kernel.changelog.forms import ChangeForm, in_form
 from app.kernel.format.errors import OffsetAhead, OffsetExpired
 from app.kernel.format.rows.changelog import OP_COLUMN, Op
 from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN

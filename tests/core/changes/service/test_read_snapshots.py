@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from app.kernel.changelog.forms import ChangeForm
 from app.core.changes.positions import SNAPSHOT_READER, FeedPosition, SnapshotPosition
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.service.read_snapshots import ReadSnapshots
@@ -16,6 +15,7 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.table_reader import TableReader
 from app.infra.files.slices.table_walk import TableWalk
 from app.infra.files.storage import LocalStorage
+from app.kernel.changelog.forms import ChangeForm
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField

@@ -13,11 +13,11 @@ from sqlalchemy import text
 from app.core.catalog.values import Dataset
 from app.core.consumers.repository.consumers import ConsumerStore
 from app.core.consumers.values import ConsumerChange, ExpectedRevision, MaxLag
+from app.features.retention.repository.feed import RetentionStore
 from app.infra.db.session import Database
 from app.kernel.format.dataset import Changelog, Retention
 from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.identifiers import new_id
-from app.features.retention.repository.feed import RetentionStore
 from tests.support.examples import a_third_of
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores

@@ -14,6 +14,7 @@ from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.consumers import ConsumerStore
 from app.core.consumers.repository.followers import add_follower
 from app.core.consumers.values import ConsumerChange, ConsumerStatus, ExpectedRevision, MaxLag
+from app.core.jobs.values import Job
 from app.kernel.format.errors import (
     ConsumerLeased,
     ConsumerManaged,
@@ -27,7 +28,6 @@ from app.kernel.format.errors import (
     VersionExpired,
 )
 from app.kernel.format.identifiers import new_id
-from app.core.jobs.values import Job
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

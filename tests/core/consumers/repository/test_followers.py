@@ -19,8 +19,8 @@ from app.core.consumers.repository.followers import (
     wake_follower,
 )
 from app.core.consumers.values import ConsumerPlace
-from app.kernel.format.identifiers import new_id
 from app.core.jobs.values import Job, OutboxMessage
+from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, definition, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

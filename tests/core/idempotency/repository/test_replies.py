@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from app.core.idempotency.repository import ReplyStore
+from app.core.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
 from app.infra.db.session import Database
 from app.kernel.format.errors import (
     DatasetExists,
@@ -16,8 +18,6 @@ from app.kernel.format.errors import (
     Unavailable,
 )
 from app.kernel.format.identifiers import new_id
-from app.core.idempotency.repository import ReplyStore
-from app.core.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
 from tests.support.lakehouse import definition
 from tests.support.store_fixtures import Stores
 

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.handlers.job_polls import AwaitedJob, job_polls
+from app.core.jobs.values import Job, JobState, Progress
 from app.http.limits.threads import Threads
 from app.http.waiting import shared_polls
 from app.http.waiting.subscriptions import Subscriptions
-from app.core.jobs.handlers.job_polls import AwaitedJob, job_polls
-from app.core.jobs.values import Job, JobState, Progress
 from tests.support.streams import held_credential
 
 

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import IdempotencyMismatch, NotFound, Unavailable
-from app.kernel.format.identifiers import new_id
 from app.core.jobs.service.group_accept import GroupAccept
 from app.core.jobs.values import Accepted, ClaimRules, NewJob
+from app.kernel.format.errors import IdempotencyMismatch, NotFound, Unavailable
+from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import new_job
 from tests.support.store_fixtures import Stores
 from tests.support.waiting import until

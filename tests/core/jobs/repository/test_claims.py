@@ -12,11 +12,6 @@ import pytest
 from sqlalchemy import select
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import Fault, JobNotCancellable
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.instant import InstantState
-from app.kernel.format.operation import Operation
-from app.kernel.format.rows.staged import StagedFile
 from app.core.jobs.repository import claim as claims
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import (
@@ -30,6 +25,11 @@ from app.core.jobs.values import (
     WriteProcess,
     WriteRequest,
 )
+from app.kernel.format.errors import Fault, JobNotCancellable
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.instant import InstantState
+from app.kernel.format.operation import Operation
+from app.kernel.format.rows.staged import StagedFile
 from tests.support.lakehouse import RULES, claim_of, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

@@ -9,12 +9,12 @@ from sqlalchemy import text
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import FollowerStore, add_follower
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.operation import Operation
 from app.core.jobs.repository.workers import WorkerStore
 from app.core.jobs.values import Job, JobState, RestoreTarget, WorkerEnd, WriteProcess, WriteRequest
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.sources.repository.rounds import RoundStore
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.operation import Operation
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from workers.jobs.dead_workers import DeadWorkers

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import select
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import Fault
 from app.core.jobs.repository.held_jobs import void
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job, JobState, Progress
 from app.core.timeline.values import Fenced
+from app.kernel.format.errors import Fault
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import InvalidRequest
-from app.kernel.format.identifiers import new_id
 from app.core.jobs.repository.job_lists import job_tokens, list_jobs
 from app.core.jobs.tasks import CompactionTask
 from app.core.jobs.values import Job, JobFilter, JobKind, JobState
+from app.kernel.format.errors import InvalidRequest
+from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import definition, new_job
 from tests.support.store_fixtures import Stores
 

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.tables import idempotency
+from app.core.jobs.values import Claim, Job, JobState, Progress
+from app.core.timeline.values import Fenced
 from app.kernel.format.errors import Fault, IdempotencyMismatch, JobNotCancellable, NotFound
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import InstantState, RowCounts
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput
-from app.core.jobs.tables import idempotency
-from app.core.jobs.values import Claim, Job, JobState, Progress
-from app.core.timeline.values import Fenced
 from tests.support.lakehouse import claim_of, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

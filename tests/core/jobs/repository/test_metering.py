@@ -12,18 +12,18 @@ import msgspec
 import pytest
 from sqlalchemy import func, select, text
 
-from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.instant import Action, RowCounts
+from app.access.tenants.repository.usage import UsageStore
+from app.access.tenants.tables import usage_days
+from app.access.tenants.usage import KeyUsage, Usage, UsageFilter, UsageOf
 from app.core.jobs.repository.job_locks import UNFINISHED
 from app.core.jobs.repository.metering import RUNNING_JOBS
 from app.core.jobs.tables import jobs
 from app.core.jobs.tasks import CompactionTask
 from app.core.jobs.values import Job, NewJob, WorkerEnd
-from app.access.tenants.repository.usage import UsageStore
-from app.access.tenants.tables import usage_days
-from app.access.tenants.usage import KeyUsage, Usage, UsageFilter, UsageOf
 from app.core.timeline.values import Published
+from app.kernel.format.errors import Fault
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.instant import Action, RowCounts
 from tests.support.lakehouse import RULES, claim_of, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

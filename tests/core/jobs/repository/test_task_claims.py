@@ -10,10 +10,19 @@ import pytest
 from sqlalchemy import text
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.tasks import ExportTask, TaskRequest, VerifyTask
+from app.core.jobs.values import (
+    ClaimRules,
+    Job,
+    JobKind,
+    JobQueue,
+    JobState,
+    NewJob,
+    Progress,
+    RunnableDataset,
+)
 from app.kernel.format.errors import Fault, JobNotCancellable
 from app.kernel.format.identifiers import new_id
-from app.core.jobs.tasks import ExportTask, TaskRequest, VerifyTask
-from app.core.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState, NewJob, Progress, RunnableDataset
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

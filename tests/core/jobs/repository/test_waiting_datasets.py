@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from app.core.jobs.repository.waiting_datasets import _DATASETS, _TENANTS
+from app.core.jobs.values import JobQueue
 from app.infra.db.rotation import Rotation
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.kernel.format.identifiers import new_id
-from app.core.jobs.repository.waiting_datasets import _DATASETS, _TENANTS
-from app.core.jobs.values import JobQueue
 from tests.support.lakehouse import RULES, definition, new_job
 from tests.support.postgres import TestServer
 from tests.support.query_plans import plan_of_text, rows_read, scans

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from app.kernel.commit.write_options import OnError, WriteOptions
-from app.kernel.format.operation import Operation
-from app.kernel.format.policies import ClusterOrder
 from app.core.jobs.job_parameters import parameters_of
 from app.core.jobs.tasks import ClusteringTask, CompactionTask, SavepointTask
 from app.core.jobs.values import JobRequest, RestoreTarget, WriteRequest
+from app.kernel.commit.write_options import OnError, WriteOptions
+from app.kernel.format.operation import Operation
+from app.kernel.format.policies import ClusterOrder
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from app.process.composition import FAILURE_PARTICIPANTS
-from app.infra.db.session import Database
-from app.kernel.format.errors import Unavailable
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.lease import Lease
 from app.core.jobs.values import Claim, Job, Progress
+from app.infra.db.session import Database
+from app.kernel.format.errors import Unavailable
+from app.process.composition import FAILURE_PARTICIPANTS
 from tests.support.store_fixtures import Stores
 
 

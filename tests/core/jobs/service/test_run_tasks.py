@@ -12,11 +12,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.kernel.format.errors import CorruptFile, EngineStopped, Fault, StorageFull, StorageUnavailable, Unavailable
-from app.kernel.format.instant import RowCounts
 from app.core.jobs.service.run_tasks import RunTasks, TaskHandler
 from app.core.jobs.tasks import VerifyTask
 from app.core.jobs.values import Claim, ClaimRules, Job, JobKind, JobState, Progress
+from app.kernel.format.errors import (
+    CorruptFile,
+    EngineStopped,
+    Fault,
+    StorageFull,
+    StorageUnavailable,
+    Unavailable,
+)
+from app.kernel.format.instant import RowCounts
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 RULES = ClaimRules(lease_seconds=30, group_jobs_max=1, dataset_writers_max=1, attempts_max=3)

@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import make_url
 
 from app.core.catalog.values import Dataset
-from app.infra.db.session import CommitInDoubt, Database
-from app.kernel.format.errors import Unavailable
 from app.core.jobs.values import Job, JobState
 from app.core.timeline.ports import OutcomeUnknown
 from app.core.timeline.repository.publish import publish_commits
 from app.core.timeline.values import Fenced, Published
+from app.infra.db.session import CommitInDoubt, Database
+from app.kernel.format.errors import Unavailable
 from tests.support.lakehouse import commit_of, message, new_job
 from tests.support.postgres import TestServer
 from tests.support.proxy import BreakingProxy, Fault

@@ -10,10 +10,10 @@ from sqlalchemy import Connection, select
 
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import CommitConflict
 from app.core.jobs.values import Job, JobState
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.values import NewCommit, Published
+from app.kernel.format.errors import CommitConflict
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 

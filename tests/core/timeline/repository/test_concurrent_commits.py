@@ -10,8 +10,8 @@ from itertools import chain
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.kernel.commit.conflict import Conflicted
 from app.core.timeline.values import Published
+from app.kernel.commit.conflict import Conflicted
 from tests.support.lakehouse import RULES, commit_of, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

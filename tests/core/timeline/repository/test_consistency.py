@@ -11,13 +11,13 @@ from sqlalchemy import delete
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower
-from app.kernel.format.identifiers import new_id
 from app.core.jobs.tables import instants
 from app.core.jobs.values import Job
 from app.core.timeline.archives import TimelineArchive
 from app.core.timeline.repository.archives import TimelineArchiveStore
 from app.core.timeline.repository.conflict_window import InconsistentCommit
 from app.core.timeline.values import Advance, Overtaken
+from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.values import Job
+from app.core.timeline.values import Published
 from app.kernel.commit.commit_message import CommitMessage, Reads
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.file_group import Slot, bucket_file_group
-from app.core.jobs.values import Job
-from app.core.timeline.values import Published
 from tests.support.lakehouse import commit_of, data_file
 from tests.support.store_fixtures import Stores
 

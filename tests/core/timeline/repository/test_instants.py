@@ -8,6 +8,10 @@ from datetime import timedelta
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.tasks import CompactionTask
+from app.core.jobs.values import Job, NewJob, WriteRequest
+from app.core.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
+from app.core.timeline.values import Published
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.format.errors import Fault
@@ -15,10 +19,6 @@ from app.kernel.format.file_group import DeletionVector
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import Action, InstantState
 from app.kernel.format.operation import Operation
-from app.core.jobs.tasks import CompactionTask
-from app.core.jobs.values import Job, NewJob, WriteRequest
-from app.core.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
-from app.core.timeline.values import Published
 from tests.support.lakehouse import claim_of, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 

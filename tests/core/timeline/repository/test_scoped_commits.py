@@ -8,6 +8,9 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.values import Job
+from app.core.timeline.repository.publish import InconsistentCommit
+from app.core.timeline.values import NewCommit, Published
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.commit.write_plan import WriteScope
@@ -16,9 +19,6 @@ from app.kernel.format.file_group import DataFile, Slot, append_file_group
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
 from app.kernel.format.quarantine import QuarantineFile
-from app.core.jobs.values import Job
-from app.core.timeline.repository.publish import InconsistentCommit
-from app.core.timeline.values import NewCommit, Published
 from tests.support.lakehouse import commit_of, data_file, message, new_job
 from tests.support.store_fixtures import Stores
 

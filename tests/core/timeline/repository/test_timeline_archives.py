@@ -13,14 +13,8 @@ from sqlalchemy import Uuid, bindparam, insert, select, text
 from sqlalchemy.dialects import postgresql
 
 from app.core.catalog.values import Dataset
-from app.infra.files.parquet_file import ParquetReader
-from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import CorruptFile, InvalidRequest
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.instant import Action, InstantState, RowCounts
 from app.core.jobs.tables import instants
 from app.core.jobs.values import Claim, Job
-from app.features.retention.repository.references import ReferenceStore
 from app.core.timeline.archives import TimelineArchive
 from app.core.timeline.files import TimelineFileStore
 from app.core.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
@@ -29,6 +23,12 @@ from app.core.timeline.repository.instant_rows import OPEN_INSTANT
 from app.core.timeline.service import read_timeline
 from app.core.timeline.service.read_timeline import ReadTimeline
 from app.core.timeline.values import Fenced
+from app.features.retention.repository.references import ReferenceStore
+from app.infra.files.parquet_file import ParquetReader
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.errors import CorruptFile, InvalidRequest
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.instant import Action, InstantState, RowCounts
 from tests.support.lakehouse import claim_of, commit_of, message
 from tests.support.store_fixtures import Stores
 

@@ -10,11 +10,11 @@ import pytest
 
 from app.core.catalog.values import Dataset
 from app.core.changes.repository.changelog import ChangelogStore
+from app.core.jobs.values import Job
+from app.core.timeline.values import Published
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.commit.watermarks import Lateness
-from app.core.jobs.values import Job
-from app.core.timeline.values import Published
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 

@@ -9,15 +9,15 @@ from typing import Final
 
 import pytest
 
-from app.kernel.commit.conflict import Conflicted
-from app.kernel.format.errors import CommitConflict, Unavailable
-from app.kernel.format.identifiers import new_id, new_instant_id
-from app.kernel.format.instant import Action, RowCounts
 from app.core.jobs.values import Claim
 from app.core.timeline.ports import OutcomeUnknown
 from app.core.timeline.service import publish as publishing
 from app.core.timeline.service.publish import Publish
 from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
+from app.kernel.commit.conflict import Conflicted
+from app.kernel.format.errors import CommitConflict, Unavailable
+from app.kernel.format.identifiers import new_id, new_instant_id
+from app.kernel.format.instant import Action, RowCounts
 
 Refusal = Conflicted | Overtaken | Fenced
 Answer = tuple[Published, ...] | Refusal | Exception | None

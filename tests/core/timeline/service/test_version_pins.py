@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from app.kernel.format.errors import CorruptFile, Unavailable, VersionExpired
 from app.core.timeline.service.version_pins import VersionPins
+from app.kernel.format.errors import CorruptFile, Unavailable, VersionExpired
 
 VERSIONS = [("d", 3), ("e", 5)]
 

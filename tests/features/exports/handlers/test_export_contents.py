@@ -10,9 +10,9 @@ from itertools import combinations
 import msgspec
 import pytest
 
-from app.kernel.changelog.forms import ChangeForm
 from app.features.exports import tasks
 from app.features.exports import tasks as export
+from app.kernel.changelog.forms import ChangeForm
 from tests.support.exports import (
     ARROW,
     KEYED,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.infra.files.storage import LocalStorage
 from app.core.idempotency.repository import ReplyStore
 from app.features.retention.repository.feed import RetentionStore
 from app.features.retention.service.feed import Retain
+from app.infra.files.storage import LocalStorage
 from tests.support.expired_rows import expire_rows
 from tests.support.exports import EVERY_MINUTE, ONCE, contents, pass_time, reap, run_of, stored, write
 from tests.support.http import problem, upsert

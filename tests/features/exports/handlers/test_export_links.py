@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from app.infra.runtime.valkey import EmbeddedValkey
 from app.access.tenants.values import KeyScope
+from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.exports import exported
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.linking import linking_service

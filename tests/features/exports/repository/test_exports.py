@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.forms import ChangeForm
 from app.core.changes.positions import StartingPosition
+from app.core.jobs.values import Claim, Job
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.tasks import ExportFormat, ExportQuery
 from app.features.exports.values import (
@@ -27,12 +27,12 @@ from app.features.exports.values import (
     Offsets,
     Schedule,
 )
+from app.features.retention.repository.references import ReferenceStore
+from app.kernel.changelog.forms import ChangeForm
 from app.kernel.format.dataset import DEFAULT_TARGET_BYTES
 from app.kernel.format.errors import IdempotencyMismatch, NotFound
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.result_file import RunFile
-from app.core.jobs.values import Claim, Job
-from app.features.retention.repository.references import ReferenceStore
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

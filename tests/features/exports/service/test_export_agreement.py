@@ -13,15 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kernel.changelog.forms import ChangeForm, symbols_of
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
-from app.kernel.codecs.json.encode import encode_changes_json
 from app.features.exports import tasks as export
-from app.features.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery, ExportSpec, export_parts
+from app.features.exports.tasks import (
+    ExportedPart,
+    ExportFormat,
+    ExportPart,
+    ExportQuery,
+    ExportSpec,
+    export_parts,
+)
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.changelog.forms import ChangeForm, symbols_of
+from app.kernel.codecs.json.encode import encode_changes_json
 from app.kernel.format.rows.changelog import Op
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.support.examples import a_third_of

@@ -10,8 +10,6 @@ from msgspec import structs
 from sqlalchemy import text
 
 from app.core.catalog.values import Dataset
-from app.kernel.changelog.merge_plan import SmallFile
-from app.kernel.format.file_group import ChangelogSegment, StoredFile
 from app.core.jobs.values import Job
 from app.features.maintenance.repository.changelog_merges import ChangelogMergeStore
 from app.features.maintenance.repository.maintenance import MaintenanceStore
@@ -20,6 +18,8 @@ from app.features.overview.repository import OverviewStore
 from app.features.retention.repository.feed import RetentionStore
 from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.repository.stored_bytes import StoredBytesStore
+from app.kernel.changelog.merge_plan import SmallFile
+from app.kernel.format.file_group import ChangelogSegment, StoredFile
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

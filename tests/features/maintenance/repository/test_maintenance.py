@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import text
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.core.jobs.values import Job
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.maintenance.values import ClaimedTable, ReconcilerRecord
+from app.kernel.format.identifiers import new_id, new_instant_id
 from tests.support.lakehouse import commit_of, definition, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

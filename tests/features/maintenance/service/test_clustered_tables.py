@@ -12,11 +12,15 @@ import pyarrow as pa
 import pytest
 from msgspec import structs
 
+from app.core.jobs.tasks import ClusteringTask
+from app.features.maintenance.service.cluster_groups import ClusterGroups
+from app.features.maintenance.service.table_service_plans import clustering
+from app.features.maintenance.values import Observation
+from app.infra.files.slices.memory_budget import MemoryBudget
+from app.infra.files.storage import LocalStorage
 from app.kernel.commit.clustering_plan import UnorderedGroup, due_groups, plan_clustering
 from app.kernel.commit.compaction_plan import plan_compaction
 from app.kernel.commit.write_options import WriteOptions
-from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.storage import LocalStorage
 from app.kernel.format.clustering import ClusterBy, cluster_by
 from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition
 from app.kernel.format.definition.new_dataset import CreateBucket
@@ -24,10 +28,6 @@ from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.operation import Operation
 from app.kernel.format.policies import ClusteringPolicy, ClusterOrder, TableServices
 from app.kernel.format.rows.read_order import ReadOrder, in_order
-from app.core.jobs.tasks import ClusteringTask
-from app.features.maintenance.service.cluster_groups import ClusterGroups
-from app.features.maintenance.service.table_service_plans import clustering
-from app.features.maintenance.values import Observation
 from tests.support.lake_table import LakeTable, Write, merged
 from tests.support.versioned_tables import (
     DAYS,

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from app.kernel.changelog.merge_plan import SmallFile
-from app.infra.files.changelog_merge import ChangelogMerger
-from app.infra.files.storage import LocalStorage
-from app.kernel.format.file_group import StoredFile
-from app.kernel.format.policies import ChangelogPolicy, TableServices
 from app.features.maintenance.service.merge_changelog import MergeChangelog
 from app.features.maintenance.values import Observation, ReconcileResult
+from app.infra.files.changelog_merge import ChangelogMerger
+from app.infra.files.storage import LocalStorage
+from app.kernel.changelog.merge_plan import SmallFile
+from app.kernel.format.file_group import StoredFile
+from app.kernel.format.policies import ChangelogPolicy, TableServices
 from tests.support.merged_feed import MergedFeed
 from tests.support.versioned_tables import committed_at, written_versioned_table
 

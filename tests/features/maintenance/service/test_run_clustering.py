@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from app.core.jobs.tasks import ClusteringTask
+from app.core.timeline.values import NewCommit
+from app.features.maintenance.service import table_service_plans
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.policies import ClusterOrder
-from app.core.jobs.tasks import ClusteringTask
-from app.features.maintenance.service import table_service_plans
-from app.core.timeline.values import NewCommit
 from tests.features.maintenance.service import test_run_table_service as compactions
 from tests.features.maintenance.service.test_run_table_service import (
     APPENDED,

@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.kernel.commit.conflict import Conflicted
-from app.kernel.commit.write_options import WriteOptions
+from app.core.jobs.tasks import CompactionTask
+from app.core.timeline.values import Fenced, GroupFiles, NewCommit
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.conflict import Conflicted
+from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.operation import Operation
-from app.core.jobs.tasks import CompactionTask
-from app.core.timeline.values import Fenced, GroupFiles, NewCommit
 from tests.support.lake_table import LakeTable, Row, Write, merged
 from tests.support.table_services import ServedTable, result_of
 from tests.support.verification import verified

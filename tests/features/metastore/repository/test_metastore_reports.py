@@ -10,13 +10,13 @@ from msgspec import structs
 from sqlalchemy import insert, text
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.file_group import DataFile, Slot
 from app.core.jobs.values import Job
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.maintenance.tables import table_maintenance
 from app.features.maintenance.values import ReconcilerRecord
 from app.features.metastore.values import METASTORE_RECONCILER, MetastoreState
 from app.features.partitions.repository.touched import TouchedPartitionStore
+from app.kernel.format.file_group import DataFile, Slot
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.definition.dataset_definition import define_dataset
-from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.kernel.format.policies import MetastorePolicy, TableServices
 from app.features.maintenance.values import Observation, ReconcileResult
 from app.features.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
 from app.features.metastore.service.maintenance import MetastoreReconciler
 from app.features.overview.values import PartitionRecord
+from app.kernel.format.definition.dataset_definition import define_dataset
+from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
+from app.kernel.format.policies import MetastorePolicy, TableServices
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 FIELDS = [CreateField(name="id", type="int64"), CreateField(name="day", type="date")]

@@ -10,6 +10,12 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.tasks import CompactionTask
+from app.core.jobs.values import Job, NewJob
+from app.core.timeline.values import Published
+from app.features.overview.repository import SIZE_BOUNDS, OverviewStore
+from app.features.overview.values import FileQuery, KindTotals, PartitionRecord
+from app.features.retention.repository.history import HistoryStore
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.errors import NotFound, VersionExpired
 from app.kernel.format.file_group import (
@@ -24,12 +30,6 @@ from app.kernel.format.file_group import (
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import Action
 from app.kernel.format.policies import HistoryPolicy
-from app.core.jobs.tasks import CompactionTask
-from app.core.jobs.values import Job, NewJob
-from app.features.overview.repository import SIZE_BOUNDS, OverviewStore
-from app.features.overview.values import FileQuery, KindTotals, PartitionRecord
-from app.features.retention.repository.history import HistoryStore
-from app.core.timeline.values import Published
 from tests.support.lakehouse import commit_of, data_file, definition, message
 from tests.support.store_fixtures import Stores
 

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from app.infra.files.storage import open_storage
 from app.features.maintenance.compose import maintenance_store
 from app.features.maintenance.service.run_maintenance import RunMaintenance
 from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.service.reaper import Reap
+from app.infra.files.storage import open_storage
 from tests.support.http import problem, upsert
 from tests.support.receiver import Receiver
 from tests.support.service import Service, TasksInProcess

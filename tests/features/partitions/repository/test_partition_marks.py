@@ -12,15 +12,15 @@ from msgspec import structs
 from sqlalchemy import text
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.values import Job
+from app.features.partitions.repository import marks as partition_marks
+from app.features.partitions.repository.marks import PartitionStore
+from app.features.partitions.values import MarkerWork
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.errors import InvalidRequest, NotFound, OffsetAhead
 from app.kernel.format.file_group import DataFile, FileKind, Slot, bucket_file_group
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import Action
-from app.core.jobs.values import Job
-from app.features.partitions.repository import marks as partition_marks
-from app.features.partitions.repository.marks import PartitionStore
-from app.features.partitions.values import MarkerWork
 from tests.support.lakehouse import commit_of, data_file
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

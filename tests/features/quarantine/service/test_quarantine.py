@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from app.core.jobs.values import WriteRequest
+from app.features.quarantine.service import ranges_of, redriven_write
+from app.features.quarantine.values import RecordRange
 from app.kernel.commit.write_options import OnError, Overwrite, SaveMode, WriteOptions
 from app.kernel.commit.write_rules import check_options
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.kernel.format.operation import Operation
-from app.core.jobs.values import WriteRequest
-from app.features.quarantine.service import ranges_of, redriven_write
-from app.features.quarantine.values import RecordRange
 
 SCHEMA = CreateSchema(fields=[CreateField(name="id", type="int64")])
 KEYED = define_dataset(CreateDataset(name="keyed", schema=SCHEMA, record_key=["id"]))

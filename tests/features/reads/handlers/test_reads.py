@@ -15,10 +15,10 @@ import pytest
 import xxhash
 from sqlalchemy import update
 
-from app.infra.files.storage import open_storage
 from app.core.jobs.tables import jobs
 from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.service.reaper import Reap
+from app.infra.files.storage import open_storage
 from tests.support.exports import keyed_history, reap, table_rows
 from tests.support.http import problem, upsert
 from tests.support.service import Service

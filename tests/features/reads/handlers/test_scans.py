@@ -17,10 +17,10 @@ import pytest
 import xxhash
 from sqlalchemy import func, select, update
 
-from app.features.reads.service.scans import SCANS
-from app.infra.runtime.valkey import EmbeddedValkey
 from app.access.tenants.values import Grant, KeyScope
 from app.core.timeline.tables import read_leases
+from app.features.reads.service.scans import SCANS
+from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.exports import keyed_history, table_rows
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.linking import linking_service

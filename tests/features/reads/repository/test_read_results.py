@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import NotFound, ResultExpired
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.result_file import RunFile
 from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.core.jobs.values import Claim, Job, JobState, NewJob
 from app.features.reads.jobs import FinishedRead
 from app.features.reads.repository import ReadResultStore
 from app.features.retention.repository.references import ReferenceStore
+from app.kernel.format.errors import NotFound, ResultExpired
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.result_file import RunFile
 from tests.support.lakehouse import RULES
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

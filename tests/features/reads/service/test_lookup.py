@@ -12,6 +12,8 @@ import pytest
 
 from app.core.changes.positions import StartingPosition
 from app.core.changes.service.read_changes import ReadChanges
+from app.features.reads.service.lookup import KEYS_MAX, RowLookup
+from app.features.reads.values import KeyQuery
 from app.infra.files.lookups import hot_copy, lookup
 from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.lookups.key_search import KeySearch
@@ -19,8 +21,6 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.errors import InvalidRequest, MaskedColumn
 from app.kernel.format.rows.changelog import SYMBOLS
-from app.features.reads.service.lookup import KEYS_MAX, RowLookup
-from app.features.reads.values import KeyQuery
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.features.reads.service.test_read_jobs import row_versions
 from tests.support.retained_versions import versions_of

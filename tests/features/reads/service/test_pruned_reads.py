@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kernel.commit.write_options import WriteOptions
+from app.features.reads.service.rows import RowQuery
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices import table_walk
@@ -21,8 +21,8 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.row_scan import RowChoice, base_rows
 from app.infra.files.slices.table_reader import TableReader
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.operation import Operation
-from app.features.reads.service.rows import RowQuery
 from app.kernel.sql.conditions.parse import parse_filter
 from app.kernel.sql.conditions.prune import Sought
 from tests.features.reads.service.test_read_table import Counted, use_case

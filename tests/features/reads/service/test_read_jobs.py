@@ -10,9 +10,14 @@ from typing import Any
 
 import pytest
 
-from app.kernel.commit.table_rows import MergedRows
+from app.core.jobs.tasks import Disposition, ReadQuery
+from app.core.timeline.repository.kept_versions import OF_JOB
+from app.features.reads import tasks as read_job
+from app.features.reads.jobs import CreateRead
+from app.features.reads.service import run as run_reads
 from app.infra.files.slices import sorted_runs
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.table_rows import MergedRows
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateChangelog, CreateField
@@ -21,11 +26,6 @@ from app.kernel.format.errors import InvalidDataset, InvalidRequest
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.read_order import ReadOrder
-from app.core.jobs.tasks import Disposition, ReadQuery
-from app.features.reads import tasks as read_job
-from app.features.reads.jobs import CreateRead
-from app.features.reads.service import run as run_reads
-from app.core.timeline.repository.kept_versions import OF_JOB
 from tests.support.lake_table import COMPACT, Write
 from tests.support.read_runs import Reads
 from tests.support.shares import share

@@ -13,6 +13,8 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from app.features.reads.service.rows import ReadTable, RowQuery
+from app.features.reads.values import RowPage
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices import table_walk
 from app.infra.files.slices.memory_budget import MemoryBudget
@@ -27,8 +29,6 @@ from app.kernel.format.errors import InvalidFilter, InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import fold
-from app.features.reads.service.rows import ReadTable, RowQuery
-from app.features.reads.values import RowPage
 from app.kernel.sql.conditions.prune import Sought
 from tests.support.lake_table import COMPACT, Write
 from tests.support.retained_versions import versions_of

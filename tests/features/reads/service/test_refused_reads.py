@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from app.core.jobs.tasks import Disposition, ReadQuery
+from app.features.reads.jobs import CreateRead
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import (
@@ -22,8 +24,6 @@ from app.kernel.format.errors import (
 )
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.rows.read_order import ReadOrder
-from app.core.jobs.tasks import Disposition, ReadQuery
-from app.features.reads.jobs import CreateRead
 from tests.support.read_runs import Reads
 from tests.support.retained_versions import RetainedVersions
 from tests.support.versioned_tables import committed_at, kind_of, new_versioned_table, written_versioned_table

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from app.core.jobs.tasks import ReadQuery
+from app.features.reads.service.rows import RowQuery
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField
@@ -18,8 +20,6 @@ from app.kernel.format.errors import GrantNotApplicable, InvalidRequest, MaskedC
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.read_order import ReadOrder
-from app.core.jobs.tasks import ReadQuery
-from app.features.reads.service.rows import RowQuery
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 from tests.features.reads.service.test_read_table import use_case
 from tests.support.lake_table import Write

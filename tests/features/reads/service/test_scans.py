@@ -15,12 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.core.catalog.values import SchemaVersion
-from app.kernel.commit import table_rows
+from app.features.reads.scans import CreateScan, PartOptions, PlannedScan, ScanQuery
+from app.features.reads.service import scans
+from app.features.reads.service.scans import ScanTables
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit import table_rows
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField
 from app.kernel.format.definition.schema_change import (
@@ -33,9 +36,6 @@ from app.kernel.format.definition.schema_change import (
 from app.kernel.format.errors import CorruptFile, NotFound, ScanTooLarge, VersionExpired
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.operation import Operation
-from app.features.reads.scans import CreateScan, PartOptions, PlannedScan, ScanQuery
-from app.features.reads.service import scans
-from app.features.reads.service.scans import ScanTables
 from tests.support.lake_table import COMPACT, Write
 from tests.support.retained_versions import RetainedVersions, versions_of
 from tests.support.shares import share

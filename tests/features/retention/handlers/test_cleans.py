@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import Uuid, bindparam, func, make_url, text, update
 
 from app.core.jobs.values import JobKind
-from app.features.reads.service.rows import ROW_PAGES
-from app.features.retention.service.run_clean import RunClean
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.tables import read_leases
+from app.features.reads.service.rows import ROW_PAGES
+from app.features.retention.service.run_clean import RunClean
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.postgres import TestServer
 from tests.support.service import Service

@@ -12,13 +12,13 @@ import httpx
 import pytest
 from sqlalchemy import make_url
 
-from app.infra.files.storage import LocalStorage
 from app.core.idempotency.repository import ReplyStore
 from app.features.maintenance.compose import maintenance_store, table_services
 from app.features.maintenance.service.run_maintenance import RunMaintenance
 from app.features.retention.compose import reconcilers
 from app.features.retention.repository.feed import RetentionStore
 from app.features.retention.service.feed import Retain
+from app.infra.files.storage import LocalStorage
 from tests.support.expired_rows import expire_rows
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.postgres import TestServer

@@ -9,10 +9,10 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from app.infra.files.storage import LocalStorage
 from app.core.idempotency.repository import ReplyStore
 from app.features.retention.repository.feed import RetentionStore
 from app.features.retention.service.feed import Retain
+from app.infra.files.storage import LocalStorage
 from tests.features.retention.handlers.test_cleans import cleaned
 from tests.support.expired_rows import expire_rows
 from tests.support.http import ORDERS, upsert

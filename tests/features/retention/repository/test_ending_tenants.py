@@ -11,13 +11,6 @@ import pytest
 
 from app.access.audit.repository.audit import AuditStore
 from app.access.audit.values import AccessOutcome, AuditFilter, Caller, NewEntry, RequestedOperation
-from app.infra.db.session import Database
-from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import PreconditionFailed
-from app.kernel.format.identifiers import new_id
-from app.features.retention.repository.ending_tenants import EndingTenantStore
-from app.features.retention.service.end_tenants import EndTenants
-from app.process.tables import metadata
 from app.access.tenants.values import (
     DEFAULT_TENANT_ID,
     KeyScope,
@@ -28,6 +21,13 @@ from app.access.tenants.values import (
     TenantProtected,
     TenantState,
 )
+from app.features.retention.repository.ending_tenants import EndingTenantStore
+from app.features.retention.service.end_tenants import EndTenants
+from app.infra.db.session import Database
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.errors import PreconditionFailed
+from app.kernel.format.identifiers import new_id
+from app.process.tables import metadata
 from tests.support.populated_tenant import populate
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores

@@ -12,18 +12,18 @@ from sqlalchemy import Table, func, select, text
 
 from app.core.catalog.tables import datasets
 from app.core.catalog.values import Dataset
-from app.kernel.commit.write_options import WriteOptions
-from app.infra.db.columns import metadata
-from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import BatchOutOfOrder, NotFound
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.paths import dataset_prefix
 from app.core.jobs.tables import idempotency, instants, jobs, outbox, transactions, writer_batches
 from app.core.jobs.tasks import ComparisonTask
 from app.core.jobs.values import JobFilter, NewJob, WriteRequest
 from app.features.retention.repository.expired_jobs import ExpiredJobStore
 from app.features.retention.service.expired_rows import ExpireRows
 from app.features.transactions.values import NewTransaction
+from app.infra.db.columns import metadata
+from app.infra.files.storage import LocalStorage
+from app.kernel.commit.write_options import WriteOptions
+from app.kernel.format.errors import BatchOutOfOrder, NotFound
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.paths import dataset_prefix
 from tests.support.expired_rows import expire_rows
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.shares import share

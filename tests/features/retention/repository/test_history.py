@@ -13,23 +13,23 @@ from msgspec import structs
 from sqlalchemy import func, insert, select, update
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.tables import jobs
+from app.core.jobs.tasks import CleanTask
+from app.core.jobs.values import Job, NewJob
+from app.core.timeline.repository.kept_versions import check_kept, share_history
+from app.core.timeline.repository.publish import lock_heads
+from app.core.timeline.repository.read_leases import ReadLeaseStore
+from app.core.timeline.tables import commits, files, read_leases
+from app.core.timeline.values import Published
+from app.features.retention.repository.history import HistoryStore
+from app.features.retention.repository.references import ReferenceStore
+from app.features.retention.values import ExpiredFiles, HistoryExpiry, HistoryStart
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.errors import NotFound, VersionExpired
 from app.kernel.format.file_group import DataFile, DeletionVector
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.policies import HistoryPolicy, TimelinePolicy
-from app.core.jobs.tables import jobs
-from app.core.jobs.tasks import CleanTask
-from app.core.jobs.values import Job, NewJob
-from app.features.retention.repository.history import HistoryStore
-from app.features.retention.repository.references import ReferenceStore
-from app.features.retention.values import ExpiredFiles, HistoryExpiry, HistoryStart
-from app.core.timeline.repository.kept_versions import check_kept, share_history
-from app.core.timeline.repository.publish import lock_heads
-from app.core.timeline.repository.read_leases import ReadLeaseStore
-from app.core.timeline.tables import commits, files, read_leases
-from app.core.timeline.values import Published
 from tests.support.lakehouse import claim_of, commit_of, data_file, message
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores

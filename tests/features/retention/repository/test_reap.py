@@ -11,14 +11,21 @@ from msgspec import structs
 from sqlalchemy import Table, delete, insert
 
 from app.core.catalog.values import Dataset, Upload
-from app.kernel.changelog.forms import ChangeForm
 from app.core.changes.positions import StartingPosition
-from app.infra.db.columns import metadata
+from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
+from app.core.jobs.values import NewJob
+from app.core.timeline.tables import changelog_files, files, replaced_changelog_files, timeline_archives
+from app.core.timeline.values import NewCommit
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.tables import export_files
 from app.features.exports.tasks import ExportFormat, ExportQuery
 from app.features.exports.values import ExportDefinition, NewExport
+from app.features.reads.tables import read_files
+from app.features.retention.repository.references import ReferenceStore
+from app.features.retention.service.reaper import Reap
+from app.infra.db.columns import metadata
 from app.infra.files.storage import LocalStorage
+from app.kernel.changelog.forms import ChangeForm
 from app.kernel.format.dataset import DEFAULT_TARGET_BYTES
 from app.kernel.format.file_group import DataFile, DeletionVector, IndexFile, IndexKind
 from app.kernel.format.identifiers import new_id
@@ -26,13 +33,6 @@ from app.kernel.format.paths import dataset_prefix
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput
-from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
-from app.core.jobs.values import NewJob
-from app.features.reads.tables import read_files
-from app.features.retention.repository.references import ReferenceStore
-from app.features.retention.service.reaper import Reap
-from app.core.timeline.tables import changelog_files, files, replaced_changelog_files, timeline_archives
-from app.core.timeline.values import NewCommit
 from tests.support.lakehouse import RULES, commit_of, message, new_job
 from tests.support.store_fixtures import Stores
 

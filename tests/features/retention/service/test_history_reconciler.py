@@ -10,11 +10,11 @@ import pytest
 from msgspec import structs
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.policies import HistoryPolicy, TableServices, TimelinePolicy
 from app.core.jobs.tasks import CleanTask
 from app.features.maintenance.values import Observation, ReconcileResult
 from app.features.retention.service.history_reconciler import HistoryReconciler
 from app.features.retention.values import HistoryExpiry
+from app.kernel.format.policies import HistoryPolicy, TableServices, TimelinePolicy
 from tests.support.lakehouse import definition
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

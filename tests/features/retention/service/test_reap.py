@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from app.features.retention.service.reaper import Reap
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.errors import StorageUnavailable, Unavailable
 from app.kernel.format.file_group import Slot
@@ -31,7 +32,6 @@ from app.kernel.format.paths import (
     upload_path,
     written_path,
 )
-from app.features.retention.service.reaper import Reap
 from tests.support.threads import together
 
 TENANT: Final = "t"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.access.audit.values import UNAUTHENTICATED
-from app.kernel.format.errors import Unavailable
 from app.features.retention.service.feed import Retain
+from app.kernel.format.errors import Unavailable
 
 
 @dataclass

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from app.kernel.codecs.splits import Split, plan_splits
+from app.features.sources.kinds import kafka
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.storage import LocalStorage
+from app.infra.kafka.messages import Message
+from app.kernel.codecs.splits import Split, plan_splits
 from app.kernel.format.operation import Operation
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput, RowRun
-from app.infra.kafka.messages import Message
-from app.features.sources.kinds import kafka
 from tests.support.lakehouse import definition
 from workers.engine.decode.decode_handle import DecodeTask, Decoding, decode
 

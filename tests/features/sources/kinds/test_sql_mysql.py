@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import EngineStopped, SourceFailed, SourceUnavailable
 from app.features.sources.kinds.sql_rows import SqlRows
 from app.features.sources.output import FetchOutput
 from app.features.sources.ports import Fetched, Part, Place, RoundLimits, SourceEnvironment
+from app.infra.files.storage import LocalStorage
+from app.kernel.format.errors import EngineStopped, SourceFailed, SourceUnavailable
 from tests.support.fake_mysql import END, columns, fake_mysql, packet, row
 from tests.support.mariadb.server import Mariadb
 

@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import CommitConflict, Fault, SchemaMismatch, SourceUnavailable
-from app.kernel.format.identifiers import new_id
 from app.core.jobs.values import Job, JobState
+from app.core.timeline.values import Checkpoint, NewCommit, Overtaken, Published, SourceItem
 from app.features.sources.repository.rounds import ItemLedger, RoundStore
 from app.features.sources.repository.sources import SourceStore
 from app.features.sources.service.rounds import new_round
@@ -23,7 +22,8 @@ from app.features.sources.values import (
     SourceMode,
     SourceState,
 )
-from app.core.timeline.values import Checkpoint, NewCommit, Overtaken, Published, SourceItem
+from app.kernel.format.errors import CommitConflict, Fault, SchemaMismatch, SourceUnavailable
+from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores
 

@@ -15,8 +15,8 @@ import xxhash
 from sqlalchemy import make_url, update
 
 from app.core.catalog.tables import heads
-from app.infra.files.storage import open_storage
 from app.core.timeline.tables import changelog_files
+from app.infra.files.storage import open_storage
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.postgres import TestServer
 from tests.support.service import Service

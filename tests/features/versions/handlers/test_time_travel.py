@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import delete, update
 
 from app.core.catalog.tables import heads
-from app.kernel.commit.restore_plan import RestageTask
-from app.kernel.format.rows.staged import StagedFile
 from app.core.jobs.values import JobKind
 from app.core.timeline.tables import read_leases
+from app.kernel.commit.restore_plan import RestageTask
+from app.kernel.format.rows.staged import StagedFile
 from tests.support.http import ORDERS, upsert
 from tests.support.service import Service
 

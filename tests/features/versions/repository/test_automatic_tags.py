@@ -10,12 +10,12 @@ from sqlalchemy import update
 
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
-from app.kernel.format.errors import NotFound
-from app.kernel.format.identifiers import new_id
-from app.kernel.format.instant import Action, InstantState
 from app.core.jobs.tasks import VersionKind
 from app.core.jobs.values import Job
 from app.features.versions.repository.named_versions import NamedVersionStore
+from app.kernel.format.errors import NotFound
+from app.kernel.format.identifiers import new_id
+from app.kernel.format.instant import Action, InstantState
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

@@ -9,16 +9,16 @@ from msgspec import structs
 
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import SNAPSHOT_READER
+from app.core.jobs.tasks import SavepointTask, TagTask
+from app.core.jobs.values import Job, NewJob
+from app.core.timeline.repository.read_leases import ReadLeaseStore
+from app.core.timeline.values import Published
+from app.features.retention.repository.feed import RetentionStore
+from app.features.versions.repository.named_versions import NamedVersionStore
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.dataset import Retention
 from app.kernel.format.identifiers import new_id, new_instant_id
-from app.core.jobs.tasks import SavepointTask, TagTask
-from app.core.jobs.values import Job, NewJob
-from app.features.retention.repository.feed import RetentionStore
-from app.core.timeline.repository.read_leases import ReadLeaseStore
-from app.core.timeline.values import Published
-from app.features.versions.repository.named_versions import NamedVersionStore
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores
 

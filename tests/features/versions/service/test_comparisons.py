@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from app.core.catalog.values import Dataset
-from app.kernel.commit.comparison import Compared, CompareTask
+from app.core.jobs.tasks import ComparisonTask
+from app.core.jobs.values import Claim, Job, JobKind, JobState, Progress
+from app.core.timeline.service.version_pins import VersionPins
+from app.features.versions.service.run_comparisons import RunComparisons
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.version_comparison import compare
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.comparison import Compared, CompareTask
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField
 from app.kernel.format.definition.schema_change import AddField, WidenField
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
-from app.core.jobs.tasks import ComparisonTask
-from app.core.jobs.values import Claim, Job, JobKind, JobState, Progress
-from app.core.timeline.service.version_pins import VersionPins
-from app.features.versions.service.run_comparisons import RunComparisons
 from tests.support.lake_table import Write
 from tests.support.retained_versions import RetainedVersions
 from tests.support.versioned_tables import (

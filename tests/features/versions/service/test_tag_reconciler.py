@@ -10,9 +10,9 @@ from itertools import pairwise
 from msgspec import structs
 
 from app.core.catalog.values import Dataset
-from app.kernel.format.policies import TableServices, TagPeriod, TagPolicy
 from app.features.maintenance.values import Observation, ReconcileResult, ReconcilerMemory
 from app.features.versions.service.tag_policy import TagReconciler
+from app.kernel.format.policies import TableServices, TagPeriod, TagPolicy
 from tests.support.lakehouse import definition
 
 START = datetime(2026, 11, 22, 5, 17, 9, tzinfo=UTC)

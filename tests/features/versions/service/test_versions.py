@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
+from app.features.versions.service.versions import VersionOf
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.errors import InvalidRequest, NotFound, VersionExpired
-from app.features.versions.service.versions import VersionOf
 from tests.support.retained_versions import RetainedVersions, versions_of
 from tests.support.versioned_tables import VersionedTable, committed_at, kind_of, new_versioned_table
 

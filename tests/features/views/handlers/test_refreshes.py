@@ -10,9 +10,9 @@ import httpx
 import msgspec
 import pytest
 
+from app.access.tenants.values import Grant, KeyScope
 from app.kernel.derivation.request import FeedInput, TableInput
 from app.kernel.format.errors import DerivationFailed
-from app.access.tenants.values import Grant, KeyScope
 from tests.support.derived_views import COUNT, LONG, counted, feed, long, operations, rows, shown
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service

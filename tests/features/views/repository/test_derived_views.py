@@ -12,17 +12,24 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
-from app.kernel.commit.watermarks import Lateness
 from app.core.consumers.repository.followers import FollowerStore
-from app.kernel.format.errors import DatasetExists, DatasetInUse, Fault, NotFound
-from app.kernel.format.identifiers import new_id, new_instant_id
-from app.kernel.format.operation import Operation
 from app.core.jobs.values import Job, JobKind, JobState, NewJob, WorkerEnd, WriteProcess, WriteRequest
-from app.kernel.sql.queries import bind_view, parse_view
 from app.core.timeline.repository.watermarks import watermark_at
 from app.core.timeline.values import Advance, Overtaken, Published
 from app.features.views.repository.views import ViewStore
-from app.features.views.values import CheckedView, View, ViewDefinition, ViewFreshness, ViewMode, follower_name
+from app.features.views.values import (
+    CheckedView,
+    View,
+    ViewDefinition,
+    ViewFreshness,
+    ViewMode,
+    follower_name,
+)
+from app.kernel.commit.watermarks import Lateness
+from app.kernel.format.errors import DatasetExists, DatasetInUse, Fault, NotFound
+from app.kernel.format.identifiers import new_id, new_instant_id
+from app.kernel.format.operation import Operation
+from app.kernel.sql.queries import bind_view, parse_view
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

@@ -12,18 +12,18 @@ from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import Consumer, ConsumerKind
+from app.core.jobs.values import Accepted, Claim, Job, NewJob, WriteRequest
+from app.core.timeline.service.version_pins import VersionPins
+from app.features.views.service.refresh import DeriveView, FollowInputs
+from app.features.views.service.views import new_refresh
+from app.features.views.values import View, ViewDefinition, ViewInputStatus, ViewMode, follower_name
 from app.kernel.derivation.request import DeriveRequest, FeedInput, TableInput
 from app.kernel.format.errors import Fault, NotFound, OffsetExpired, VersionExpired
 from app.kernel.format.file_group import ChangelogFile, ChangelogSegment
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import StagedFile
-from app.core.jobs.values import Accepted, Claim, Job, NewJob, WriteRequest
 from app.kernel.sql.queries import bind_view, parse_view
-from app.core.timeline.service.version_pins import VersionPins
-from app.features.views.service.refresh import DeriveView, FollowInputs
-from app.features.views.service.views import new_refresh
-from app.features.views.values import View, ViewDefinition, ViewInputStatus, ViewMode, follower_name
 from tests.support.lakehouse import definition
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

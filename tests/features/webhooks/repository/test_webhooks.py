@@ -20,12 +20,19 @@ from app.core.consumers.followers import Consumer
 from app.core.consumers.repository.followers import FollowerStore
 from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace, MaxLag
-from app.kernel.format.errors import Fault, NotFound, PreconditionFailed
-from app.kernel.format.identifiers import new_id
 from app.core.timeline.values import Published
 from app.features.webhooks.repository.deliveries import DeliveryStore
 from app.features.webhooks.repository.webhooks import WebhookStore
-from app.features.webhooks.values import Delivery, DeliveryState, Reply, Webhook, WebhookDefinition, WebhookState
+from app.features.webhooks.values import (
+    Delivery,
+    DeliveryState,
+    Reply,
+    Webhook,
+    WebhookDefinition,
+    WebhookState,
+)
+from app.kernel.format.errors import Fault, NotFound, PreconditionFailed
+from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 

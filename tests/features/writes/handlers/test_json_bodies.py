@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from app.core.consumers.schemas import CreateLease, PutConsumer
+from app.features.writes.schemas import CreateWrite
+from app.http.json_body import decode_json
 from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.errors import InvalidRequest, MalformedBody
-from app.http.json_body import decode_json
-from app.features.writes.schemas import CreateWrite
 
 ROWS = '{"operation":"upsert","source":{"kind":"rows","rows":[%s]}}'
 URI = '{"operation":"upsert","source":{"kind":"uri"}}'

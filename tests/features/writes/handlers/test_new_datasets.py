@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.features.writes.compose import accept_new_dataset, accept_write
+from app.features.writes.values import Body, IncomingWrite, NewPlace
 from app.infra.files import column_sample
 from app.kernel.format.definition.new_dataset import CreateWithRows
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import dataset_prefix
 from app.kernel.format.rows.formats import Format
-from app.features.writes.compose import accept_new_dataset, accept_write
-from app.features.writes.values import Body, IncomingWrite, NewPlace
 from tests.support.http import problem
 
 KEYED = {"record_key": ["id"], "ordering_field": "at"}

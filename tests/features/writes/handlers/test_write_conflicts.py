@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.races import overtaken
 from tests.features.writes.handlers.test_write_modes import APPENDS, BEFORE, KEYED, Written, row
+from tests.support.races import overtaken
 
 LATE = [row("a", 9, "late"), row("z", 9, "late")]
 

@@ -10,11 +10,11 @@ from sqlalchemy import select
 
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import heads
+from app.core.jobs.values import Job, JobFilter, JobState, WriteRequest
+from app.features.writes.repository.creations import CreationStore
 from app.kernel.format.errors import DatasetExists, Fault, HeadwaterError, NotFound
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
-from app.core.jobs.values import Job, JobFilter, JobState, WriteRequest
-from app.features.writes.repository.creations import CreationStore
 from tests.support.lakehouse import RULES, definition, new_job
 from tests.support.store_fixtures import Stores
 

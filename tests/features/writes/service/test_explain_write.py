@@ -10,25 +10,25 @@ from typing import Any
 
 import pytest
 
-from app.kernel.commit.write_effect import WriteEffect
-from app.kernel.commit.write_options import Overwrite, OverwriteScope, WriteOptions
+from app.core.timeline.service.name_winner import NameWinner
+from app.core.timeline.values import Winner
+from app.features.reads.service.rows import ReadTable, RowQuery
+from app.features.writes.explanation import ExplainedFile, ExplainedKey, WriteExplanation
+from app.features.writes.service.explain import ROWS_MAX, ExplainWrite
+from app.features.writes.values import Body, IncomingWrite, JsonRows
 from app.infra.files.lookups.key_search import KeySearch
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.table_reader import TableReader
 from app.infra.files.slices.table_walk import TableWalk
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.write_effect import WriteEffect
+from app.kernel.commit.write_options import Overwrite, OverwriteScope, WriteOptions
 from app.kernel.format.dataset import BucketMode, DatasetDefinition, IndexType
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateIndex
 from app.kernel.format.errors import InvalidRequest, SchemaMismatch
 from app.kernel.format.file_group import DataFile, bucket_slot
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
-from app.features.reads.service.rows import ReadTable, RowQuery
-from app.core.timeline.service.name_winner import NameWinner
-from app.core.timeline.values import Winner
-from app.features.writes.explanation import ExplainedFile, ExplainedKey, WriteExplanation
-from app.features.writes.service.explain import ROWS_MAX, ExplainWrite
-from app.features.writes.values import Body, IncomingWrite, JsonRows
 from tests.support.lake_table import Write
 from tests.support.retained_versions import versions_of
 from tests.support.shares import share

@@ -10,6 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
+from app.features.writes.attempt import Claimed, Decoded, Planned, Replan
+from app.features.writes.ports import RestoredVersion, StagedInput
+from app.features.writes.service.plan import PlanWrites
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_options import Overwrite, SaveMode, WriteOptions
 from app.kernel.format.definition.dataset_definition import define_dataset
@@ -17,9 +20,6 @@ from app.kernel.format.errors import DataExists, VersionExpired
 from app.kernel.format.file_group import DataFile, Slot, bucket_file_group
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import StagedBatch
-from app.features.writes.attempt import Claimed, Decoded, Planned, Replan
-from app.features.writes.ports import RestoredVersion, StagedInput
-from app.features.writes.service.plan import PlanWrites
 from tests.support.attempts import DATASET, EVOLVED, HEAD, RESTORED, decoded, staged, write_job
 from tests.support.versioned_tables import registration_of
 

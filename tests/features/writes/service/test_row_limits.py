@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from app.kernel.commit.write_options import OnError, WriteOptions
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.format.errors import RowTooLarge, TooManyRows
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format

@@ -15,6 +15,11 @@ import msgspec
 import pytest
 from sqlalchemy import func, select, update
 
+from app.core.jobs.tables import jobs
+from app.core.jobs.values import Job, JobKind, JobState, WriteProcess, WriteRequest
+from app.core.timeline.values import Advance
+from app.features.transactions.values import NewTransaction
+from app.features.writes.ports import StagedInput
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.evolution import evolve
@@ -23,11 +28,6 @@ from app.kernel.format.definition.schema_change import AddField
 from app.kernel.format.errors import CorruptFile, EngineStopped, StorageUnavailable, TooSlow, Unavailable
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation
-from app.core.jobs.tables import jobs
-from app.core.jobs.values import Job, JobKind, JobState, WriteProcess, WriteRequest
-from app.core.timeline.values import Advance
-from app.features.transactions.values import NewTransaction
-from app.features.writes.ports import StagedInput
 from tests.support.lakehouse import RULES, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.versioned_tables import kind_of

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from app.core.changes.repository.changelog import ChangelogStore
-from app.kernel.commit.restore_plan import files_by_group
 from app.infra.files import data_sink
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.parquet_file import ParquetReader
@@ -17,6 +16,7 @@ from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.restore_plan import files_by_group
 from app.kernel.format.definition.new_dataset import CreateBucket
 from app.kernel.format.file_group import ChangelogSegment
 from app.kernel.format.identifiers import new_id

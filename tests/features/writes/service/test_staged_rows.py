@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from app.core.jobs.values import JobState
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.errors import EngineStopped, StorageUnavailable
-from app.core.jobs.values import JobState
 from tests.support.writing import Writing
 
 ROW = {"id": 2, "day": "2026-11-23", "n": 0, "note": None}

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from app.core.jobs.values import Job, JobKind, WriteRequest
+from app.features.writes.ports import StagedInput
 from app.kernel.format.errors import EngineStopped
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import RawInput
-from app.core.jobs.values import Job, JobKind, WriteRequest
-from app.features.writes.ports import StagedInput
 from tests.support.writing import Row, Writing
 
 

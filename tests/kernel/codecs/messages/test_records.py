@@ -12,7 +12,14 @@ import pytest
 from app.kernel.codecs.messages.avro_schema import AvroSchema
 from app.kernel.codecs.messages.framing import framed
 from app.kernel.codecs.messages.reading import BadMessage, MessageSchema
-from app.kernel.codecs.messages.records import Envelope, Fact, Message, MessageFormat, RecordMaker, RecordRules
+from app.kernel.codecs.messages.records import (
+    Envelope,
+    Fact,
+    Message,
+    MessageFormat,
+    RecordMaker,
+    RecordRules,
+)
 
 ROW = {
     "type": "record",

@@ -12,7 +12,18 @@ from typing import Any, Final
 
 from app.kernel.sql.queries.coercion import BOOLEAN
 from app.kernel.sql.queries.scope import Scope, ScopeColumn, Variety
-from app.kernel.sql.syntax import Binary, Call, Cast, Element, Expression, Member, Name, Node, Select, SetOperation
+from app.kernel.sql.syntax import (
+    Binary,
+    Call,
+    Cast,
+    Element,
+    Expression,
+    Member,
+    Name,
+    Node,
+    Select,
+    SetOperation,
+)
 
 # Functions that have about as many values as their first argument, and as any of their arguments.
 _AS_FIRST: Final = frozenset(
