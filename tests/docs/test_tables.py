@@ -175,18 +175,6 @@ def test_dataset_kinds_are_documented():
         assert f"`{word.value}`" in reference_text or f"### {word.value}" in reference_text, word
 
 
-def test_every_decision_is_listed():
-    decisions = DOCS / "decisions"
-    listed = re.findall(
-        r"\]\((\d{4}-[\w-]+\.md)\) \| (.*) \|$", (decisions / "README.md").read_text(), re.MULTILINE
-    )
-    titles = {
-        path.name: path.read_text().splitlines()[0].removeprefix("# ") for path in decisions.glob("0*.md")
-    }
-    assert dict(listed) == titles
-    assert len(listed) == len(titles)
-
-
 def test_rooms_are_listed_in_the_order_of_their_contract():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers_of = {
