@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.core.jobs.engine import merge
 from app.infra.files.storage import LocalStorage
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_plan import MergeTask
@@ -37,7 +38,7 @@ def run_on_spark(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """Runs merge tasks as one Spark job."""
     numbers = count(1)
     with running_engine(root, tmp_path_factory.mktemp("spark")) as engine:
-        yield lambda tasks: engine.merge(tasks, f"round-{next(numbers)}")
+        yield lambda tasks: merge(engine, tasks, f"round-{next(numbers)}")
 
 
 @pytest.fixture(scope="package")

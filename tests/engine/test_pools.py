@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from workers.engine.pools import FairPools, Work
+from app.kernel.format.engine_task import Work
+from workers.engine.pools import FairPools
 
 
 def test_each_tenant_has_a_pool_of_its_own_for_each_kind_of_work() -> None:

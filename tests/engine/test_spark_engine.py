@@ -18,14 +18,18 @@ import xxhash
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from app.core.jobs.engine import merge as merge_tasks
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import LocalStorage
+from app.kernel.commit.clustering_plan import plan_clustering
 from app.kernel.commit.commit_message import CommitMessage, changelog_of, failed_writes
 from app.kernel.commit.merge.merge import merge
 from app.kernel.commit.write_plan import WriteIntent, plan_merge
+from app.kernel.format.clustering import cluster_by
 from app.kernel.format.dataset import TableType
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
+from app.kernel.format.engine_task import Work
 from app.kernel.format.errors import CorruptFile, EngineStopped, SchemaMismatch
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.instant import RowCounts
@@ -38,7 +42,6 @@ from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN, with_ops
 from tests.support.process import spark_tasks
 from tests.support.waiting import until
 from workers.engine.decode.decode_handle import SPLIT_BYTES
-from workers.engine.pools import Work
 from workers.engine.spark_engine import SparkEngine
 
 pytestmark = [
@@ -107,7 +110,7 @@ def run(
         attempt=attempt,
         data_prefix="tenant/dataset",
     )
-    return engine.merge(tasks, attempt)
+    return merge_tasks(engine, tasks, attempt)
 
 
 def read(storage: LocalStorage, paths: Iterable[str]) -> pa.Table:
@@ -170,16 +173,18 @@ def test_writes_and_services_have_their_own_scheduling_pools(
     writes = {0: [stage(storage, rows(range(9), seen=1), "pools")]}
     messages = run(engine, writes, {0: Operation.INSERT}, attempt="00000-9-0")
     live = [file for message in messages for file in message.added]
-    deletes = {0: [stage(storage, keys(range(3)), "pools-2", Operation.DELETE)]}
-    tasks = plan_merge(
+    by = cluster_by(DATASET, ["seen"], None)
+    tasks = plan_clustering(
         DATASET,
-        deletes,
-        {0: WriteIntent(operation=Operation.DELETE)},
         live,
+        by,
+        partitions=None,
+        file_groups=None,
         attempt="00000-9-1",
         data_prefix="tenant/dataset",
     )
-    engine.rewrite(tasks, "00000-9-1")
+    assert tasks
+    merge_tasks(engine, tasks, "00000-9-1")
     context = engine.jvm().org.apache.spark.SparkContext.getOrCreate()
     pools = context.getAllPools()
     assert context.getSchedulingMode().toString() == "FAIR"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
 
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
-from app.kernel.changelog.verification import FoldVerdict
+from app.kernel.changelog.verification import FoldTask, FoldVerdict
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.kernel.format.errors import CorruptFile
@@ -23,6 +24,10 @@ pytestmark = [
 ]
 
 
+def verdict(engine: SparkEngine, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
+    return sum(engine.run(tasks, tag), FoldVerdict())
+
+
 def test_verification_results_of_tasks_are_combined(engine: SparkEngine, storage: LocalStorage) -> None:
     fields = [CreateField(name="id", type="int64"), CreateField(name="n", type="int32")]
     new = CreateDataset(
@@ -34,12 +39,12 @@ def test_verification_results_of_tasks_are_combined(engine: SparkEngine, storage
     table.write(Write(operation=Operation.UPSERT, rows=[{"id": number, "n": 1} for number in range(30)]))
     tasks = fold_tasks(table)
     assert len(tasks) == 3
-    assert engine.verify(tasks, "verify-1") == FoldVerdict(rows=50, changes=110)
-    assert engine.verify([], "verify-2") == FoldVerdict()
+    assert verdict(engine, tasks, "verify-1") == FoldVerdict(rows=50, changes=110)
+    assert verdict(engine, [], "verify-2") == FoldVerdict()
 
     # The second version without the first: every one of its corrections takes back what is not there.
     del table.feed[0]
-    found = engine.verify(fold_tasks(table), "verify-3")
+    found = verdict(engine, fold_tasks(table), "verify-3")
     assert found == verified(table)
     assert found.first is not None
     assert (found.first.offset, found.differences) == (50, 30 + 20)
@@ -47,5 +52,5 @@ def test_verification_results_of_tasks_are_combined(engine: SparkEngine, storage
     path = table.feed[0][2].path
     storage.delete([path])
     with pytest.raises(CorruptFile) as failed:
-        engine.verify(fold_tasks(table), "verify-4")
+        verdict(engine, fold_tasks(table), "verify-4")
     assert failed.value.facts["path"] == path

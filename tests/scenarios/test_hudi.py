@@ -158,15 +158,15 @@ def test_compaction_merges_logs_beside_a_writer(
     for number in range(3):
         table.upsert(*numbered(number, 9))
     assert table.kinds() == ["log"] * 3
-    engine, rewrite = service.run_writes.engine, service.run_writes.engine.rewrite
+    engine, run = service.run_writes.engine, service.run_writes.engine.run
 
     def interrupted(*args: Any) -> Any:
-        messages = rewrite(*args)
-        monkeypatch.setattr(engine, "rewrite", rewrite)
+        results = run(*args)
+        monkeypatch.setattr(engine, "run", run)
         table.upsert({"id": 9, "n": 90, "text": ""})
-        return messages
+        return results
 
-    monkeypatch.setattr(engine, "rewrite", interrupted)
+    monkeypatch.setattr(engine, "run", interrupted)
     table.run_job("compactions")
     # The log that came meanwhile lies on top of the new base file.
     assert table.kinds() == ["base", "log"]

@@ -18,8 +18,8 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.write_plan import MergeTask
+from app.kernel.commit.merge_bundle import MergeBundle
+from app.kernel.format.engine_task import Work
 from tests.support.service import Service
 from tests.support.shares import share
 
@@ -147,25 +147,26 @@ class Life:
     @contextmanager
     def _interrupted(self) -> Iterator[None]:
         """Now and then a write is committed while the tasks of a service run."""
-        engine, merge = self.service.run_writes.engine, self.service.run_writes.engine.merge
+        engine, run = self.service.run_writes.engine, self.service.run_writes.engine.run
         self.interruptions = 0
 
-        def merging(tasks: Sequence[MergeTask], *rest: Any, **more: Any) -> list[CommitMessage]:
-            messages = merge(tasks, *rest, **more)
-            if tasks and not tasks[0].segments and tasks[0].scope is None and self.chance.random() < 0.5:
+        def running(tasks: Sequence[Any], tag: str) -> list[Any]:
+            results = run(tasks, tag)
+            services = [task for task in tasks if isinstance(task, MergeBundle) and task.work is Work.TASKS]
+            if services and self.chance.random() < 0.5:
                 self.interruptions += 1
                 _seen["interrupted"] += 1
-                engine.merge = merge
+                engine.run = run
                 for _ in range(self.chance.randint(1, 2)):
                     self.write()
-                engine.merge = merging
-            return messages
+                engine.run = running
+            return results
 
-        engine.merge = merging
+        engine.run = running
         try:
             yield
         finally:
-            engine.merge = merge
+            engine.run = run
 
     def restore(self) -> None:
         """Back to a version that is kept."""

@@ -17,7 +17,7 @@ from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
-from app.infra.files.staged_file import StagedFileStore
+from app.infra.files.staged_file import StagedFileStore, with_own_rows
 from app.infra.files.storage import LocalStorage
 from app.kernel.changelog.forms import ChangeForm
 from app.kernel.commit.commit_message import CommitMessage, KeyConflict, failed_writes, removed_of
@@ -38,7 +38,7 @@ from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, res
 from app.kernel.format.rows.staged import StagedFile
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.read.export_handle import changed_rows
-from workers.engine.task_files import TaskResources, with_own_rows
+from workers.engine.task_files import TaskResources
 
 Row = dict[str, Any]
 Run = Callable[[Sequence[MergeTask]], Sequence[CommitMessage]]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
 import msgspec
 
-from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.merge_bundle import MergeBundle
 from tests.support.service import Service
 
 
@@ -20,11 +20,11 @@ class OvertakenEngine:
         self._engine = engine
         self._happens = [happens] * times
 
-    def merge(self, tasks: Any, tag: str) -> list[CommitMessage]:
-        messages: list[CommitMessage] = self._engine.merge(tasks, tag)
-        if self._happens:
+    def run(self, tasks: Sequence[Any], tag: str) -> list[Any]:
+        results: list[Any] = self._engine.run(tasks, tag)
+        if self._happens and isinstance(tasks[0], MergeBundle):
             self._happens.pop()()
-        return messages
+        return results
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)

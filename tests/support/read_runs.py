@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,15 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.engine import Engine
 from app.core.jobs.service.request_job import RequestIdentity
 from app.core.jobs.tasks import Disposition, ReadQuery
 from app.core.jobs.values import Accepted, Job, JobRequest, JobState, Progress, kind_of
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.reads.content import JoinedContent
-from app.features.reads.jobs import CreateRead, FinishedRead, ReadEngine, ReadResult
+from app.features.reads.jobs import CreateRead, FinishedRead, ReadResult
 from app.features.reads.service.jobs import ReadJobs
 from app.features.reads.service.run import RunReads
-from app.features.reads.tasks import ReadPart, ReadPartResult
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.file_format import FileFormat
@@ -32,33 +31,13 @@ from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.result_file import RunFile
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
+from tests.support.engine import EngineInProcess
 from tests.support.retained_versions import RetainedVersions, versions_of
 from tests.support.table_feed import TableFeed
 from tests.support.versioned_tables import VersionedTable, committed_at
 from workers.engine.task_files import TaskResources
-from workers.engine.tasks import run_task
 
 Row = dict[str, Any]
-
-
-@dataclass
-class ReadTasks:
-    """An engine that runs tasks one after another; they travel as they do on Spark. `read` lists them."""
-
-    resources: TaskResources
-    parts: list[ReadPart] = field(default_factory=list)
-
-    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
-        self.parts += parts
-        sent = [msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=ReadPart) for part in parts]
-        answers = [run_task(self.resources, part) for part in sent]
-        return [msgspec.msgpack.decode(msgspec.msgpack.encode(each), type=ReadPartResult) for each in answers]
-
-    def progress(self, tag: str) -> tuple[int, int]:
-        return 0, 0
-
-    def cancel(self, tag: str) -> None:
-        pass
 
 
 @dataclass(kw_only=True)
@@ -108,14 +87,14 @@ class Reads:
     inline_bytes_max: int = 2**20
     kept: RetainedVersions = field(default_factory=RetainedVersions)
     finished: FinishedRead | None = None
-    spark: ReadEngine | None = None
+    spark: Engine | None = None
     access: RowAccess = EVERYTHING
 
     def __post_init__(self) -> None:
         resources = TaskResources.on(
             self.storage, MemoryBudget(bytes_max=self.memory_bytes, scratch=self.root)
         )
-        self.engine = ReadTasks(resources)
+        self.engine = EngineInProcess(resources=resources)
 
     def read(self, query: ReadQuery = ReadQuery.SNAPSHOT, **options: Any) -> Outcome:
         """Starts a job and runs it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -15,12 +14,10 @@ from app.features.writes.attempt import Decoded, Merged, Planned
 from app.features.writes.ports import StagedInput
 from app.features.writes.service.plan import PlanWrites
 from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.restore_staging import restage
-from app.kernel.commit.restore_plan import RestageTask
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
-from app.kernel.format.rows.staged import StagedFile
+from tests.support.engine import EngineInProcess
 from tests.support.retained_versions import RetainedVersions
 from tests.support.versioned_tables import VersionedTable, committed_at
 from workers.engine.merge.merge_handle import MergeHandle
@@ -31,33 +28,28 @@ _attempts = count(1)
 
 @dataclass(kw_only=True)
 class Restorer:
-    """Takes one table back. `tasks` were needed to read what it was; `held`: versions, while they were read."""
+    """Restores one table. `engine.tasks` read what it was; `pinned`: versions, while they were read."""
 
     versioned: VersionedTable
     memory: MemoryBudget = field(default_factory=lambda: MemoryBudget(bytes_max=2**26))
     kept: RetainedVersions = field(default_factory=RetainedVersions)
-    tasks: list[RestageTask] = field(default_factory=list)
     pinned: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.resources = TaskResources.on(self.versioned.table.storage, self.memory)
+        self.engine = EngineInProcess(resources=self.resources, meanwhile=self._note_pins)
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
         return self.versioned.dataset
 
-    def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
-        self.tasks += tasks
+    def _note_pins(self) -> None:
         self.pinned += self.kept.readers.values()
-        staged = [
-            restage(task, self.resources.storage, self.resources.slices, self.memory).staged for task in tasks
-        ]
-        return [file for file in staged if file is not None]
 
     def stage(self, earlier: RestoreTarget) -> StagedInput:
         """The input of a restore."""
         job = _job(earlier)
         pins = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=60)
-        staging = StageEarlier(catalog=self, timeline=self.versioned, pins=pins, engine=self)
+        staging = StageEarlier(catalog=self, timeline=self.versioned, pins=pins, engine=self.engine)
         return staging.stage(job, f"{self.versioned.table.name}/staged/{job.id}", "tag")
 
     def run(self, earlier: RestoreTarget) -> NewCommit:

@@ -24,28 +24,17 @@ from app.core.messaging.announcements import Announcements
 from app.core.messaging.outbox_sender import OutboxSender
 from app.core.messaging.work_queue import WorkQueue
 from app.core.platform import Platform
-from app.features.exports.tasks import ExportedPart, ExportPart, PublishTask
-from app.features.reads.tasks import ReadPart, ReadPartResult
 from app.features.sources.compose import round_store
-from app.features.sources.ports import Fetched
 from app.features.sources.service.due import StartRounds
-from app.features.sources.tasks import FetchTask
 from app.features.writes.engine import DecodedInput
 from app.features.writes.service.run import RunWrites
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.restore_staging import restage
-from app.infra.files.slices.version_comparison import compare
 from app.infra.files.storage import Storage, open_storage
 from app.infra.runtime.loopback import LOOPBACK, free_port
 from app.infra.runtime.loops import Loop
 from app.infra.settings import Settings
-from app.kernel.changelog.verification import FoldTask, FoldVerdict
-from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.comparison import Compared, CompareTask
-from app.kernel.commit.restore_plan import RestageTask
 from app.kernel.commit.write_options import DEFAULT_OPTIONS, WriteOptions
-from app.kernel.commit.write_plan import MergeTask
 from app.kernel.derivation.request import DeriveRequest
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.operation import Operation
@@ -54,7 +43,7 @@ from app.kernel.format.rows.staged import RawInput, StagedFile
 from app.main import Api, compose, server
 from app.process.composition import stores_on
 from tests.support.administration import Administration
-from tests.support.lake_table import merged
+from tests.support.engine import EngineInProcess
 from tests.support.view_computation import DerivationInProcess
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.task_files import TaskResources
@@ -64,15 +53,14 @@ from workers.wiring import WorkerContext, follower_handlers, run_tasks, run_writ
 SCOPES = tuple(KeyScope)
 
 
-class TasksInProcess:
-    """A write engine that runs the same tasks as Spark does, one after another."""
+class TasksInProcess(EngineInProcess):
+    """An engine that runs the same tasks as Spark does, one after another, and computes views by functions of tests."""
 
     decompressed_bytes_max = 2**30
     limits = DEFAULT_LIMITS
 
     def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-        self._place = TaskResources.on(storage, MemoryBudget(bytes_max=2**30))
+        super().__init__(resources=TaskResources.on(storage, MemoryBudget(bytes_max=2**30)))
         self.derivation = DerivationInProcess(storage)
 
     def decode(
@@ -87,7 +75,7 @@ class TasksInProcess:
         tag: str,
     ) -> DecodedInput:
         def run(tasks: Tasks) -> list[TaskResult]:
-            return [run_task(self._place, task) for task in tasks]
+            return [run_task(self.resources, task) for task in tasks]
 
         return decode_input(
             run,
@@ -101,51 +89,8 @@ class TasksInProcess:
             limits=self.limits,
         )
 
-    def fetch(self, tasks: Sequence[FetchTask], tag: str) -> list[Fetched]:
-        answers = [run_task(self._place, task) for task in tasks]
-        return [answer for answer in answers if isinstance(answer, Fetched)]
-
-    def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        return merged(self._place, tasks)
-
-    def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        return self.merge(tasks, tag)
-
-    def publish(self, tasks: Sequence[PublishTask], tag: str) -> None:
-        for task in tasks:
-            run_task(self._place, task)
-
-    def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
-        answers = [run_task(self._place, part) for part in parts]
-        return [answer for answer in answers if isinstance(answer, ExportedPart)]
-
-    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
-        answers = [run_task(self._place, part) for part in parts]
-        return [answer for answer in answers if isinstance(answer, ReadPartResult)]
-
-    def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
-        answers = [run_task(self._place, task) for task in tasks]
-        return sum((answer for answer in answers if isinstance(answer, FoldVerdict)), FoldVerdict())
-
-    def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
-        return sum(
-            (compare(task, self._place.slices, self._place.memory) for task in tasks), start=Compared()
-        )
-
-    def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
-        staged = [
-            restage(task, self._storage, self._place.slices, self._place.memory).staged for task in tasks
-        ]
-        return [file for file in staged if file is not None]
-
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         return self.derivation.derive(request)
-
-    def progress(self, tag: str) -> tuple[int, int]:
-        return 0, 0
-
-    def cancel(self, tag: str) -> None:
-        pass
 
 
 @dataclass(kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import cast
 
 import msgspec
 
@@ -16,9 +17,10 @@ from app.features.maintenance.service import table_service_plans
 from app.features.maintenance.service.publish_in_slot import PublishInSlot, SlotRules
 from app.features.maintenance.service.run_table_service import RunTableService, TableServicePlanner
 from app.infra.files.slices.vector_rebase import RebaseFiles
-from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted, check_conflicts
+from app.kernel.commit.merge_bundle import MergeBundle, MergedBundle
 from app.kernel.commit.write_plan import MergeTask
+from app.kernel.format.engine_task import EngineTask, Result
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import RowCounts
@@ -98,12 +100,19 @@ class ServedTable(GroupsOfFiles):
         )
         return sorted(found, key=lambda file: file.path)
 
-    def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+    def progress(self, tag: str) -> tuple[int, int]:
+        return 0, 0
+
+    def cancel(self, tag: str) -> None:
+        pass
+
+    def run(self, tasks: Sequence[EngineTask[Result]], tag: str) -> list[Result]:
         assert self.table.run is not None
-        self.tasks += tasks
-        messages = list(self.table.run(tasks))
+        bundles = [task for task in tasks if isinstance(task, MergeBundle)]
+        results = [MergedBundle(messages=tuple(self.table.run(bundle.tasks))) for bundle in bundles]
+        self.tasks += [task for bundle in bundles for task in bundle.tasks]
         self.meanwhile()
-        return messages
+        return cast(list[Result], results)
 
     def publish_in_slot(
         self, tenant_id: str, commit: NewCommit, slot_seconds: float

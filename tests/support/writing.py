@@ -33,11 +33,11 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import LocalStorage
-from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
+from app.kernel.commit.merge_bundle import MergeBundle
 from app.kernel.commit.restore_plan import files_by_group
 from app.kernel.commit.write_options import WriteOptions
-from app.kernel.commit.write_plan import MergeTask
+from app.kernel.format.engine_task import EngineTask, Result
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import body_path, dataset_prefix, staged_path
@@ -62,11 +62,13 @@ class Engine(TasksInProcess):
         self.before_merge: list[Event] = []
         self.merged: list[list[str]] = []
 
-    def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        self.merged.append([task.file_group for task in tasks])
-        if self.before_merge:
-            self.before_merge.pop(0)()
-        return super().merge(tasks, tag)
+    def run(self, tasks: Sequence[EngineTask[Result]], tag: str) -> list[Result]:
+        bundles = [task for task in tasks if isinstance(task, MergeBundle)]
+        if len(bundles) == len(tasks):
+            self.merged.append([task.file_group for bundle in bundles for task in bundle.tasks])
+            if self.before_merge:
+                self.before_merge.pop(0)()
+        return super().run(tasks, tag)
 
 
 class Timeline(TimelineStore):

@@ -1,6 +1,6 @@
 """Spark: many small Python tasks in one warm session. Tasks read and write storage, and never connect to Postgres.
 
-    spark_engine      `SparkEngine`: what use cases call; it implements the `engine` interfaces of the features
+    spark_engine      `SparkEngine`: what use cases call; it runs tasks of all kinds, by what each states of itself
     tasks             every kind of task as a value, packed with msgpack, and one function that runs them all
     task_setup        what a task runs with in a process of Spark, and how it reports its error
     session           the Spark session of the process

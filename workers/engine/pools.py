@@ -12,15 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
 
-
-class Work(str, Enum):
-    """Kinds of work. The jobs of one kind and tenant run in order, those of different ones share the cores."""
-
-    WRITES = "writes"
-    DERIVED = "derived"
-    TASKS = "tasks"
+from app.kernel.format.engine_task import Work
 
 
 @dataclass(kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -16,20 +16,11 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from app.core.jobs.engine import tenant_of_tag
-from app.features.exports.tasks import ExportedPart, ExportPart, PublishTask
-from app.features.reads.tasks import ReadPart, ReadPartResult
-from app.features.sources.ports import Fetched
-from app.features.sources.tasks import FetchTask
 from app.features.writes.engine import DecodedInput
-from app.kernel.changelog.verification import FoldTask, FoldVerdict
-from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.comparison import Compared, CompareTask
-from app.kernel.commit.merge_bundle import MergedBundle, bundled
-from app.kernel.commit.restore_plan import Restaged, RestageTask
 from app.kernel.commit.write_options import DEFAULT_OPTIONS, WriteOptions
-from app.kernel.commit.write_plan import MergeTask
 from app.kernel.derivation.request import DeriveRequest
 from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.engine_task import EngineTask, Result, Work
 from app.kernel.format.errors import EngineStopped
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import RawInput, StagedFile
@@ -38,10 +29,9 @@ from workers.engine.derive.view_computation import derive
 from workers.engine.executor_hosts import ExecutorHosts, placed
 from workers.engine.large_tasks import LargeTasks, LargeTurns
 from workers.engine.placement import Partition, host_of, key_of, partitions_of
-from workers.engine.pools import FairPools, Work
+from workers.engine.pools import FairPools
 from workers.engine.rounds import Rounds
 from workers.engine.spark_job import results_of
-from workers.engine.task_files import with_own_rows
 from workers.engine.task_setup import TaskSetup
 from workers.engine.tasks import Task, TaskResult, pack, run_partition, unpack_result
 
@@ -157,7 +147,8 @@ class SparkEngine:
         """
 
         def run(tasks: Tasks) -> list[TaskResult]:
-            return self._run(tasks, tag, sum(raw.size_bytes for raw in raws), Work.WRITES)
+            size_bytes = sum(raw.size_bytes for raw in raws)
+            return self._run(tasks, tag, size_bytes, Work.WRITES) if tasks else []
 
         return decode_input(
             run,
@@ -171,84 +162,22 @@ class SparkEngine:
             limits=self._setup.limits,
         )
 
-    def fetch(self, tasks: Sequence[FetchTask], tag: str) -> list[Fetched]:
-        """One result per part of a source, in order.
+    def run(self, tasks: Sequence[EngineTask[Result]], tag: str) -> list[Result]:
+        """One result for each task, in order: together with small writes of others, if all of them may be.
 
-        Raises SourceUnavailable, SourceFailed, MalformedBody, StorageFull, EngineStopped.
+        Raises EngineStopped, and what one of the tasks raises.
         """
-        answers = self._run(tasks, tag, sum(task.part.size_bytes for task in tasks), Work.WRITES)
-        return [answer for answer in answers if isinstance(answer, Fetched)]
-
-    def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""
-        return self._merge(tasks, tag, Work.WRITES)
-
-    def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        """`merge` for a table service, which runs beside writes and must not take from their share of the cores."""
-        return self._merge(tasks, tag, Work.TASKS)
-
-    def _merge(self, tasks: Sequence[MergeTask], tag: str, work: Work) -> list[CommitMessage]:
-        size = sum(file.size_bytes for task in tasks for file in task.files)
-        size += sum(
-            file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values()
+        if not tasks:
+            return []
+        size_bytes = sum(task.size_bytes for task in tasks)
+        small = (
+            all(task.joins_rounds for task in tasks)
+            and size_bytes <= _SMALL_BYTES_MAX
+            and sum(task.rows for task in tasks) <= _SMALL_ROWS_MAX
         )
-        rows = sum(segment.rows for task in tasks for segment in task.segments)
-        small = work is Work.WRITES and size <= _SMALL_BYTES_MAX and rows <= _SMALL_ROWS_MAX
-        bundles = bundled(with_own_rows(task) for task in tasks)
-        answers = self._run(bundles, tag, size, work, small=small)
-        merged = [answer for answer in answers if isinstance(answer, MergedBundle)]
-        return [message for bundle in merged for message in bundle.messages]
-
-    def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
-        """The combined result of the tasks. Raises CorruptFile, StorageFull, EngineStopped."""
-        size = sum(segment.size_bytes for task in tasks for segment in task.segments)
-        size += sum(
-            file.size_bytes for task in tasks for group in (*task.start, *task.files) for file in group
-        )
-        answers = self._run(tasks, tag, size, Work.TASKS)
-        return sum((answer for answer in answers if isinstance(answer, FoldVerdict)), FoldVerdict())
-
-    def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
-        """One result per part, in order.
-
-        Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
-        """
-        size = sum(segment.size_bytes for part in parts for segment in part.segments)
-        answers = self._run(parts, tag, size, Work.TASKS)
-        return [answer for answer in answers if isinstance(answer, ExportedPart)]
-
-    def publish(self, tasks: Sequence[PublishTask], tag: str) -> None:
-        """Copies files to a destination. Raises DestinationFailed, CorruptFile, EngineStopped."""
-        self._run(tasks, tag, sum(task.size_bytes for task in tasks), Work.TASKS)
-
-    def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
-        """The combined result of the tasks. Raises CorruptFile, StorageFull, EngineStopped."""
-        size = sum(
-            file.size_bytes
-            for task in tasks
-            for group in (*task.before, *task.after, *task.same)
-            for file in group
-        )
-        answers = self._run(tasks, tag, size, Work.TASKS)
-        return sum((answer for answer in answers if isinstance(answer, Compared)), Compared())
-
-    def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
-        """Stages the rows of earlier versions, in order; files without rows are omitted.
-
-        Raises CorruptFile, StorageFull, EngineStopped.
-        """
-        size = sum(file.size_bytes for task in tasks for group in task.groups for file in group)
-        answers = self._run(tasks, tag, size, Work.DERIVED)
-        staged = [answer.staged for answer in answers if isinstance(answer, Restaged)]
-        return [file for file in staged if file is not None]
-
-    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
-        """One result per part, in order.
-
-        Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
-        """
-        answers = self._run(parts, tag, sum(part.size_bytes for part in parts), Work.TASKS)
-        return [answer for answer in answers if isinstance(answer, ReadPartResult)]
+        # The classes of tasks and those of their results belong together: see `EngineTask`.
+        sent = cast(Sequence[Task], tasks)
+        return cast(list[Result], self._run(sent, tag, size_bytes, tasks[0].work, small=small))
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         """Runs the SQL of a view and stages its result as the view's rows, in order.
@@ -262,8 +191,6 @@ class SparkEngine:
         self, tasks: Sequence[Task], tag: str, size_bytes: int, work: Work, *, small: bool = False
     ) -> list[TaskResult]:
         """Runs tasks and returns their results. `small`: they may share a Spark job with those of other groups."""
-        if not tasks:
-            return []
         packed = [_PackedTask(data=pack(task), key=key_of(task)) for task in tasks]
         self._check(tag)
         results = self._rounds.run(packed, tag) if small else self._run_large(packed, tag, size_bytes, work)

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import replace
 
 from app.infra.files.data_sink import ChangelogSink, ChangesSection, DataSink
 from app.infra.files.deletion_vector_file import VectorReader
@@ -22,7 +21,7 @@ from app.infra.files.slices.file_slice import Block, SliceReader
 from app.infra.files.slices.incoming import Incoming, InScope, incoming_schema
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.slice_merge import row_hashes
-from app.infra.files.staged_file import StagedFileStore, only_parts
+from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import Storage
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
@@ -235,21 +234,6 @@ class TaskFiles:
             file_group=file_group,
             path_of=lambda: self.path(Folder.CHANGES, self.task.slot),
         )
-
-
-def with_own_rows(task: MergeTask) -> MergeTask:
-    """The task with no other rows of small writes than its own: it is sent by value. Raises CorruptFile."""
-    segments = tuple(
-        replace(
-            segment,
-            file=only_parts(segment.file, segment.batch_indices),
-            batch_indices=tuple(range(len(segment.batch_indices))),
-        )
-        if segment.file.content is not None
-        else segment
-        for segment in task.segments
-    )
-    return replace(task, segments=segments)
 
 
 def marks_rows(dataset: DatasetDefinition) -> bool:

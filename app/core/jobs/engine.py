@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from app.core.jobs.values import Job
+from app.infra.files.staged_file import with_own_rows
+from app.kernel.commit.commit_message import CommitMessage
+from app.kernel.commit.merge_bundle import bundled
+from app.kernel.commit.write_plan import MergeTask
+from app.kernel.format.engine_task import EngineTask, Result
 
 
 def engine_tag(job: Job) -> str:
@@ -27,3 +33,23 @@ class TaskProgress(Protocol):
     def cancel(self, tag: str) -> None:
         """Stops what runs under the tag; the thread that waits for it gets EngineStopped."""
         ...
+
+
+class Engine(TaskProgress, Protocol):
+    """Runs tasks on Spark."""
+
+    def run(self, tasks: Sequence[EngineTask[Result]], tag: str) -> list[Result]:
+        """One result for each task, in order. The tasks are of one kind.
+
+        Raises EngineStopped, and what one of the tasks raises.
+        """
+        ...
+
+
+def merge(engine: Engine, tasks: Iterable[MergeTask], tag: str) -> list[CommitMessage]:
+    """One message for each task, in order. The small tasks of one commit run in few bundles.
+
+    Raises CorruptFile, StorageFull, EngineStopped.
+    """
+    bundles = bundled(with_own_rows(task) for task in tasks)
+    return [message for merged in engine.run(bundles, tag) for message in merged.messages]

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 
 from app.core.consumers.followers import ConsumerKind, Follower
+from app.core.jobs.engine import Engine
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
 from app.core.platform import Platform
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.service.exports import ManageExports
 from app.features.exports.service.run import RunExports
-from app.features.exports.values import ExportEngine
 from app.infra.files.folders.admitted import roots_of_tenant
 
 
@@ -37,17 +37,17 @@ def dependencies(platform: Platform) -> dict[str, object]:
     return {"exports": manage_exports(platform)}
 
 
-def tasks(platform: Platform, engine: ExportEngine) -> dict[JobKind, TaskHandler]:
+def tasks(platform: Platform, engine: Engine) -> dict[JobKind, TaskHandler]:
     """The kind of task that writes the files of a run."""
     return {JobKind.EXPORT: _run_exports(platform, engine)}
 
 
-def followers(platform: Platform, engine: ExportEngine) -> dict[ConsumerKind, Follower]:
+def followers(platform: Platform, engine: Engine) -> dict[ConsumerKind, Follower]:
     """The kind of consumer that starts runs."""
     return {ConsumerKind.EXPORT: _run_exports(platform, engine)}
 
 
-def _run_exports(platform: Platform, engine: ExportEngine) -> RunExports:
+def _run_exports(platform: Platform, engine: Engine) -> RunExports:
     return RunExports(
         catalog=platform.stores.catalog,
         exports=ExportStore(platform.database),

@@ -21,6 +21,7 @@ from app.kernel.codecs.commit_times import PackedCommitTimes
 from app.kernel.commit.read_plan import plan_read
 from app.kernel.commit.table_rows import TableRows, table_rows
 from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition
+from app.kernel.format.engine_task import EngineTask
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.file_group import ChangelogSegment, DataFile
 from app.kernel.format.result_file import ExportedFile, RunFile
@@ -77,7 +78,16 @@ class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
     corrections: CorrectionsSince | None = None
 
 
-class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ExportedPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The result of a part: its files in order. `splits_end`: the range ends between a -C and its +C, so that it was
+    exported up to the position before both.
+    """
+
+    files: tuple[ExportedFile, ...]
+    splits_end: bool = False
+
+
+class ExportPart(EngineTask[ExportedPart], frozen=True, kw_only=True, tag=True):
     """One task of the export of the changes [since, until): those at [first, last), which `segments` hold, in order; or
     of the rows of `table` that a commit after the version `changed_after` gave their values, if that is not None.
 
@@ -106,16 +116,11 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return sum(each.size_bytes for each in (*self.segments, *self.table))
 
 
-class ExportedPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The result of a part: its files in order. `splits_end`: the range ends between a -C and its +C, so that it was
-    exported up to the position before both.
-    """
-
-    files: tuple[ExportedFile, ...]
-    splits_end: bool = False
+class PublishedFiles(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The result of copying files."""
 
 
-class PublishTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class PublishTask(EngineTask[PublishedFiles], frozen=True, kw_only=True, tag=True):
     """Copies files to the folder with the URI `destination`, which must be below one of the `roots`."""
 
     files: tuple[RunFile, ...]
@@ -126,10 +131,6 @@ class PublishTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     def size_bytes(self) -> int:
         """The number of bytes to copy."""
         return sum(file.size_bytes for file in self.files)
-
-
-class PublishedFiles(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The result of copying files."""
 
 
 def export_parts(

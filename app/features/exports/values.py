@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final
 
 import msgspec
 
 from app.core.changes.positions import FeedStart
 from app.core.consumers.values import MaxLag
-from app.core.jobs.engine import TaskProgress
 from app.core.jobs.values import Claim, Job, JobState, RequestKey
-from app.features.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery, PublishTask
+from app.features.exports.tasks import ExportFormat, ExportQuery
 from app.kernel.changelog.forms import ChangeForm
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.schema.schema import Field
@@ -224,18 +222,3 @@ class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
     claim: Claim
     manifest: Manifest
     files: tuple[RunFile, ...]
-
-
-class ExportEngine(TaskProgress, Protocol):
-    """Runs the tasks of an export on Spark."""
-
-    def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
-        """One result per part, in order.
-
-        Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
-        """
-        ...
-
-    def publish(self, tasks: Sequence[PublishTask], tag: str) -> None:
-        """Copies files to a destination. Raises DestinationFailed, CorruptFile, EngineStopped."""
-        ...

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from app.core.jobs.engine import Engine
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
 from app.core.platform import Platform
-from app.features.maintenance.engine import TableServiceEngine
 from app.features.maintenance.repository.changelog_merges import ChangelogMergeStore
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.maintenance.repository.table_shapes import TableShapeStore
@@ -38,7 +38,7 @@ def dependencies(platform: Platform) -> dict[str, object]:
     return {"table_services": table_services(platform)}
 
 
-def tasks(platform: Platform, engine: TableServiceEngine) -> dict[JobKind, TaskHandler]:
+def tasks(platform: Platform, engine: Engine) -> dict[JobKind, TaskHandler]:
     """The kinds of task that rewrite file groups."""
     return {
         JobKind.COMPACTION: _run(platform, engine, table_service_plans.compaction),
@@ -61,7 +61,7 @@ def reconcilers(platform: Platform) -> dict[str, Reconciler]:
     }
 
 
-def _run(platform: Platform, engine: TableServiceEngine, plan: TableServicePlanner) -> RunTableService:
+def _run(platform: Platform, engine: Engine, plan: TableServicePlanner) -> RunTableService:
     settings, timeline = platform.settings, platform.stores.timeline
     return RunTableService(
         catalog=platform.stores.catalog,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from app.core.compose import read_changes, read_corrections
+from app.core.jobs.engine import Engine
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
 from app.core.platform import Platform
 from app.features.reads.content import JoinedContent
-from app.features.reads.jobs import ReadEngine
 from app.features.reads.repository import ReadResultStore
 from app.features.reads.service.jobs import ReadJobs
 from app.features.reads.service.lookup import RowLookup
@@ -82,7 +82,7 @@ def dependencies(
     }
 
 
-def tasks(platform: Platform, engine: ReadEngine) -> dict[JobKind, TaskHandler]:
+def tasks(platform: Platform, engine: Engine) -> dict[JobKind, TaskHandler]:
     """The kind of task that reads rows to files."""
     read = RunReads(
         catalog=platform.stores.catalog,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from app.core.jobs.engine import TaskProgress
 from app.core.jobs.tasks import Disposition, ReadQuery
 from app.core.jobs.values import Claim
-from app.features.reads.tasks import ReadPart, ReadPartResult
 from app.kernel.commit.write_rules import INT64_MAX
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import RunFile
@@ -115,17 +112,6 @@ class ReadResults(Protocol):
     def files(self, tenant_id: str, job_id: str, *, keep_seconds: float) -> list[RunFile]:
         """Those of a job that has succeeded, in order. Raises ResultExpired if it ended longer ago, NotFound if its
         dataset is gone.
-        """
-        ...
-
-
-class ReadEngine(TaskProgress, Protocol):
-    """Runs the tasks of read jobs on Spark."""
-
-    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
-        """One result per part, in order.
-
-        Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
         """
         ...
 

@@ -18,6 +18,7 @@ from app.kernel.codecs.commit_times import PackedCommitTimes
 from app.kernel.commit.read_plan import GroupScan
 from app.kernel.commit.table_rows import TableRows, table_rows
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
+from app.kernel.format.engine_task import EngineTask
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import ExportedFile
 from app.kernel.format.rows.read_order import ReadOrder, RunRange, SortedRun
@@ -86,7 +87,19 @@ class RangeRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 ReadSource = TableRows | ChangedRows | RangeRows
 
 
-class ReadPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ReadPartResult(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The result of a part: its files in order, or its sorted runs."""
+
+    files: tuple[ExportedFile, ...] = ()
+    runs: tuple[SortedRun, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows in the files."""
+        return sum(file.row_count for file in self.files)
+
+
+class ReadPart(EngineTask[ReadPartResult], frozen=True, kw_only=True, tag=True):
     """One task: reads the selected rows of the sources in order, at most `limit` of them, unless None.
 
     `alone`: whether it is the only part, so that it sorts its rows and writes result files at once. `prefix`: the
@@ -103,18 +116,6 @@ class ReadPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     def size_bytes(self) -> int:
         """The approximate number of bytes to read."""
         return sum(source.size_bytes for source in self.sources)
-
-
-class ReadPartResult(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The result of a part: its files in order, or its sorted runs."""
-
-    files: tuple[ExportedFile, ...] = ()
-    runs: tuple[SortedRun, ...] = ()
-
-    @property
-    def rows(self) -> int:
-        """Rows in the files."""
-        return sum(file.row_count for file in self.files)
 
 
 def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None) -> Sequence[ReadSource]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from app.core.jobs.engine import Engine
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
 from app.core.platform import Platform
-from app.features.verifications.engine import Verification
 from app.features.verifications.service.run import RunVerify
 from app.features.verifications.service.verifications import Verifications
 
@@ -20,7 +20,7 @@ def dependencies(platform: Platform) -> dict[str, object]:
     return {"verifications": verifications(platform)}
 
 
-def tasks(platform: Platform, engine: Verification) -> dict[JobKind, TaskHandler]:
+def tasks(platform: Platform, engine: Engine) -> dict[JobKind, TaskHandler]:
     """The kind of task that compares a feed with its table."""
     run = RunVerify(
         catalog=platform.stores.catalog,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from app.core.jobs.engine import Engine
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
 from app.core.platform import Platform
 from app.core.timeline.service.name_winner import NameWinner
 from app.features.maintenance.values import Reconciler
-from app.features.versions.engine import Comparing, Restaging
 from app.features.versions.repository.named_versions import NamedVersionStore
 from app.features.versions.service.comparisons import Comparisons
 from app.features.versions.service.name_versions import NameVersions
@@ -57,7 +57,7 @@ def dependencies(platform: Platform) -> dict[str, object]:
     }
 
 
-def tasks(platform: Platform, engine: Comparing) -> dict[JobKind, TaskHandler]:
+def tasks(platform: Platform, engine: Engine) -> dict[JobKind, TaskHandler]:
     """The kinds of task that a worker runs for versions."""
     names = RunNames(names=NamedVersionStore(platform.database))
     return {
@@ -73,7 +73,7 @@ def tasks(platform: Platform, engine: Comparing) -> dict[JobKind, TaskHandler]:
     }
 
 
-def stagers(platform: Platform, engine: Restaging) -> dict[JobKind, InputStager]:
+def stagers(platform: Platform, engine: Engine) -> dict[JobKind, InputStager]:
     """The kinds of write whose input is an earlier version."""
     earlier = StageEarlier(
         catalog=platform.stores.catalog,

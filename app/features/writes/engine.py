@@ -7,10 +7,8 @@ from typing import Protocol
 
 import msgspec
 
-from app.core.jobs.engine import TaskProgress
-from app.kernel.commit.commit_message import CommitMessage
+from app.core.jobs.engine import Engine
 from app.kernel.commit.write_options import DEFAULT_OPTIONS, WriteOptions
-from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.operation import Operation
 from app.kernel.format.quarantine import QuarantineFile
@@ -28,8 +26,8 @@ class DecodedInput(msgspec.Struct, frozen=True, kw_only=True):
     definition: DatasetDefinition | None = None
 
 
-class WriteEngine(TaskProgress, Protocol):
-    """Runs the tasks of a write on Spark."""
+class WriteEngine(Engine, Protocol):
+    """Decodes writes on Spark, and runs their tasks."""
 
     def decode(
         self,
@@ -47,8 +45,4 @@ class WriteEngine(TaskProgress, Protocol):
         `quarantine`: the path prefix of files of bad records, if these are kept. Raises SchemaMismatch, MalformedBody,
         CorruptFile, StorageFull, EngineStopped.
         """
-        ...
-
-    def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""
         ...

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from app.infra.files.checksums import HashingSink, buffered, verify
 from app.infra.files.storage import Storage
+from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import Slot
@@ -122,6 +123,21 @@ def _is_compressible(rows: pa.RecordBatch) -> bool:
     """Whether rows like these become much smaller."""
     content = rows.slice(0, _PROBED_ROWS).serialize()
     return len(_CODEC.compress(content, asbytes=True)) <= _COMPRESSED_SHARE_MAX * content.size
+
+
+def with_own_rows(task: MergeTask) -> MergeTask:
+    """The task with no other rows of small writes than its own: it is sent by value. Raises CorruptFile."""
+    segments = tuple(
+        replace(
+            segment,
+            file=only_parts(segment.file, segment.batch_indices),
+            batch_indices=tuple(range(len(segment.batch_indices))),
+        )
+        if segment.file.content is not None
+        else segment
+        for segment in task.segments
+    )
+    return replace(task, segments=segments)
 
 
 def only_parts(file: StagedFile, indices: Sequence[int]) -> StagedFile:

@@ -10,6 +10,7 @@ import msgspec
 
 from app.kernel.changelog.shared_files import is_of_share, shares_of, sharing_partitions, unit_of
 from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition
+from app.kernel.format.engine_task import EngineTask
 from app.kernel.format.errors import NotVerifiable
 from app.kernel.format.file_group import ChangelogSegment, DataFile, FileKind, partition_of
 from app.kernel.format.schema.schema import Schema
@@ -44,24 +45,6 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     in_table: dict[str, Any] | None
 
 
-class FoldTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Folds changes over the rows of `start` and compares the result with `files`: all files that may have the same
-    keys.
-
-    `dataset`: under its schema at the version. `start`, `files`: in the order of their commits, by file group.
-    `segments`: in the order of their offsets. `schemas`: by id, those of the dataset up to that version. `share`: of
-    this number of `shares`, where file groups share changelog files (see `app.kernel.changelog.shared_files`).
-    """
-
-    dataset: DatasetDefinition
-    start: tuple[tuple[DataFile, ...], ...]
-    files: tuple[tuple[DataFile, ...], ...]
-    segments: tuple[ChangelogSegment, ...]
-    schemas: dict[int, Schema]
-    share: int = 0
-    shares: int = 1
-
-
 class FoldVerdict(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The result of a task: the number of the table's rows, of the changes, and of the differences, and the first of
     these.
@@ -79,6 +62,30 @@ class FoldVerdict(msgspec.Struct, frozen=True, kw_only=True, tag=True):
             differences=self.differences + other.differences,
             first=earlier(self.first, other.first),
         )
+
+
+class FoldTask(EngineTask[FoldVerdict], frozen=True, kw_only=True, tag=True):
+    """Folds changes over the rows of `start` and compares the result with `files`: all files that may have the same
+    keys.
+
+    `dataset`: under its schema at the version. `start`, `files`: in the order of their commits, by file group.
+    `segments`: in the order of their offsets. `schemas`: by id, those of the dataset up to that version. `share`: of
+    this number of `shares`, where file groups share changelog files (see `app.kernel.changelog.shared_files`).
+    """
+
+    dataset: DatasetDefinition
+    start: tuple[tuple[DataFile, ...], ...]
+    files: tuple[tuple[DataFile, ...], ...]
+    segments: tuple[ChangelogSegment, ...]
+    schemas: dict[int, Schema]
+    share: int = 0
+    shares: int = 1
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of its files."""
+        files = (file for group in (*self.start, *self.files) for file in group)
+        return sum(file.size_bytes for file in files) + sum(each.size_bytes for each in self.segments)
 
 
 def earlier(one: Difference | None, other: Difference | None) -> Difference | None:

@@ -14,27 +14,12 @@ from app.kernel.commit.merge.numbered_rows import key_numbers
 from app.kernel.commit.merge.values import equal_rows, row_codes
 from app.kernel.commit.restore_plan import changed_groups, files_by_group, visible_files
 from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.engine_task import EngineTask
 from app.kernel.format.file_group import DataFile, FileKind, partition_of
 from app.kernel.format.halving import largest
 from app.kernel.format.schema.schema import Field, Schema
 
 _Groups = tuple[tuple[DataFile, ...], ...]
-
-
-class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Compares the rows of file groups at two versions: all groups that may contain the same keys.
-
-    `dataset`: under the later of the two schemas, by which rows are compared. `was`, `is_`: under the schema of each
-    version. `before`, `after`: files by group, in the order of their commits. `same`: groups that are equal at both
-    versions, which are only counted.
-    """
-
-    dataset: DatasetDefinition
-    was: DatasetDefinition
-    is_: DatasetDefinition
-    before: _Groups = ()
-    after: _Groups = ()
-    same: _Groups = ()
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -59,6 +44,28 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
             unchanged=self.unchanged + other.unchanged,
             values={number: self.values.get(number, 0) + other.values.get(number, 0) for number in ids},
         )
+
+
+class CompareTask(EngineTask[Compared], frozen=True, kw_only=True, tag=True):
+    """Compares the rows of file groups at two versions: all groups that may contain the same keys.
+
+    `dataset`: under the later of the two schemas, by which rows are compared. `was`, `is_`: under the schema of each
+    version. `before`, `after`: files by group, in the order of their commits. `same`: groups that are equal at both
+    versions, which are only counted.
+    """
+
+    dataset: DatasetDefinition
+    was: DatasetDefinition
+    is_: DatasetDefinition
+    before: _Groups = ()
+    after: _Groups = ()
+    same: _Groups = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of its files."""
+        groups = (*self.before, *self.after, *self.same)
+        return sum(file.size_bytes for group in groups for file in group)
 
 
 def compare_rows(dataset: DatasetDefinition, before: pa.Table, after: pa.Table) -> Compared:

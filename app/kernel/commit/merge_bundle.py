@@ -13,6 +13,7 @@ import msgspec
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.storing import Storing, storing_of
 from app.kernel.commit.write_plan import MergeTask
+from app.kernel.format.engine_task import EngineTask, Work
 from app.kernel.format.file_group import FileKind
 
 # A further process takes more time than it saves for fewer bytes.
@@ -24,16 +25,36 @@ _BUNDLE_TASKS: Final = 4
 _BUNDLES_MAX: Final = 4
 
 
-class MergeBundle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Merge tasks of one dataset and one attempt, in the order of their file groups."""
-
-    tasks: tuple[MergeTask, ...]
-
-
 class MergedBundle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """One message for each task of a bundle, in their order."""
 
     messages: tuple[CommitMessage, ...]
+
+
+class MergeBundle(EngineTask[MergedBundle], frozen=True, kw_only=True, tag=True):
+    """Merge tasks of one dataset and one attempt, in the order of their file groups."""
+
+    tasks: tuple[MergeTask, ...]
+
+    @property
+    def work(self) -> Work:
+        """Table services run beside writes, and must not take from their share of the cores."""
+        return Work.TASKS if any(task.compact for task in self.tasks) else Work.WRITES
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of its files, and of its share of the staged files."""
+        return sum(sum(file.size_bytes for file in task.files) + _incoming_bytes(task) for task in self.tasks)
+
+    @property
+    def rows(self) -> int:
+        """The staged rows."""
+        return sum(segment.rows for task in self.tasks for segment in task.segments)
+
+    @property
+    def joins_rounds(self) -> bool:
+        """Merges of small writes take milliseconds."""
+        return self.work is Work.WRITES
 
 
 def bundled(tasks: Iterable[MergeTask]) -> list[MergeBundle]:
@@ -59,9 +80,7 @@ def _weight(task: MergeTask) -> int:
     """
     if task.compact or task.scope is not None or task.divides:
         return _BUNDLE_BYTES_MAX + 1
-    incoming = sum(
-        segment.file.size_bytes * segment.rows // max(segment.file.rows, 1) for segment in task.segments
-    )
+    incoming = _incoming_bytes(task)
     pending = any(file.kind is not FileKind.BASE for file in task.files)
     match storing_of(task.dataset, scoped=False, pending=pending):
         case Storing.MARK:
@@ -72,6 +91,13 @@ def _weight(task: MergeTask) -> int:
             return incoming
         case _:
             return incoming + sum(file.size_bytes for file in task.files)
+
+
+def _incoming_bytes(task: MergeTask) -> int:
+    """About how many bytes of the staged files the task reads."""
+    return sum(
+        segment.file.size_bytes * segment.rows // max(segment.file.rows, 1) for segment in task.segments
+    )
 
 
 def _reads_keys(task: MergeTask) -> bool:

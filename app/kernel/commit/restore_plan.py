@@ -9,11 +9,18 @@ import msgspec
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_plan import APPEND_BYTES_MAX
 from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.engine_task import EngineTask, Work
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.rows.staged import StagedFile
 
 
-class RestageTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Restaged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The staged rows; None without rows."""
+
+    staged: StagedFile | None
+
+
+class RestageTask(EngineTask[Restaged], frozen=True, kw_only=True, tag=True):
     """Stages the rows of file groups at an earlier version, as rows that the dataset accepts now.
 
     `then`, `now`: the dataset under the schema of that version, and under its current schema. `groups`: files that were
@@ -25,11 +32,15 @@ class RestageTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     groups: tuple[tuple[DataFile, ...], ...]
     path: str
 
+    @property
+    def work(self) -> Work:
+        """It makes the rows of a restore."""
+        return Work.DERIVED
 
-class Restaged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The staged rows; None without rows."""
-
-    staged: StagedFile | None
+    @property
+    def size_bytes(self) -> int:
+        """The size of its files."""
+        return sum(file.size_bytes for group in self.groups for file in group)
 
 
 class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.service.read_corrections import corrections_since
 from app.core.consumers.followers import Consumer
+from app.core.jobs.engine import Engine
 from app.core.jobs.tasks import ExportTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionReader
@@ -35,7 +36,6 @@ from app.features.exports.tasks import (
 from app.features.exports.values import (
     MANIFEST_NAME,
     ExportDefinition,
-    ExportEngine,
     ExportRun,
     FinishedRun,
     Manifest,
@@ -67,7 +67,7 @@ class RunExports:
     pins: VersionPins
     index: ChangelogIndex
     storage: ObjectStorage
-    engine: ExportEngine
+    engine: Engine
     roots_of: Callable[[str], tuple[str, ...]]
 
     def run(self, job: Job, tag: str) -> None:
@@ -102,7 +102,7 @@ class RunExports:
         for some in ([(file,) for file in files], [(last,)]):
             tasks = [PublishTask(files=each, destination=folder, roots=roots) for each in some]
             if tasks:
-                self.engine.publish(tasks, tag)
+                self.engine.run(tasks, tag)
 
     def _written(self, job: Job, run: ExportRun, definition: ExportDefinition, tag: str) -> FinishedRun:
         """Writes the files of a run."""
@@ -119,7 +119,7 @@ class RunExports:
             parts = export_parts(
                 spec, segments, since=run.since, until=run.until, earliest=bounds.earliest, prefix=prefix
             )
-            answers = self.engine.export(parts, tag)
+            answers = self.engine.run(parts, tag)
         else:
             answers = self._export_table(dataset, definition, run, prefix, tag)
         manifest = _manifest(dataset, definition, run, segments, answers)
@@ -155,7 +155,7 @@ class RunExports:
                 earliest=run.since,
                 prefix=prefix,
             )
-            return self.engine.export(parts, tag)
+            return self.engine.run(parts, tag)
 
     def _versions(self, dataset: Dataset, run: ExportRun) -> tuple[int, int]:
         """The version after which changes count, and the one up to which they do.

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
+from app.core.jobs.engine import Engine, merge
 from app.core.jobs.tasks import ClusteringTask, CompactionTask, TaskRequest, action_of
 from app.core.jobs.values import Job, WriteRequest
 from app.core.timeline.ports import VersionRows
 from app.core.timeline.service.live_groups import LiveGroups
 from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Published
-from app.features.maintenance.engine import TableServiceEngine
 from app.features.maintenance.service.publish_in_slot import PublishInSlot
 from app.infra.files.slices.vector_rebase import RebaseFiles
 from app.kernel.commit.commit_message import CommitMessage
@@ -56,7 +56,7 @@ class RunTableService:
 
     catalog: DatasetLookup
     timeline: VersionRows
-    engine: TableServiceEngine
+    engine: Engine
     rebase: RebaseFiles
     publish: PublishInSlot
     plan: TableServicePlanner
@@ -105,7 +105,7 @@ class RunTableService:
             attempt=work.next_attempt(),
             data_prefix=dataset_prefix(work.job.tenant_id, work.job.dataset_id),
         )
-        for task, message in zip(tasks, self.engine.rewrite(tasks, tag), strict=True):
+        for task, message in zip(tasks, merge(self.engine, tasks, tag), strict=True):
             work.add(task, message)
 
     def _replan_on_head(self, work: _ServiceWork, found: Conflicted, tag: str) -> None:

@@ -13,6 +13,7 @@ from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.service.read_corrections import corrections_since
+from app.core.jobs.engine import Engine
 from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionRows
@@ -27,7 +28,7 @@ from app.features.exports.tasks import (
     export_parts,
     reads_feed,
 )
-from app.features.reads.jobs import FinishedRead, ReadEngine, ReadResult, ReadResults, ReadSchema, described
+from app.features.reads.jobs import FinishedRead, ReadResult, ReadResults, ReadSchema, described
 from app.features.reads.tasks import (
     ChangedRows,
     ReadPart,
@@ -71,7 +72,7 @@ class RunReads:
     pins: VersionPins
     results: ReadResults
     storage: ObjectStorage
-    engine: ReadEngine
+    engine: Engine
     inline_bytes_max: int
 
     def run(self, job: Job, tag: str) -> None:
@@ -165,7 +166,7 @@ class RunReads:
         parts = read_parts(spec, sources, f"{folder}/part", task.limit)
         if not spec.order_by:
             return self._files(parts, task.limit, tag)
-        answers = self.engine.read(parts, tag)
+        answers = self.engine.run(parts, tag)
         runs = [run for answer in answers for run in answer.runs]
         if not runs:
             return [file for answer in answers for file in answer.files]
@@ -180,15 +181,15 @@ class RunReads:
         """The files of parts that are run in order, as many as the limit takes."""
         answers: list[ReadPartResult] = []
         if limit is None:
-            answers = self.engine.read(parts, tag)
+            answers = self.engine.run(parts, tag)
         else:
             wave = _WAVE
             while len(answers) < len(parts) and sum(answer.rows for answer in answers) < limit:
-                answers += self.engine.read(parts[len(answers) : len(answers) + wave], tag)
+                answers += self.engine.run(parts[len(answers) : len(answers) + wave], tag)
                 wave *= _WAVE
             whole, rerun = shortened(parts, answers, limit)
             # A part has its rows in the same order each time; without an order any rows will do.
-            answers = answers[:whole] + ([] if rerun is None else self.engine.read([rerun], tag))
+            answers = answers[:whole] + ([] if rerun is None else self.engine.run([rerun], tag))
         return [file for answer in answers for file in answer.files]
 
     def _result(self, task: ReadTask, spec: ReadSpec, files: Sequence[ExportedFile]) -> ReadResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.features.sources.engine import RoundEngine
+from app.core.jobs.engine import Engine
 from app.features.sources.output import FetchOutput
 from app.features.sources.ports import Fetched, Part, Place, RoundLimits, SourceKind
 from app.features.sources.tasks import FetchTask
@@ -43,7 +43,7 @@ class FetchHere:
 class FetchInTasks:
     """Fetches in tasks of Spark, in parallel."""
 
-    engine: RoundEngine
+    engine: Engine
 
     def run(
         self,
@@ -55,8 +55,8 @@ class FetchInTasks:
         quarantine: str | None,
         tag: str,
     ) -> list[Fetched]:
-        """One result per part. Raises what `RoundEngine.fetch` raises."""
-        return self.engine.fetch(
+        """One result per part. Raises SourceUnavailable, SourceFailed, MalformedBody, StorageFull, EngineStopped."""
+        return self.engine.run(
             [
                 FetchTask(
                     kind=kind,

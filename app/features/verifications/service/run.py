@@ -11,12 +11,12 @@ import msgspec
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
+from app.core.jobs.engine import Engine
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.tasks import VerifyTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import ReadLeases, VersionReader
 from app.core.timeline.service.version_pins import VersionPins
-from app.features.verifications.engine import Verification
 from app.kernel.changelog.verification import FoldVerdict, plan_fold
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
@@ -35,7 +35,7 @@ class RunVerify:
     index: ChangelogIndex
     leases: ReadLeases
     pins: VersionPins
-    engine: Verification
+    engine: Engine
 
     def run(self, job: Job, tag: str) -> None:
         """Raises NotVerifiable, VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
@@ -60,7 +60,7 @@ class RunVerify:
         tasks = plan_fold(
             definition, start, files, feed.segments, self._schemas(dataset, definition, written)
         )
-        return self.engine.verify(tasks, tag)
+        return sum(self.engine.run(tasks, tag), FoldVerdict())
 
     def _feed(self, dataset: Dataset, version: int) -> _Feed:
         """The changes up to the version that are kept, and the earliest version that they can be applied to.

@@ -9,12 +9,12 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
+from app.core.jobs.engine import Engine
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.tasks import ComparisonTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import VersionPins
-from app.features.versions.engine import Comparing
 from app.kernel.commit.comparison import Compared, compare_files, compare_schemas, plan_comparison
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.file_group import DataFile
@@ -28,7 +28,7 @@ class RunComparisons:
     jobs: JobStore
     timeline: VersionReader
     pins: VersionPins
-    engine: Comparing
+    engine: Engine
 
     def run(self, job: Job, tag: str) -> None:
         """Raises VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
@@ -51,7 +51,7 @@ class RunComparisons:
         later = max(was, is_, key=lambda each: each.schema.id)
         before, after = (self._files(dataset, version) for version in versions)
         plan = plan_comparison(later, was, is_, before, after)
-        rows = self.engine.compare(plan.tasks, tag) + Compared(unchanged=plan.unchanged)
+        rows = sum(self.engine.run(plan.tasks, tag), Compared(unchanged=plan.unchanged))
         names = {field.id: field.name for field in later.schema.fields}
         result: dict[str, Any] = msgspec.to_builtins(
             {

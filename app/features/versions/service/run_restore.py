@@ -10,10 +10,10 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
+from app.core.jobs.engine import Engine
 from app.core.jobs.values import Job, RestoreTarget
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.version_pins import VersionPins
-from app.features.versions.engine import Restaging
 from app.features.writes.ports import RestoredVersion, StagedInput
 from app.kernel.commit.restore_plan import plan_restaging, plan_restore
 from app.kernel.format.definition.evolution import under_schema
@@ -29,7 +29,7 @@ class StageEarlier:
     catalog: DatasetLookup
     timeline: TimelineStore
     pins: VersionPins
-    engine: Restaging
+    engine: Engine
 
     def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
         """Reads the version as it was then. Paths of the staged files start with `prefix`.
@@ -46,7 +46,8 @@ class StageEarlier:
             then = under_schema(
                 dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
             )
-            staged = self.engine.restage(plan_restaging(plan, then, dataset.definition, prefix), tag)
+            tasks = plan_restaging(plan, then, dataset.definition, prefix)
+            staged = [each.staged for each in self.engine.run(tasks, tag) if each.staged is not None]
         return StagedInput(
             job=job,
             staged=_numbered(staged),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.catalog.ports import DatasetLookup
+from app.core.jobs.engine import merge
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.give_back import give_back
 from app.core.jobs.service.lease import Lease
@@ -206,7 +207,7 @@ class RunWrites:
         """Merges a part. A write that conflicts with existing rows fails alone, and the others are merged again."""
         try:
             with expired_if_missing(self.kept, group.tenant_id, [(part.dataset_id, part.plan.version)]):
-                messages = self.engine.merge(part.tasks, group.tag)
+                messages = merge(self.engine, part.tasks, group.tag)
         except VersionExpired:
             # Later commits and a clean have removed the version.
             return group.moved(part.decoded.from_the_head())

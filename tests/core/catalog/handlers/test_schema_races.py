@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from app.kernel.commit.merge_bundle import MergeBundle
 from tests.support.http import problem, upsert
 from tests.support.schema_changes import FIRST, TRIPS, change, merge_write, write
 
@@ -13,16 +14,16 @@ def meanwhile(client, service, monkeypatch):
     """Does something, once, after the next write was decoded and merged and before it is committed."""
 
     def arrange(action):
-        engine, merge = service.run_writes.engine, service.run_writes.engine.merge
+        engine, run = service.run_writes.engine, service.run_writes.engine.run
         left = [action]
 
-        def merged(tasks, tag):
-            messages = merge(tasks, tag)
-            if left:
+        def interrupted(tasks, tag):
+            results = run(tasks, tag)
+            if left and isinstance(tasks[0], MergeBundle):
                 left.pop()()
-            return messages
+            return results
 
-        monkeypatch.setattr(engine, "merge", merged)
+        monkeypatch.setattr(engine, "run", interrupted)
 
     return arrange
 

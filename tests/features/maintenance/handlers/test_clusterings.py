@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.write_plan import MergeTask
+from app.kernel.commit.merge_bundle import MergeBundle
+from app.kernel.format.engine_task import EngineTask, Result, Work
 from tests.support.http import problem, upsert
 from tests.support.service import Service, TasksInProcess
 
@@ -121,16 +121,20 @@ def test_repeated_request_returns_its_job(client: httpx.Client, service: Service
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> list[list[str]]:
     """Has something happen once while a table service has written its files and not published them yet."""
     planned: list[list[str]] = []
-    rewrite = TasksInProcess.rewrite
+    run = TasksInProcess.run
 
-    def slow(self: TasksInProcess, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        planned.append(sorted(file.path for task in tasks for file in task.files))
-        answers = rewrite(self, tasks, tag)
-        if len(planned) == 1:
-            act()
-        return answers
+    def slow(self: TasksInProcess, tasks: Sequence[EngineTask[Result]], tag: str) -> list[Result]:
+        services = [task for task in tasks if isinstance(task, MergeBundle) and task.work is Work.TASKS]
+        results = run(self, tasks, tag)
+        if services:
+            planned.append(
+                sorted(file.path for each in services for task in each.tasks for file in task.files)
+            )
+            if len(planned) == 1:
+                act()
+        return results
 
-    monkeypatch.setattr(TasksInProcess, "rewrite", slow)
+    monkeypatch.setattr(TasksInProcess, "run", slow)
     return planned
 
 

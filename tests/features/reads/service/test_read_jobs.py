@@ -136,7 +136,7 @@ def test_read_optimized_query_reads_only_base_files(reads: ReadsOf, kind: str) -
     # Before the last compaction, it is what the one in the middle has left.
     earlier = reader.read(ReadQuery.READ_OPTIMIZED, version=compacted - 1).rows
     assert comparable(earlier) != comparable(reader.versioned.rows[compacted - 1])
-    assert not any(isinstance(source, MergedRows) for part in reader.engine.parts for source in part.sources)
+    assert not any(isinstance(source, MergedRows) for part in reader.engine.tasks for source in part.sources)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_limit_bounds_the_files_that_are_read(reads: ReadsOf, monkeypatch: pytes
     monkeypatch.setattr(read_job, "PART_BYTES", 1)
     reader = reads("copy_on_write")
     reader.read(limit=1)
-    assert len(reader.engine.parts) == 1
+    assert len(reader.engine.tasks) == 1
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from app.core.catalog.tables import heads
 from app.core.jobs.values import JobKind
 from app.core.timeline.tables import read_leases
 from app.kernel.commit.restore_plan import RestageTask
-from app.kernel.format.rows.staged import StagedFile
+from app.kernel.format.engine_task import EngineTask, Result
 from tests.support.http import ORDERS, upsert
 from tests.support.service import Service
 
@@ -235,18 +235,20 @@ def test_restore_that_conflicts_compares_again(
     rules = msgspec.structs.replace(service.run_writes.rules, dataset_writers_max=2)
     other = replace(service.run_writes, rules=rules)
     staged: list[int] = []
-    restage = engine.restage
+    run = engine.run
     dataset = client.get(orders).json()["id"]
 
-    def meanwhile(tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
+    def meanwhile(tasks: Sequence[EngineTask[Result]], tag: str) -> list[Result]:
+        if not isinstance(tasks[0], RestageTask):
+            return run(tasks, tag)
         staged.append(len(tasks))
         if len(staged) == 1:
             client.post(f"{orders}/writes", json=upsert({"id": 4, "note": "e"}))
             [waiting] = [each for each in service.jobs.runnable(1_000) if each.dataset_id == dataset]
             other.run(waiting.tenant_id, waiting.dataset_id)
-        return restage(tasks, tag)
+        return run(tasks, tag)
 
-    monkeypatch.setattr(engine, "restage", meanwhile)
+    monkeypatch.setattr(engine, "run", meanwhile)
     job = done(client, service, f"{orders}/restores", {"version": 1})
     assert (job["state"], job["committed_version"]) == ("succeeded", 5)
     assert job["result"] == {"from_version": 4, "to_version": 1}

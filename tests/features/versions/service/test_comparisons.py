@@ -15,15 +15,14 @@ from app.core.jobs.values import Claim, Job, JobKind, JobState, Progress
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.versions.service.run_comparisons import RunComparisons
 from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.version_comparison import compare
 from app.infra.files.storage import LocalStorage
-from app.kernel.commit.comparison import Compared, CompareTask
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField
 from app.kernel.format.definition.schema_change import AddField, WidenField
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
+from tests.support.engine import EngineInProcess
 from tests.support.lake_table import Write
 from tests.support.retained_versions import RetainedVersions
 from tests.support.versioned_tables import (
@@ -48,16 +47,15 @@ class Comparer:
             RetainedVersions(),
         )
         self.resources = TaskResources.on(versioned.table.storage, self.memory)
-        self.tasks: list[CompareTask] = []
+        self.engine = EngineInProcess(resources=self.resources, meanwhile=self._note_pins)
         self.pinned: list[int] = []
         self.result: dict[str, Any] = {}
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
         return self.versioned.dataset
 
-    def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
-        self.tasks, self.pinned = list(tasks), list(self.kept.readers.values())
-        return sum((compare(task, self.resources.slices, self.memory) for task in tasks), Compared())
+    def _note_pins(self) -> None:
+        self.pinned = list(self.kept.readers.values())
 
     def succeed(self, tenant_id: str, claim: Claim, result: dict[str, Any]) -> bool:
         self.result = result
@@ -65,7 +63,9 @@ class Comparer:
 
     def run(self, begin: int, end: int) -> dict[str, Any]:
         pins = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=60)
-        handler = RunComparisons(catalog=self, jobs=self, timeline=self.versioned, pins=pins, engine=self)
+        handler = RunComparisons(
+            catalog=self, jobs=self, timeline=self.versioned, pins=pins, engine=self.engine
+        )
         handler.run(_job(begin, end), "tag")
         return self.result
 
@@ -126,7 +126,7 @@ def test_comparison_reads_only_the_differing_files(tmp_path: Path) -> None:
     assert result["rows"] == {"added": 0, "removed": 0, "changed": 1, "unchanged": 8}
     assert result["columns"] == {"n": 1}
     assert (result["files"]["added"], result["files"]["removed"]) == (1, 1)
-    assert len(comparer.tasks) == 1
+    assert len(comparer.engine.tasks) == 1
     assert comparer.pinned == [1, 2]
 
 

@@ -85,7 +85,7 @@ def test_restore_of_the_current_version_changes_nothing(tmp_path: Path, kind: st
     version, restorer = versioned.table.version, Restorer(versioned=versioned)
     commit = restorer.to(version)
     assert commit.action is Action.RESTORE
-    assert (commit.messages, restorer.tasks) == ((), [])
+    assert (commit.messages, list(restorer.engine.tasks)) == ((), [])
     assert versioned.table.version == version
 
 
@@ -97,7 +97,7 @@ def test_restore_reads_only_the_differing_files(tmp_path: Path) -> None:
     versioned.write(Write(operation=Operation.UPSERT, rows=changed[-1:]), changed)
     restorer = Restorer(versioned=versioned)
     commit = restorer.to(1)
-    assert [file.slot.partition_path for task in restorer.tasks for [file] in task.groups] == [
+    assert [file.slot.partition_path for task in restorer.engine.tasks for [file] in task.groups] == [
         "day=2026-11-09"
     ]
     assert [message.counts[0].updated for message in commit.messages] == [1]
