@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import threading
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,6 +16,7 @@ import msgspec
 from app.access.tenants.quotas import RateLimited
 from app.access.tenants.values import API_KEY, KEYS_MAX, Principal
 from app.http.waiting.standing import KnownCredential, Standing, TenantChanges
+from app.infra.sharing.fair_slots import FairSlots
 from app.kernel.format.errors import Unavailable
 
 _CACHE_SIZE_MAX: Final = 10_000
@@ -37,48 +36,28 @@ _LOOKUP_WAIT_SECONDS_MAX: Final = 10.0
 _RETRY_SECONDS: Final = 1
 
 
-class Lookups:
-    """The turns in which keys are looked up that the process has not seen before. It is used on the event loop only.
+@asynccontextmanager
+async def _lookup(slots: FairSlots, address: str) -> AsyncIterator[None]:
+    """A slot in which an address has a key looked up that the process has not seen before.
 
     A client that sends random keys waits for others that do so, and never occupies the threads of known credentials.
+    Raises RateLimited if too many of the address wait, Unavailable if too many of all do.
     """
-
-    def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(LOOKUPS_MAX)
-        self._of_address: Counter[str] = Counter()
-
-    @asynccontextmanager
-    async def turn(self, address: str) -> AsyncIterator[None]:
-        """One turn of an address. Raises RateLimited if too many of it wait, Unavailable if too many of all do."""
-        if self._of_address[address] >= ADDRESS_LOOKUPS_MAX:
-            raise RateLimited(
-                "too many requests of this address have credentials that are not known yet",
-                quota="unknown_credentials",
-                limit=ADDRESS_LOOKUPS_MAX,
-                used=ADDRESS_LOOKUPS_MAX,
-                limited="address",
-                retry_after_seconds=_RETRY_SECONDS,
-            )
-        if self._of_address.total() >= _ALL_LOOKUPS_MAX:
+    if slots.demand(address) >= ADDRESS_LOOKUPS_MAX:
+        raise RateLimited(
+            "too many requests of this address have credentials that are not known yet",
+            quota="unknown_credentials",
+            limit=ADDRESS_LOOKUPS_MAX,
+            used=ADDRESS_LOOKUPS_MAX,
+            limited="address",
+            retry_after_seconds=_RETRY_SECONDS,
+        )
+    if slots.total_demand() >= _ALL_LOOKUPS_MAX:
+        raise _busy()
+    async with slots.slot(address, _LOOKUP_WAIT_SECONDS_MAX) as acquired:
+        if not acquired:
             raise _busy()
-        self._of_address[address] += 1
-        try:
-            await self._acquire()
-            try:
-                yield
-            finally:
-                self._turns.release()
-        finally:
-            self._of_address[address] -= 1
-            if not self._of_address[address]:
-                del self._of_address[address]
-
-    async def _acquire(self) -> None:
-        try:
-            async with asyncio.timeout(_LOOKUP_WAIT_SECONDS_MAX):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise _busy() from None
+        yield
 
 
 def _busy() -> Unavailable:
@@ -109,7 +88,7 @@ class Credentials:
         # Of the tenants whose requests hold a credential open.
         self._observed: WeakValueDictionary[str, TenantChanges] = WeakValueDictionary()
         self._confirmed_at = -CONFIRMED_SECONDS
-        self._lookups = Lookups()
+        self._lookups = FairSlots(LOOKUPS_MAX)
         self._used: dict[str, set[str]] = {}
         self._used_count = 0
 
@@ -130,7 +109,7 @@ class Credentials:
             changes = self._observed.get(tenant_id)
             if changes is None:
                 changes = self._observed[tenant_id] = TenantChanges(
-                    self._find, partial(self._name_of, tenant_id), self._hears
+                    tenant_id, self._find, partial(self._name_of, tenant_id), self._hears
                 )
         return changes.standing(_digest(credential), credential)
 
@@ -176,7 +155,7 @@ class Credentials:
             if address is None or digest in self._cached or not API_KEY.fullmatch(credential):
                 found = await self._read(credential, digest)
             else:
-                async with self._lookups.turn(address):
+                async with _lookup(self._lookups, address):
                     # It may have been looked up meanwhile.
                     found = self._known(digest)
                     if found is None and not self._is_unknown(digest):

@@ -6,6 +6,7 @@
     outbound           which addresses may be connected to for a user, and bounded connections to them
     runtime            the embedded servers and their supervisor; no part of the API or the worker
     settings, logs     the settings and the log of a process
+    sharing            what concurrent requests and tenants share: flights, slots, memory
 
 These rooms know the values of the kernel, and nothing of tenants, jobs or HTTP handlers.
 """

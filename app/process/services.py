@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from app.core import compose as core
+from app.core.catalog.providers import dataset_lookups
 from app.core.changes.handlers.head_polls import head_polls
 from app.core.changes.handlers.shared_pages import SharedPages
 from app.core.jobs.handlers.job_polls import job_polls
@@ -29,7 +30,6 @@ from app.features.writes import compose as writes
 from app.http.auth import AccessOf, DatasetsOf
 from app.http.dependencies import merged
 from app.http.in_flight import InFlight
-from app.http.limits.fair_slots import FairSlots
 from app.http.limits.threads import (
     OUTBOUND_TENANT_MAX,
     OUTBOUND_THREADS_MAX,
@@ -38,13 +38,13 @@ from app.http.limits.threads import (
     PageThreads,
     Threads,
 )
-from app.http.waiting.shared_lookups import SharedLookups
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.lookups.key_search import KeySearch
 from app.infra.files.s3.links import storage_links
 from app.infra.files.slices.table_walk import TableWalk
 from app.infra.settings import Settings
+from app.infra.sharing.fair_slots import FairSlots
 from app.kernel.format.identifiers import is_uuid
 
 _log = logging.getLogger(__name__)
@@ -187,7 +187,7 @@ def _waiting(
             page_threads,
             kept_bytes=platform.settings.page_cache_bytes,
         ),
-        "dataset_lookups": SharedLookups(stores.catalog.get, threads),
+        "dataset_lookups": dataset_lookups(threads, stores.catalog.get),
         "head_polls": head_polls(subscriptions, threads, stores.catalog.moved_heads),
         "job_waits": JobWaits(
             polls=polls, get_job=stores.jobs.get, threads=threads, subscriptions=subscriptions

@@ -1,22 +1,24 @@
 """Large tasks: fewer run at a time than Spark has slots, so that rounds of small tasks always find one.
 
 Spark divides slots fairly between pools, but ends no task for another one. So a tenant with enough slow tasks would
-hold every slot until one of them ends. Here a task waits for its turn before Spark has it. The next one is that of the
-owner with the fewest running tasks; one owner's tasks run in the order of their runs. No tenant has all of the running
-tasks, if more than one can run.
+hold every slot until one of them ends. Here a task waits for its turn before Spark has it, in the order of FairSlots
+(app/infra/sharing/fair_slots.py). No tenant has all of the running tasks, if more than one can run.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from queue import SimpleQueue
 from typing import Final, Generic, TypeVar
 
 import msgspec
+
+from app.infra.sharing.fair_slots import FairSlots, SlotTurn
 
 _log = logging.getLogger(__name__)
 
@@ -35,55 +37,55 @@ class LargeTurns(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(kw_only=True, eq=False, slots=True)
 class _Run(Generic[_R]):
-    """The tasks of one call, by number. `results`: of those that have ended."""
+    """The tasks of one call, by number. `remaining`: those that wait or run. `results`: of those that have ended."""
 
     tenant_id: str
-    owner: str
+    kind: str
     tag: str
-    waiting: deque[tuple[int, Callable[[], _R]]]
-    running: int = 0
+    remaining: int
+    turns: list[SlotTurn] = field(default_factory=list)
     results: dict[int, _R] = field(default_factory=dict)
     error: BaseException | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
 
 class LargeTasks(Generic[_R]):
-    """Runs tasks of several owners. Safe to use from any number of threads.
+    """Runs tasks of several tenants. Safe to use from any number of threads.
 
     `turns`: how many run. `stop`: ends the running tasks under a tag, of which one has failed.
     """
 
     def __init__(self, *, turns: LargeTurns, stop: Callable[[str], None]) -> None:
-        self._limits = turns
+        self._slots = FairSlots(turns.at_a_time, party_max=turns.per_tenant)
+        self._threads_max = turns.at_a_time
         self._stop = stop
-        self._turns: SimpleQueue[None] = SimpleQueue()
+        # Tasks that have their slot. There is a thread for each slot.
+        self._begun: SimpleQueue[tuple[_Run[_R], int, Callable[[], _R]]] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._runs: list[_Run[_R]] = []
-        self._of_owner: Counter[str] = Counter()
-        self._of_tenant: Counter[str] = Counter()
         self._progress: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     def run(self, tasks: Sequence[Callable[[], _R]], *, tenant_id: str, kind: str, tag: str) -> list[_R]:
-        """One result for each task, in their order. The tasks of a `kind` and tenant have one owner.
+        """One result for each task, in their order. The kinds of work of a tenant take turns.
 
         Raises what the first task that fails raises, once none runs.
         """
         if not tasks:
             return []
-        run = _Run[_R](
-            tenant_id=tenant_id, owner=f"{tenant_id} {kind}", tag=tag, waiting=deque(enumerate(tasks))
-        )
+        run = _Run[_R](tenant_id=tenant_id, kind=kind, tag=tag, remaining=len(tasks))
         with self._lock:
             self._runs.append(run)
             self._count(tag, total=len(tasks))
-            while len(self._threads) < self._limits.at_a_time:
+            while len(self._threads) < self._threads_max:
                 # A process that ends does not wait for them.
                 thread = threading.Thread(target=self._work, name="large-task", daemon=True)
                 thread.start()
                 self._threads.append(thread)
-        for _ in tasks:
-            self._turns.put(None)
+            for number, task in enumerate(tasks):
+                turn = self._slots.enter(tenant_id, partial(self._begun.put, (run, number, task)), kind=kind)
+                assert turn is not None, "any number of them may wait"
+                run.turns.append(turn)
         run.ended.wait()
         if run.error is not None:
             raise run.error
@@ -102,63 +104,42 @@ class LargeTasks(Generic[_R]):
 
     def _work(self) -> None:
         while True:
-            self._turns.get()
-            # The end of a task may be the turn of one whose tenant had as many as it may.
-            while self._run_next():
-                pass
+            self._run_one(*self._begun.get())
 
-    def _run_next(self) -> bool:
-        """Runs a task; False without one whose turn it is."""
-        with self._lock:
-            run = min(
-                (run for run in self._runs if self._may_start(run)),
-                key=lambda run: self._of_owner[run.owner],
-                default=None,
-            )
-            if run is None:
-                return False
-            number, task = run.waiting.popleft()
-            self._count_running(run, 1)
-        failed: BaseException | None = None
-        try:
-            result = task()
-        except BaseException as error:
-            failed = error
+    def _run_one(self, run: _Run[_R], number: int, task: Callable[[], _R]) -> None:
+        """Runs a task, unless its run has failed since it got its slot, and gives the slot to the next one."""
+        failure: BaseException | None = None
+        results: list[_R] = []
+        if run.error is None:
+            try:
+                results.append(task())
+            except BaseException as error:
+                failure = error
+        self._slots.release(run.tenant_id, kind=run.kind)
         first = False
         with self._lock:
-            self._count_running(run, -1)
-            if failed is None:
+            run.remaining -= 1
+            for result in results:
                 run.results[number] = result
                 self._count(run.tag, done=1)
-                self._end(run)
-            else:
+            if failure is not None:
                 first = run.error is None
-                self._fail(run, failed)
+                self._fail(run, failure)
+            self._end(run)
         if first:
             try:
                 self._stop(run.tag)
             except Exception:
                 _log.warning("the other tasks of %s run on", run.tag, exc_info=True)
-        return True
-
-    def _may_start(self, run: _Run[_R]) -> bool:
-        return bool(run.waiting) and self._of_tenant[run.tenant_id] < self._limits.per_tenant
-
-    def _count_running(self, run: _Run[_R], change: int) -> None:
-        """Counts a task that starts (1) or has ended (-1)."""
-        run.running += change
-        for counter, name in ((self._of_owner, run.owner), (self._of_tenant, run.tenant_id)):
-            counter[name] += change
-            if not counter[name]:
-                del counter[name]
 
     def _fail(self, run: _Run[_R], error: BaseException) -> None:
-        run.waiting.clear()
         run.error = run.error or error
+        run.remaining -= sum(self._slots.leave(turn) for turn in run.turns)
+        run.turns.clear()
         self._end(run)
 
     def _end(self, run: _Run[_R]) -> None:
-        if not run.waiting and not run.running and not run.ended.is_set():
+        if not run.remaining and not run.ended.is_set():
             self._runs.remove(run)
             run.ended.set()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Final
 
 import jwt
@@ -16,6 +16,7 @@ import msgspec
 from app.access.oidc.issuers import Algorithm
 from app.access.oidc.key_set import KeySet
 from app.access.oidc.token import TokenRefused
+from app.infra.sharing.single_flight import SingleFlight, in_daemon_thread
 from app.kernel.format.errors import Unavailable
 
 FRESH_SECONDS: Final = 300.0
@@ -52,7 +53,7 @@ class KeyCache:
         self._read = read
         self._clock = clock
         self._known: _Known | None = None
-        self._reading: Future[None] | None = None
+        self._reads = SingleFlight[str, Future[None]]()
         self._tried_at = float("-inf")
         self._unknown_key_at = float("-inf")
 
@@ -86,33 +87,23 @@ class KeyCache:
 
     def _start(self, not_before: float) -> bool:
         """Starts to read the keys, unless that is being done or was done too short a time ago."""
-        if self._reading is not None or self._clock() < not_before:
+        if self._reads.under_way(self._issuer) is not None or self._clock() < not_before:
             return False
         self._tried_at = self._clock()
-        reading: Future[None] = Future()
-        # A daemon, because looking up a name may take longer than a stop.
-        thread = threading.Thread(target=self._run, args=(reading,), name="issuer keys", daemon=True)
-        self._reading = reading
-        try:
-            thread.start()
-        except BaseException:
-            self._reading = None
-            raise
+        # Looking up a name may take longer than a stop.
+        self._reads.join(self._issuer, partial(in_daemon_thread, self._refresh, "issuer keys"))
         return True
 
-    def _run(self, reading: Future[None]) -> None:
+    def _refresh(self) -> None:
         started = self._clock()
         try:
             self._known = _Known(self._read(), started)
         except Exception as error:
             # Whatever the issuer sends must not end what reads it; the next attempt may succeed.
             _log.warning("the keys of %s cannot be read: %s", self._issuer, error)
-        finally:
-            self._reading = None
-            reading.set_result(None)
 
     async def _wait(self) -> None:
-        reading = self._reading
-        if reading is not None:
-            # Neither the end of the wait nor that of the request ends the reading.
-            await asyncio.wait({asyncio.wrap_future(reading)}, timeout=WAIT_SECONDS)
+        read = self._reads.under_way(self._issuer)
+        if read is not None:
+            # Neither the end of the wait nor that of the request ends it.
+            await asyncio.wait({asyncio.wrap_future(read)}, timeout=WAIT_SECONDS)

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, Never, TypeAlias
 
 from app.access.tenants.values import Principal
 from app.core.catalog.service import Datasets, GrantedDatasets
 from app.core.catalog.values import Dataset
 from app.http.auth import scope_of
 from app.http.dependencies import Provided, Provider
+from app.http.limits.threads import Threads
 from app.http.parameters.query_parameters import DatasetReference
 from app.http.request import DATASET_NAME, ApiRequest
-from app.http.waiting.shared_lookups import SharedLookups
+from app.infra.sharing.next_flight import NextFlight
 from app.kernel.format.errors import NotFound
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.sql.conditions.row_access import RowAccess
+
+DatasetLookups: TypeAlias = NextFlight[tuple[str, str], Never, Dataset]
+"""The lookups of datasets by tenant and reference, which concurrent requests share."""
+
+
+def dataset_lookups(threads: Threads, get: Callable[[str, str], Dataset]) -> DatasetLookups:
+    """`get` is called in a thread, with a tenant and the id or name of a dataset."""
+    return NextFlight(lambda key, _: threads.run_for(key[0], get, *key))
 
 
 async def found(
     request: ApiRequest,
     dataset: DatasetReference,
-    dataset_lookups: Provided[SharedLookups[Dataset]],
+    dataset_lookups: Provided[DatasetLookups],
     principal: Provided[Principal],
 ) -> Dataset:
     """The dataset of the path, which `require_grant` has checked. Raises NotFound."""
-    dataset_found = await dataset_lookups.get(principal.tenant_id, dataset)
+    dataset_found = await dataset_lookups.join((principal.tenant_id, dataset))
     request.scope["state"][DATASET_NAME] = dataset_found.definition.name
     return dataset_found
 
@@ -33,7 +42,7 @@ async def found(
 async def existing(
     request: ApiRequest,
     dataset: DatasetReference,
-    dataset_lookups: Provided[SharedLookups[Dataset]],
+    dataset_lookups: Provided[DatasetLookups],
     principal: Provided[Principal],
 ) -> Dataset | None:
     """The dataset of the path; None if there is none of this name, where the handler may register it.

@@ -21,7 +21,7 @@ from redis.asyncio import ConnectionPool, Redis
 
 from app.access.tenants.quotas import quota_exceeded
 from app.access.tenants.rates import SECOND, Fill, RateBucket, admit, interval
-from app.http.limits.fair_slots import FairSlots
+from app.infra.sharing.fair_slots import FairSlots
 
 TIMEOUT_SECONDS: Final = 0.05
 _PAUSE_SECONDS: Final = 1.0

@@ -17,8 +17,7 @@ from app.features.sources.ports import EndsPartitions, Ledger, SourceEnvironment
 from app.features.sources.repository.rounds import ItemLedger, RoundStore
 from app.features.sources.repository.sources import SourceStore
 from app.features.sources.service.due import StartRounds
-from app.features.sources.service.fetch import FetchHere
-from app.features.sources.service.fetch_slots import FetchSlots
+from app.features.sources.service.fetch import FetchHere, fetch_slots
 from app.features.sources.service.register import RegisterDataset
 from app.features.sources.service.rounds import RunRounds
 from app.features.sources.service.sources import ManageSources, environment
@@ -85,7 +84,7 @@ def stagers(platform: Platform, engine: RoundEngine, threads: int) -> dict[JobKi
         kinds=_kinds(platform),
         environment_of=_environment(platform),
         here=FetchHere(storage=platform.storage),
-        slots=FetchSlots(slots),
+        slots=fetch_slots(slots),
         engine=engine,
     )
     return {JobKind.SOURCE_ROUND: rounds}

@@ -10,8 +10,8 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
-from app.http.limits.fair_slots import FairSlots
 from app.http.limits.unread_bytes import UnreadBytes
+from app.infra.sharing.fair_slots import FairSlots
 
 THREADS_MAX: Final = 40
 # Pages of rows and changes are decoded in memory. More at a time would be no faster, and take more of it.
@@ -50,6 +50,13 @@ class Threads:
             return await _ended(asyncio.get_running_loop().run_in_executor(self._executor, call))
         finally:
             self._slots.release(party)
+
+    async def run_for(
+        self, party: str, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """`run` for this party: in a task that belongs to no request."""
+        PARTY.set(party)
+        return await self.run(function, *args, **kwargs)
 
 
 class PageThreads(Threads):

@@ -7,12 +7,15 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final, Never
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from app.access.tenants.values import Principal
+from app.http.limits.threads import PARTY
+from app.infra.sharing.next_flight import NextFlight
+from app.infra.sharing.single_flight import SingleFlight, landed
 from app.kernel.format.errors import HeadwaterError, Unauthorized, Unavailable
 
 # A tenant that changes its keys all the time has them checked at most this often, and two of them at a time.
@@ -23,13 +26,6 @@ _RETRY_SECONDS: Final = 1.0
 _NAMES_MAX: Final = 1_000
 
 _log = logging.getLogger(__name__)
-
-
-class _NameRead(NamedTuple):
-    """The name of a dataset as it is read. `after`: the number of changes before."""
-
-    after: int
-    reading: asyncio.Future[str | None]
 
 
 class KnownCredential(msgspec.Struct, frozen=True):
@@ -49,6 +45,7 @@ class TenantChanges:
 
     def __init__(
         self,
+        tenant_id: str,
         read: Callable[[str], Awaitable[KnownCredential | None]],
         name_of: Callable[[str], Awaitable[str | None]],
         heard: Callable[[], bool],
@@ -57,13 +54,16 @@ class TenantChanges:
 
         `heard`: whether all changes until now have been noted.
         """
+        self.tenant_id = tenant_id
         self.read = read
         self._name_of = name_of
         self.heard = heard
         self.count = 0
         self.checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
         self._held: WeakValueDictionary[bytes, Standing] = WeakValueDictionary()
-        self._names: dict[str, _NameRead] = {}
+        # The number of changes before it was read, and the name, by dataset.
+        self._names: dict[str, tuple[int, str | None]] = {}
+        self._name_reads = SingleFlight[tuple[str, int], asyncio.Task[str | None]]()
         self._loop = asyncio.get_running_loop()
         self._checked_at = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
@@ -79,19 +79,22 @@ class TenantChanges:
 
     async def name_of(self, dataset_id: str) -> str | None:
         """The name of a dataset, read once after each change for all that need it. Raises Unavailable."""
-        known = self._names.get(dataset_id)
-        if known is None or known.after != self.count or (known.reading.done() and not self.heard()):
-            if len(self._names) >= _NAMES_MAX:
-                self._names.clear()
-            reading = asyncio.ensure_future(self._name_of(dataset_id))
-            known = self._names[dataset_id] = _NameRead(self.count, reading)
-        try:
-            # It is shared: a request that ends does not cancel it.
-            return await asyncio.shield(known.reading)
-        except Exception:
-            if self._names.get(dataset_id) is known:
-                del self._names[dataset_id]
-            raise
+        after, name = self._names.get(dataset_id, (None, None))
+        if after == self.count and self.heard():
+            return name
+        key = (dataset_id, self.count)
+        return await landed(
+            self._name_reads.join(
+                key, lambda: asyncio.create_task(self._read_name(*key), name="dataset name")
+            )
+        )
+
+    async def _read_name(self, dataset_id: str, after: int) -> str | None:
+        name = await self._name_of(dataset_id)
+        if len(self._names) >= _NAMES_MAX:
+            self._names.clear()
+        self._names[dataset_id] = after, name
+        return name
 
     def note(self) -> None:
         """Something that decides what its credentials may do has changed, or may have. Called on any thread."""
@@ -139,9 +142,8 @@ class Standing:
         self._changes = changes
         self._credential = credential
         self._seen = -1
-        self._lock = asyncio.Lock()
-        self._reads = 0
-        self._unavailable: str | None = None
+        # The flight gets this object as its key: a method of it would be a cycle, which keeps it for longer.
+        self._reads = NextFlight[Standing, Never, None](_refresh)
 
     @property
     def current(self) -> bool:
@@ -156,29 +158,23 @@ class Standing:
     @property
     def waited_for(self) -> bool:
         """Whether a request waits, or is about to. Others check by themselves, before they send anything."""
-        return bool(self.waits) or self._lock.locked()
+        return bool(self.waits) or self._reads.busy(self)
 
     async def refresh(self) -> None:
         """Reads the credential unless it is current, once for all that request it at a time. Raises Unavailable."""
-        reads = self._reads
-        async with self._lock:
-            if self.refused is not None or self.current:
-                return
-            if reads == self._reads:
-                async with self._changes.checks:
-                    await self._read()
-            if self._unavailable is not None:
-                raise Unavailable(self._unavailable)
+        await self._reads.join(self)
+
+    async def read_unless_current(self) -> None:
+        """Reads the credential unless it is current. Raises Unavailable."""
+        if self.refused is None and not self.current:
+            PARTY.set(self._changes.tenant_id)
+            async with self._changes.checks:
+                await self._read()
 
     async def _read(self) -> None:
-        self._reads += 1
-        self._unavailable = None
         before, seen, known = self.principal, self._changes.count, None
         try:
             known = await self._changes.read(self._credential)
-        except Unavailable as error:
-            self._unavailable = error.detail
-            return
         except Unauthorized as error:
             # The frames of its traceback have this object.
             self.refused = error.with_traceback(None)
@@ -195,6 +191,10 @@ class Standing:
         for wait in self.waits:
             if not wait.expired():
                 wait.reschedule(asyncio.get_running_loop().time())
+
+
+async def _refresh(standing: Standing, _: Sequence[Never]) -> None:
+    await standing.read_unless_current()
 
 
 def may_read_the_same(one: Principal | None, other: Principal | None) -> bool:

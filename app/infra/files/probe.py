@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import threading
 import time
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from app.infra.files.storage import LocalStorage, Storage
+from app.infra.sharing.single_flight import SingleFlight, in_daemon_thread
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.outages import awaited
 
@@ -35,30 +36,29 @@ class StorageProbe:
         self._storage = storage
         self._folders = [data_dir, *([storage.root] if isinstance(storage, LocalStorage) else [])]
         self._free_bytes_min = free_bytes_min
-        self._lock = threading.Lock()
+        self._probes = SingleFlight[str, Future[Probed]]()
         self._began = 0.0
-        self._running: Future[Probed] | None = None
+        self._latest: tuple[float, Probed] | None = None
 
     def run(self) -> Probed:
         """The result of the latest probe, which is a few seconds old at most. Waits for it for a few seconds."""
-        with self._lock:
-            running, now = self._running, time.monotonic()
-            if running is None or (running.done() and now - self._began > _AGE_SECONDS_MAX):
-                running, self._began = Future(), now
-                self._running = running
-                threading.Thread(target=self._probe, args=(running,), name="probe", daemon=True).start()
-            left = self._began + _WAIT_SECONDS - now
+        latest = self._latest
+        if latest is not None and time.monotonic() - latest[0] <= _AGE_SECONDS_MAX:
+            return latest[1]
+        probe = self._probes.join("probe", self._begin)
         try:
-            return running.result(max(0.0, left))
+            return probe.result(max(0.0, self._began + _WAIT_SECONDS - time.monotonic()))
         except TimeoutError:
             return Probed(storage=f"it has not answered for {time.monotonic() - self._began:.0f} s")
 
-    def _probe(self, result: Future[Probed]) -> None:
-        try:
-            result.set_result(Probed(storage=self._written(), disk=self._full()))
-        except BaseException as error:
-            result.set_exception(error)
-            raise
+    def _begin(self) -> Future[Probed]:
+        self._began = time.monotonic()
+        return in_daemon_thread(partial(self._probe, self._began), "probe")
+
+    def _probe(self, began: float) -> Probed:
+        probed = Probed(storage=self._written(), disk=self._full())
+        self._latest = began, probed
+        return probed
 
     def _written(self) -> str:
         path = f"probe-{new_id()}"

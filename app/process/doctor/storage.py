@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import threading
-from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from app.infra.files.storage import LocalStorage, Storage, is_new, open_storage
 from app.infra.settings import Settings
+from app.infra.sharing.single_flight import in_daemon_thread
 from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.identifiers import new_id
 from app.process.doctor.values import Diagnosis, failed, ok, warning
@@ -21,20 +21,19 @@ _FOLDER: Final = "doctor"
 
 def storage_checks(settings: Settings) -> list[Diagnosis]:
     """The checks of the storage and of the data folder. Wait for a storage that hangs for a bounded time."""
-    result: Future[Diagnosis] = Future()
-    threading.Thread(target=_check_into, args=(result, settings), name="storage check", daemon=True).start()
+    check = in_daemon_thread(partial(_check, settings), "storage check")
     try:
-        found = result.result(_SECONDS_MAX)
+        found = check.result(_SECONDS_MAX)
     except TimeoutError:
         found = failed("storage", f"{settings.storage_uri} did not answer within {_SECONDS_MAX:g} s")
     return [found, disk_check(settings.data_dir, settings.disk_free_bytes_min)]
 
 
-def _check_into(result: Future[Diagnosis], settings: Settings) -> None:
+def _check(settings: Settings) -> Diagnosis:
     try:
-        result.set_result(storage_check(open_storage(settings.storage_uri), settings))
+        return storage_check(open_storage(settings.storage_uri), settings)
     except Exception as error:
-        result.set_result(failed("storage", f"{settings.storage_uri}: {_reason(error)}"))
+        return failed("storage", f"{settings.storage_uri}: {_reason(error)}")
 
 
 def storage_check(storage: Storage, settings: Settings) -> Diagnosis:

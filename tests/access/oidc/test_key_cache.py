@@ -46,12 +46,15 @@ class Keys:
         except TokenRefused:
             return False
 
+    def _is_read(self) -> bool:
+        return self.cache._reads.under_way(self._issuer.url) is not None
+
     def read_again(self) -> bool:
         """Whether the keys were read since the last call; waits for that a little."""
         deadline = time.monotonic() + 2
-        while not self._issuer.gets and time.monotonic() < deadline and self.cache._reading is not None:
+        while not self._issuer.gets and time.monotonic() < deadline and self._is_read():
             time.sleep(0.005)
-        while self.cache._reading is not None:
+        while self._is_read():
             time.sleep(0.005)
         read, self._issuer.gets[:] = bool(self._issuer.gets), []
         return read

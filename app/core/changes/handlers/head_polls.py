@@ -8,8 +8,8 @@ from typing import TypeAlias
 from app.core.catalog.values import AwaitedHead, Dataset
 from app.http.limits.threads import Threads
 from app.http.waiting.shared_polls import SharedPolls
-from app.http.waiting.shared_queries import SharedQueries
 from app.http.waiting.subscriptions import Subscriptions
+from app.infra.sharing.next_flight import NextFlight
 from app.kernel.format.errors import NotFound
 
 HeadPolls: TypeAlias = SharedPolls[int, Dataset]
@@ -23,10 +23,12 @@ FindHeads: TypeAlias = Callable[[str, Sequence[AwaitedHead]], Mapping[str, Datas
 def head_polls(subscriptions: Subscriptions, threads: Threads, find: FindHeads) -> HeadPolls:
     """The polls of all datasets."""
     # Those that are polled by the clock are polled together. No notification waits for another.
-    finds = SharedQueries(threads, find, together_seconds=0.0)
+    finds = NextFlight[str, AwaitedHead, Mapping[str, Dataset | None]](
+        lambda tenant_id, heads: threads.run_for(tenant_id, find, tenant_id, heads), gather_seconds=0.0
+    )
 
     async def fetch(tenant_id: str, dataset_id: str, positions: Sequence[int]) -> list[Dataset | None]:
-        found = await finds.find(tenant_id, [AwaitedHead(dataset_id, min(positions))])
+        found = await finds.join(tenant_id, [AwaitedHead(dataset_id, min(positions))])
         if dataset_id not in found:
             raise NotFound(f"there is no dataset {dataset_id!r}")
         dataset = found[dataset_id]

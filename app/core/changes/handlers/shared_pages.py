@@ -18,7 +18,7 @@ from app.core.changes.positions import FeedPosition, SnapshotPosition
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.values import ChangePage
 from app.http.limits.threads import Threads
-from app.http.waiting.shared_lookups import retrieve_exception
+from app.infra.sharing.single_flight import SingleFlight, landed
 
 _KEPT_BYTES: Final = 32 * 1024 * 1024
 _KEPT_SECONDS: Final = 2.0
@@ -90,7 +90,7 @@ class SharedPages:
         self._kept_bytes = kept_bytes
         self._kept_seconds = kept_seconds
         self._settled_seconds = settled_seconds
-        self._under_way: dict[_Key, asyncio.Task[EncodedPage]] = {}
+        self._reads = SingleFlight[_Key, asyncio.Task[EncodedPage]]()
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._bytes = 0
 
@@ -116,20 +116,15 @@ class SharedPages:
             kept = self._find(settled, math.inf if fresh else self._kept_seconds)
             if kept is not None:
                 return _as_of(kept, dataset)
-        reading = self._under_way.get(key)
-        if reading is None:
-            reading = asyncio.create_task(self._page(key, settled, dataset), name="page")
-            self._under_way[key] = reading
-            reading.add_done_callback(retrieve_exception)
-        return await asyncio.shield(reading)
+        read = self._reads.join(
+            key, lambda: asyncio.create_task(self._page(key, settled, dataset), name="page")
+        )
+        return await landed(read)
 
     async def _page(self, key: _Key, settled: _Key | None, dataset: Dataset) -> EncodedPage:
         """Reads the page and keeps it: under `settled` if there is such a key and the page is settled."""
         *_, since, query, encode = key
-        try:
-            page = await self._threads.run(_encoded, self._read, dataset, since, query, encode)
-        finally:
-            del self._under_way[key]
+        page = await self._threads.run(_encoded, self._read, dataset, since, query, encode)
         if settled is not None and page.settled:
             self._keep(settled, page, self._settled_seconds)
         else:

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple, TypeAlias
 from app.core.jobs.values import Job
 from app.http.limits.threads import Threads
 from app.http.waiting.shared_polls import SharedPolls
-from app.http.waiting.shared_queries import SharedQueries
 from app.http.waiting.subscriptions import Subscriptions
+from app.infra.sharing.next_flight import NextFlight
 
 # Most requests end by an announcement, so the poll for a new one can be delayed and shared with others.
 _GATHER_SECONDS: Final = 0.1
@@ -31,10 +31,13 @@ FindJobs: TypeAlias = Callable[[str, Sequence[str]], Sequence[Job]]
 
 def job_polls(subscriptions: Subscriptions, threads: Threads, find: FindJobs) -> JobPolls:
     """The polls of all datasets."""
-    finds = SharedQueries(threads, find, together_seconds=_TOGETHER_SECONDS)
+    finds = NextFlight[str, str, Sequence[Job]](
+        lambda tenant_id, ids: threads.run_for(tenant_id, find, tenant_id, ids),
+        gather_seconds=_TOGETHER_SECONDS,
+    )
 
     async def fetch(tenant_id: str, _: str, awaited: Sequence[AwaitedJob]) -> list[Job | None]:
-        found = await finds.find(tenant_id, {one.job_id for one in awaited})
+        found = await finds.join(tenant_id, {one.job_id for one in awaited})
         jobs = {job.id: job for job in found}
         return [_if_changed(jobs.get(job_id), known) for job_id, known in awaited]
 

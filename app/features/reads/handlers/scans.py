@@ -15,13 +15,13 @@ from app.features.reads.schemas import Scan, scan_of
 from app.features.reads.service.scans import ScanTables
 from app.http.auth import needs
 from app.http.dependencies import Provided
-from app.http.limits.fair_slots import FairSlots, HeldSlot
 from app.http.limits.threads import PARTY, PageThreads, Threads
 from app.http.openapi.openapi_components import INT64_MAX
 from app.http.openapi.operation_docs import BINARY, documented
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
 from app.http.table_response import ARROW_STREAM, streamed
+from app.infra.sharing.fair_slots import FairSlots, HeldSlot
 from app.kernel.format.errors import Unavailable
 from app.kernel.format.file_format import FileFormat
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from app.core.jobs.engine import Engine
@@ -10,6 +11,24 @@ from app.features.sources.output import FetchOutput
 from app.features.sources.ports import Fetched, Part, Place, RoundLimits, SourceKind
 from app.features.sources.tasks import FetchTask
 from app.infra.files.storage import Storage
+from app.infra.sharing.fair_slots import FairSlots
+from app.kernel.format.errors import SourcesBusy
+
+
+def fetch_slots(slots: int) -> FairSlots:
+    """Slots of a worker for rounds that read in threads of writes, of which a tenant holds half at most."""
+    return FairSlots(slots, party_max=max(1, slots // 2))
+
+
+@contextmanager
+def fetching(slots: FairSlots, tenant_id: str) -> Iterator[None]:
+    """A slot until the context ends. Raises SourcesBusy without a free one, so that the thread goes on to other work:
+    what a round reads from may be silent for a minute.
+    """
+    with slots.slot_if_free(tenant_id) as taken:
+        if not taken:
+            raise SourcesBusy("this worker runs as many rounds that read from elsewhere as it may")
+        yield
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

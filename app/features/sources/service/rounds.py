@@ -24,13 +24,13 @@ from app.features.sources.ports import (
     SourceKind,
 )
 from app.features.sources.repository.rounds import RoundStore
-from app.features.sources.service.fetch import FetchHere, FetchInTasks
-from app.features.sources.service.fetch_slots import FetchSlots
+from app.features.sources.service.fetch import FetchHere, FetchInTasks, fetching
 from app.features.sources.service.positions import check_storable
 from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
 from app.features.sources.values import DataSource, SourceMode
 from app.features.writes.engine import DecodedInput
 from app.features.writes.ports import StagedInput
+from app.infra.sharing.fair_slots import FairSlots
 from app.kernel.commit.write_options import OnError
 from app.kernel.commit.write_rules import check_options
 from app.kernel.derivation.request import relation_of
@@ -101,7 +101,7 @@ class RunRounds:
     kinds: Mapping[str, SourceKind]
     environment_of: Callable[[str], SourceEnvironment]
     here: FetchHere
-    slots: FetchSlots
+    slots: FairSlots
     engine: RoundEngine
 
     def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
@@ -117,7 +117,7 @@ class RunRounds:
             fetched = self._fetched(job, source, dataset, prefix, tag)
         else:
             # Its slot ends before the rows are decoded: that is work of this service.
-            with self.slots.slot(job.tenant_id):
+            with fetching(self.slots, job.tenant_id):
                 fetched = self._fetched(job, source, dataset, prefix, tag)
         if isinstance(fetched, StagedInput):
             return fetched

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import threading
 from collections import Counter
 from collections.abc import AsyncGenerator
+from functools import partial
+from queue import SimpleQueue
 
 import pytest
 
-from app.http.limits.fair_slots import FairSlots, HeldSlot
+from app.infra.sharing.fair_slots import FairSlots, HeldSlot, SlotTurn
 
 SLOTS = 16
 PARTY_MAX = 4
@@ -128,3 +131,89 @@ async def test_slot_of_a_stream_is_given_back_however_it_ends() -> None:
     gc.collect()
     await asyncio.sleep(0)
     assert await slots.acquire("b", 1)
+
+
+def test_kinds_of_a_party_take_turns_and_share_its_bound() -> None:
+    slots, begun = FairSlots(3, party_max=2), list[str]()
+
+    def enter(party: str, kind: str, name: str) -> SlotTurn | None:
+        return slots.enter(party, lambda: begun.append(name), kind=kind)
+
+    for name in ("w1", "w2", "w3", "w4"):
+        enter("a", "writes", name)
+    enter("a", "tasks", "t1")
+    assert begun == ["w1", "w2"]
+    enter("b", "writes", "b1")
+    assert begun == ["w1", "w2", "b1"]
+    slots.release("b", kind="writes")
+    assert begun == ["w1", "w2", "b1"], "one slot is never that of the first party"
+    slots.release("a", kind="writes")
+    assert begun[3:] == ["t1"]
+    slots.release("a", kind="tasks")
+    assert begun[4:] == ["w3"]
+
+
+def test_turn_that_is_given_up_never_begins() -> None:
+    slots, begun = FairSlots(1), list[str]()
+    running = slots.enter("a", lambda: begun.append("running"))
+    waiting = slots.enter("a", lambda: begun.append("waiting"))
+    slots.enter("a", lambda: begun.append("following"))
+    assert running is not None
+    assert waiting is not None
+    assert (slots.demand("a"), slots.total_demand()) == (3, 3)
+    assert not slots.leave(running)
+    assert slots.leave(waiting)
+    assert not slots.leave(waiting)
+    slots.release("a")
+    assert begun == ["running", "following"]
+    slots.release("a")
+    assert (slots.demand("a"), slots.total_demand()) == (0, 0)
+
+
+def test_large_work_starts_once_the_party_holds_less_than_it_may() -> None:
+    slots, begun = FairSlots(100, party_max=10), list[int]()
+    slots.take("a", units=25)
+    for units in (8, 8, 1):
+        slots.enter("a", lambda units=units: begun.append(units), units=units)  # type: ignore[misc]
+    assert not slots.take_if_free("a")
+    assert slots.take_if_free("b", units=30)
+    slots.release("a", units=14)
+    assert begun == []
+    slots.release("a", units=10)
+    assert (begun, slots.held("a")) == ([8, 8], 17)
+    slots.release("a", units=17)
+    assert (begun, slots.held("a")) == ([8, 8, 1], 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_slot_is_lost_or_doubled_by_threads(seed: int) -> None:
+    chance, slots, lock = random.Random(seed), FairSlots(3, party_max=2), threading.Lock()
+    held, most, ended = Counter[str](), [0, 0], threading.Semaphore(0)
+    work: SimpleQueue[str | None] = SimpleQueue()
+
+    def run() -> None:
+        while (party := work.get()) is not None:
+            with lock:
+                held[party] += 1
+                most[:] = max(most[0], held.total()), max(most[1], held[party])
+            with lock:
+                held[party] -= 1
+            slots.release(party)
+            ended.release()
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    turns = 2_000
+    for _ in range(turns):
+        party = chance.choice("abcd")
+        assert slots.enter(party, partial(work.put, party))
+    for _ in range(turns):
+        assert ended.acquire(timeout=10)
+    for _ in threads:
+        work.put(None)
+    for thread in threads:
+        thread.join(10)
+    assert slots.total_demand() == 0
+    assert most[0] <= 3
+    assert most[1] <= 2
