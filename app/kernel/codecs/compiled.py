@@ -1,8 +1,8 @@
 """Compiled schemas: msgspec types that decode many rows at once, and the assembly of their values into Arrow.
 
 msgspec checks members, kinds and integer bounds while it parses. Dates, timestamps and binary stay text, and decimals
-and 32-bit floats stay raw JSON, for the vectorised conversions of `texts`. msgspec keeps the last of repeated members,
-so the assembly counts members and strings: together they must account for every quotation mark of the body.
+and 32-bit floats stay raw JSON, for the vectorised conversions of their types. msgspec keeps the last of repeated
+members, so the assembly counts members and strings: together they must account for every quotation mark of the body.
 """
 
 from __future__ import annotations
@@ -13,35 +13,28 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from operator import attrgetter
 from types import GenericAlias
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import UNSET, Meta, Raw
+from msgspec import UNSET, Raw
 
 from app.kernel.format.errors import BodyTooLarge
 from app.kernel.format.schema.schema import KeyStruct, Schema
-from app.kernel.format.schema.texts import Undecodable, parse_texts
 from app.kernel.format.schema.types import (
+    STRING,
     DataType,
-    Decimal,
+    FlatType,
+    JsonForm,
     List,
     Map,
-    Primitive,
     Struct,
-    Timestamp,
+    Undecodable,
     to_arrow,
 )
 
-_INTEGERS: Final[dict[str, Any]] = {
-    **{
-        f"int{bits}": Annotated[int, Meta(ge=-(2 ** (bits - 1)), le=2 ** (bits - 1) - 1)]
-        for bits in (8, 16, 32, 64)
-    },
-    **{f"uint{bits}": Annotated[int, Meta(ge=0, le=2**bits - 1)] for bits in (8, 16, 32)},
-}
 STEP_ROWS_MAX: Final = 65_536
 # Wide rows take much memory even if most of their fields are absent.
 STEP_LEAVES_MAX: Final = 4_000_000
@@ -204,14 +197,14 @@ def assemble_values(values: Sequence[Any], data_type: DataType, tally: Tally) ->
             mask = _nulls(values)
             columns = _RowMembers(types=members).columns(values, tally)
             return pa.StructArray.from_arrays(columns, type=to_arrow(data_type), mask=mask)
-        case Decimal() | Primitive("float"):
+        case FlatType(json_type=json_type) if json_type is Raw:
             return _raws(values, data_type, tally)
-        case Timestamp() | Primitive("string" | "binary" | "date"):
+        case FlatType(json_form=JsonForm.TEXT):
             texts = _plain(values, pa.string())
             tally.strings += len(texts) - texts.null_count
-            return parse_texts(texts, data_type)
-        case _:
-            return _plain(values, to_arrow(data_type))
+            return data_type.parse(texts)
+        case FlatType():
+            return _plain(values, data_type.arrow)
 
 
 def _bare_type(data_type: DataType) -> Any:
@@ -222,16 +215,8 @@ def _bare_type(data_type: DataType) -> Any:
             return GenericAlias(dict, (str, _value_type(value)))
         case Struct(members):
             return _row_type(members, frozenset())
-        case Decimal() | Primitive("float"):
-            return Raw
-        case Primitive("boolean"):
-            return bool
-        case Primitive("double"):
-            return float
-        case Primitive(name):
-            return _INTEGERS.get(name, str)
-        case Timestamp():
-            return str
+        case FlatType():
+            return data_type.json_type
 
 
 def _row_type(types: tuple[tuple[str, DataType], ...], required: frozenset[str]) -> Any:
@@ -269,7 +254,7 @@ class _RowMembers:
 
 def _with_missing(values: list[Any], data_type: DataType, tally: Tally) -> pa.Array:
     # A check for UNSET costs as much as the conversion, in which Arrow rejects it anyway.
-    if not isinstance(data_type, List | Map | Struct | Decimal) and data_type != Primitive("float"):
+    if isinstance(data_type, FlatType) and data_type.json_type is not Raw:
         before = tally.strings
         try:
             return assemble_values(values, data_type, tally)
@@ -306,12 +291,13 @@ def _maps(values: Sequence[Any], data_type: Map, tally: Tally) -> pa.MapArray:
     present = [value for value in values if value is not None]
     names = _plain(list(chain.from_iterable(present)), pa.string())
     tally.members += len(names)
-    keys = parse_texts(names, data_type.key)
+    assert isinstance(data_type.key, FlatType)
+    keys = data_type.key.parse(names)
     items = assemble_values(
         list(chain.from_iterable(value.values() for value in present)), data_type.value, tally
     )
     offsets = _offsets(values)
-    if data_type.key != Primitive("string"):
+    if data_type.key != STRING:
         _require_distinct_keys(keys, offsets)
     return pa.MapArray.from_arrays(offsets, keys, items, type=to_arrow(data_type), mask=_nulls(values))
 
@@ -325,7 +311,7 @@ def _require_distinct_keys(keys: pa.Array, offsets: pa.Int32Array) -> None:
         raise Undecodable
 
 
-def _raws(values: Sequence[Any], data_type: DataType, tally: Tally) -> pa.Array:
+def _raws(values: Sequence[Any], data_type: FlatType, tally: Tally) -> pa.Array:
     texts: list[bytes | None] = []
     for value in values:
         text = None if value is None else bytes(value)
@@ -333,9 +319,9 @@ def _raws(values: Sequence[Any], data_type: DataType, tally: Tally) -> pa.Array:
             texts.append(None)
         elif text[0] != 0x22:
             texts.append(text)
-        elif data_type == Primitive("float"):
+        elif data_type.json_form is JsonForm.NUMBER:
             raise Undecodable
         else:
             tally.strings += 1
             texts.append(text[1:-1])
-    return parse_texts(pc.cast(pa.array(texts, pa.binary()), pa.string()), data_type)
+    return data_type.parse(pc.cast(pa.array(texts, pa.binary()), pa.string()))

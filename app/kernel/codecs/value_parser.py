@@ -6,36 +6,24 @@ reference: it defines the accepted format.
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-import pyarrow as pa
-
 from app.kernel.codecs.faults import Faults, below, shown, unknown_field
-from app.kernel.format.schema.texts import TICKS, Undecodable, base64_bytes, timestamp_bounds
-from app.kernel.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp
-
-_INTEGER_BOUNDS: Final = {
-    **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32)},
-}
-_BLANKS: Final = re.compile(r"[ \t\r\n]*")
-_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
-_DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_TIMESTAMP: Final = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})"
-    r"(?:\.([0-9]+))?(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
+from app.kernel.format.schema.types import (
+    INTEGER_TEXT,
+    DataType,
+    FlatType,
+    JsonForm,
+    List,
+    Map,
+    RefusedText,
+    Struct,
 )
-# Longer texts are not numbers that fit, and arithmetic on them is work that a hostile body must not cause.
-_DECIMAL_CHARACTERS_MAX: Final = 1_000
-_EXPONENT_MAX: Final = 100_000
-# Wide enough to preserve every accepted text.
-_WIDE: Final = decimal.Context(prec=2 * _DECIMAL_CHARACTERS_MAX, Emin=-9_999_999, Emax=9_999_999)
+
+_BLANKS: Final = re.compile(r"[ \t\r\n]*")
 
 
 class JsonNumber(str):
@@ -138,7 +126,7 @@ def read_value(value: Any, data_type: DataType, pointer: str, faults: Faults) ->
             return _read_struct(value, dict(members), data_type, pointer, faults)
         case Map():
             return _read_map(value, data_type, pointer, faults)
-        case _:
+        case FlatType():
             try:
                 return _read_scalar(value, data_type)
             except RejectedValue as refused:
@@ -201,57 +189,41 @@ def _read_map(value: Any, data_type: Map, pointer: str, faults: Faults) -> Any:
     return list(entries.items())
 
 
-def _read_scalar(value: Any, data_type: DataType) -> Any:
-    match data_type:
-        case Primitive("boolean"):
-            if isinstance(value, bool):
-                return value
-        case Primitive("float" | "double") | Decimal() if isinstance(value, JsonNumber):
-            return read_text(value, data_type)
-        case Decimal() | Timestamp() | Primitive("string" | "binary" | "date"):
-            if isinstance(value, str) and not isinstance(value, JsonNumber | NonFinite):
-                return read_text(value, data_type)
-        case Primitive() if isinstance(value, JsonNumber):
-            if not _INTEGER.fullmatch(value) and value != "-0":
+def _read_scalar(value: Any, data_type: FlatType) -> Any:
+    is_number = isinstance(value, JsonNumber)
+    is_text = isinstance(value, str) and not isinstance(value, JsonNumber | NonFinite)
+    match data_type.json_form:
+        case JsonForm.BOOLEAN if isinstance(value, bool):
+            return value
+        case JsonForm.INTEGER if is_number:
+            if not INTEGER_TEXT.fullmatch(value) and value != "-0":
                 raise RejectedValue(
                     f"expected {data_type}, got {describe(value)}, which is not written as an integer"
                 )
-            return _integer(value, data_type)
+            return 0 if value == "-0" else read_text(value, data_type)
+        case JsonForm.NUMBER if is_number:
+            return read_text(value, data_type)
+        case JsonForm.NUMBER_OR_TEXT if is_number or is_text:
+            return read_text(value, data_type)
+        case JsonForm.TEXT if is_text:
+            return read_text(value, data_type)
     raise RejectedValue(f"expected {data_type}, got {describe(value)}")
 
 
 def read_text(text: str, data_type: DataType) -> Any:
     """The value that a text denotes: a CSV cell, a map key, the contents of a JSON string. Raises RejectedValue."""
-    match data_type:
-        case Primitive("string"):
-            return _unicode(text)
-        case Primitive("boolean"):
-            if text in {"true", "false"}:
-                return text == "true"
-            raise _refused_text(data_type, text, "booleans are true or false")
-        case Primitive("binary"):
-            try:
-                return base64_bytes(text)
-            except Undecodable as fault:
-                raise _refused_text(data_type, text, f"which is not base64: {fault}") from None
-        case Primitive("date"):
-            return _date(text, data_type)
-        case Primitive("float" | "double"):
-            return _floating(text, data_type)
-        case Decimal():
-            return _decimal(text, data_type)
-        case Timestamp():
-            return _timestamp(text, data_type)
-        case Primitive():
-            if not _INTEGER.fullmatch(text):
-                raise _refused_text(data_type, text, "which is not written as an integer")
-            return _integer(text, data_type)
-    raise TypeError(f"{data_type} has no text form")
+    if not isinstance(data_type, FlatType):
+        raise TypeError(f"{data_type} has no text form")
+    try:
+        return data_type.read(text)
+    except RefusedText as refused:
+        got = refused.got or (f"{text[:60]}" if isinstance(text, JsonNumber) else shown(text))
+        raise RejectedValue(f"expected {data_type}, got {got}, {refused}") from None
 
 
 def read_cell(text: str, data_type: DataType, pointer: str, faults: Faults) -> Any:
     """The Python value of a CSV cell, where nested types are JSON; None, and a fault, if it does not fit."""
-    if not isinstance(data_type, List | Map | Struct):
+    if isinstance(data_type, FlatType):
         try:
             return read_text(text, data_type)
         except RejectedValue as refused:
@@ -265,108 +237,3 @@ def read_cell(text: str, data_type: DataType, pointer: str, faults: Faults) -> A
     except RecursionError:
         return faults.add(pointer, f"expected {data_type} as JSON, got one that is nested too deeply")
     return read_value(value, data_type, pointer, faults)
-
-
-def _refused_text(data_type: DataType, text: str, reason: str) -> RejectedValue:
-    got = f"{text[:60]}" if isinstance(text, JsonNumber) else shown(text)
-    return RejectedValue(f"expected {data_type}, got {got}, {reason}")
-
-
-def _unicode(text: str) -> str:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise RejectedValue(
-            "expected string, got one with a lone surrogate, which is no Unicode text"
-        ) from None
-    return text
-
-
-def _integer(text: str, data_type: DataType) -> int:
-    low, high = _INTEGER_BOUNDS[str(data_type)]
-    # Every 64-bit integer has at most twenty characters; Python takes long to parse a million digits.
-    if len(text) > 20 or not low <= int(text) <= high:
-        raise _refused_text(data_type, text, f"which is out of range ({low} to {high})")
-    return int(text)
-
-
-def _floating(text: str, data_type: DataType) -> float:
-    if not _DECIMAL.fullmatch(text):
-        raise _refused_text(data_type, text, "which is not a finite number")
-    value = float(text)
-    if str(data_type) == "float" and value not in (float("inf"), float("-inf")):
-        # Arrow rounds the decimal text once, to 32 bits; a conversion through 64 bits could round twice.
-        value = pa.scalar(text).cast(pa.float32()).as_py()
-    if value in (float("inf"), float("-inf")):
-        raise _refused_text(data_type, text, "which is out of range")
-    return value
-
-
-def _decimal(text: str, data_type: Decimal) -> decimal.Decimal:
-    match = _DECIMAL.fullmatch(text)
-    if match is None:
-        raise _refused_text(data_type, text, "which is not a decimal number")
-    exponent = match.group(2) or "e0"
-    if len(text) > _DECIMAL_CHARACTERS_MAX or abs(int(exponent[1:])) > _EXPONENT_MAX:
-        raise _refused_text(data_type, text, "which is out of range")
-    value = decimal.Decimal(text)
-    if value == 0:
-        return decimal.Decimal(0)
-    bare = value.normalize(_WIDE)
-    if -int(bare.as_tuple().exponent) > data_type.scale:
-        raise _refused_text(data_type, text, f"which has more than {data_type.scale} digits after the point")
-    if bare.adjusted() >= data_type.precision - data_type.scale:
-        limit = data_type.precision - data_type.scale
-        raise _refused_text(data_type, text, f"which has more than {limit} digits before the point")
-    return bare.quantize(decimal.Decimal(1).scaleb(-data_type.scale), context=_WIDE)
-
-
-def _date(text: str, data_type: DataType) -> dt.date:
-    match = _DATE.fullmatch(text)
-    if match is None:
-        raise _refused_text(data_type, text, "which is not written as YYYY-MM-DD")
-    try:
-        return dt.date(*(int(part) for part in match.groups()))
-    except ValueError as fault:
-        raise _refused_text(data_type, text, f"which is not a date: {fault}") from None
-
-
-def _timestamp(text: str, data_type: Timestamp) -> int:
-    """Ticks since 1970 in the type's unit."""
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None:
-        zone = "Z" if data_type.zoned else ""
-        raise _refused_text(data_type, text, f"which is not written as YYYY-MM-DDTHH:MM:SS[.fraction]{zone}")
-    *clock, fraction, zone = match.groups()
-    if data_type.zoned and zone is None:
-        raise _refused_text(data_type, text, "which lacks a zone: end it with Z or an offset such as +01:00")
-    if not data_type.zoned and zone is not None:
-        raise _refused_text(
-            data_type, text, "which has a zone, but a wall-clock time without a zone is expected"
-        )
-    digits = 3 if data_type.unit == "ms" else 6
-    fraction = fraction or ""
-    if fraction[digits:].strip("0"):
-        raise _refused_text(data_type, text, f"which has more than {digits} fractional digits")
-    try:
-        moment = dt.datetime(*(int(part) for part in clock), tzinfo=dt.UTC)  # type: ignore[misc, arg-type]
-        offset = _offset(zone or "Z")
-    except ValueError as fault:
-        raise _refused_text(data_type, text, f"which is not a time: {fault}") from None
-    seconds: int = (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(seconds=1) - offset
-    ticks = seconds * TICKS[data_type.unit] + int(fraction[:digits].ljust(digits, "0"))
-    low, high = timestamp_bounds(data_type.unit)
-    if not low <= ticks <= high:
-        raise _refused_text(data_type, text, "which is outside the years 0001–9999 in UTC")
-    return ticks
-
-
-def _offset(zone: str) -> int:
-    """Seconds east of UTC."""
-    if zone == "Z":
-        return 0
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    hours, minutes = int(digits[:2]), int(digits[2:])
-    if hours > 23 or minutes > 59:
-        raise ValueError("the zone offset is out of range")
-    return (hours * 3_600 + minutes * 60) * (-1 if zone[0] == "-" else 1)

@@ -16,7 +16,6 @@ from app.kernel.codecs import decode_csv
 from app.kernel.codecs.json.encode import encode_rows_json
 from app.kernel.codecs.value_parser import RejectedValue, read_text
 from app.kernel.format.errors import BodyTooLarge, MalformedBody, SchemaMismatch
-from app.kernel.format.schema.texts import parse_texts
 from app.kernel.format.schema.types import to_arrow
 from tests.kernel.codecs.samples import scalar_types, schema_of, tables
 from tests.support.examples import a_third_of
@@ -269,7 +268,7 @@ TEXTS = st.one_of(
 @settings(max_examples=a_third_of(1500), deadline=None)
 def test_vectorised_conversion_accepts_only_what_the_exact_one_accepts(text, data_type):
     try:
-        fast = parse_texts(pa.array([text], pa.string()), data_type)
+        fast = data_type.parse(pa.array([text], pa.string()))
     except (ValueError, pa.ArrowInvalid):
         return
     try:

@@ -21,7 +21,19 @@ from app.kernel.format.partition.fields import parse_partition, partition_name
 from app.kernel.format.partition.segments import partition_path
 from app.kernel.format.partition.statistics import partition_statistics
 from app.kernel.format.schema.schema import Schema
-from app.kernel.format.schema.types import DataType, Decimal, Primitive, Timestamp, parse_type, to_arrow
+from app.kernel.format.schema.types import (
+    DATE,
+    STRING,
+    Boolean,
+    Bytes,
+    DataType,
+    Date,
+    Decimal,
+    String,
+    Timestamp,
+    parse_type,
+    to_arrow,
+)
 from app.kernel.sql.conditions.parse import parse_filter
 from app.kernel.sql.conditions.prune import may_match
 from tests.kernel.codecs.samples import schema_of, values
@@ -119,11 +131,11 @@ def transforms(source: DataType) -> st.SearchStrategy[str]:
     """Entries by field `x` of the type; the field is called `{}`."""
     widths = st.sampled_from([1, 2, 10, 2**31 - 1])
     found = [st.just("{}"), st.integers(1, 5).map(lambda count: f"bucket({count}, {{}})")]
-    if source == Primitive("date") or isinstance(source, Timestamp):
+    if source == DATE or isinstance(source, Timestamp):
         found += [st.just(f"{unit}({{}})") for unit in ("year", "month", "day")]
     if isinstance(source, Timestamp):
         found.append(st.just("hour({})"))
-    if source == Primitive("string") or "int" in str(source):
+    if source == STRING or "int" in str(source):
         found.append(widths.map(lambda width: f"truncate({width}, {{}})"))
     return st.one_of(found)
 
@@ -159,13 +171,13 @@ def expected_value(value: Any, transform: str, argument: int, source: DataType) 
     match transform, source:
         case "bucket", _:
             return str(xxhash.xxh64_intdigest(canonical(value, source)) % argument)
-        case "truncate", Primitive("string"):
+        case "truncate", String():
             return value[:argument]
         case "truncate", _:
             return str((value // argument) * argument)
-        case "identity", Primitive("boolean"):
+        case "identity", Boolean():
             return "true" if value else "false"
-        case "identity", Primitive("binary"):
+        case "identity", Bytes():
             return value.hex()
         case "identity", Decimal():
             return pa.scalar(value, to_arrow(source)).cast(pa.string()).as_py()
@@ -185,13 +197,13 @@ def moment(ticks: int, source: DataType) -> dt.datetime:
 
 def canonical(value: Any, source: DataType) -> bytes:
     match source:
-        case Primitive("date"):
+        case Date():
             return str((value - EPOCH.date()).days).encode()
-        case Primitive("boolean"):
+        case Boolean():
             return b"true" if value else b"false"
         case Decimal():
             return pa.scalar(value, to_arrow(source)).cast(pa.string()).as_py().encode()
-        case Primitive("binary"):
+        case Bytes():
             return value
         case _:
             return str(value).encode()
@@ -210,7 +222,7 @@ def row_by_row(entries: list[str], schema: Schema, rows: pa.Table) -> list[str]:
         found = plain(rows.column(field.path[0]), source)
         if len(field.path) == 2:
             found = [row and row["m"] for row in found]
-            source = Primitive("string")
+            source = STRING
         columns.append(
             [expected_value(value, field.transform.value, field.argument or 0, source) for value in found]
         )

@@ -12,15 +12,13 @@ from app.kernel.format.schema.types import TypeSyntaxError, parse_type, to_arrow
 
 names = st.text(min_size=1, max_size=8).filter(lambda text: text.isprintable() and text.strip() == text)
 leaves = st.one_of(
-    st.sampled_from(["boolean", "int8", "uint32", "float", "double", "string", "binary", "date"]).map(
-        types.Primitive
-    ),
+    st.sampled_from(types.PLAIN_TYPES),
     st.tuples(st.integers(1, 38), st.integers(0, 38))
     .filter(lambda p: p[1] <= p[0])
     .map(lambda p: types.Decimal(*p)),
     st.builds(types.Timestamp, unit=st.sampled_from(["ms", "us"]), zoned=st.booleans()),
 )
-keys = st.sampled_from(["string", "int64", "date"]).map(types.Primitive)
+keys = st.sampled_from(["string", "int64", "date"]).map(parse_type)
 any_type = st.recursive(
     leaves,
     lambda inner: st.one_of(

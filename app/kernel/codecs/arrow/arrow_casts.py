@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.kernel.format.schema.types import (
     DataType,
-    Decimal,
+    FlatType,
     List,
     Map,
-    Primitive,
     Struct,
-    Timestamp,
     to_arrow,
 )
-
-_UNITS: Final = {"ms": {"s", "ms"}, "us": {"s", "ms", "us"}}
-_INTEGERS: Final = {
-    **{
-        pa.type_for_alias(f"int{bits}"): (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)
-    },
-    **{pa.type_for_alias(f"uint{bits}"): (0, 2**bits - 1) for bits in (8, 16, 32, 64)},
-}
-_SAME: Final[dict[str, set[pa.DataType]]] = {
-    "boolean": {pa.bool_()},
-    "float": {pa.float16(), pa.float32()},
-    "double": {pa.float16(), pa.float32(), pa.float64()},
-    "string": {pa.string(), pa.large_string(), pa.string_view()},
-    "binary": {pa.binary(), pa.large_binary(), pa.binary_view()},
-    "date": {pa.date32(), pa.date64()},
-}
 
 
 def is_lossless(source: pa.DataType, target: DataType) -> bool:
@@ -54,17 +34,8 @@ def is_lossless(source: pa.DataType, target: DataType) -> bool:
             )
         case Struct(members):
             return pa.types.is_struct(source) and _struct_is_lossless(source, dict(members))
-        case Decimal(precision, scale):
-            fewer_decimals = pa.types.is_decimal(source) and 0 <= source.scale <= scale
-            return fewer_decimals and bool(source.precision - source.scale <= precision - scale)
-        case Timestamp(unit, zoned):
-            same_kind = pa.types.is_timestamp(source) and (source.tz is not None) == zoned
-            return same_kind and source.unit in _UNITS[unit]
-        case Primitive(name) if name in _SAME:
-            return source in _SAME[name] or (name == "binary" and pa.types.is_fixed_size_binary(source))
-        case Primitive():
-            low, high = _INTEGERS[to_arrow(target)]
-            return source in _INTEGERS and low <= _INTEGERS[source][0] and _INTEGERS[source][1] <= high
+        case FlatType():
+            return target.accepts(source)
 
 
 def cast_lossless(array: pa.Array, target: DataType) -> pa.Array:
@@ -101,7 +72,8 @@ def cast_lossless(array: pa.Array, target: DataType) -> pa.Array:
                 type=arrow_type,
                 mask=array.is_null(),
             )
-    return pc.cast(array, arrow_type)
+        case FlatType():
+            return target.from_arrow(array)
 
 
 def map_entries(array: pa.MapArray) -> pa.ListArray:

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.kernel.codecs.arrow.arrow_casts import map_entries
-from app.kernel.format.schema.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, timestamp_bounds
-from app.kernel.format.schema.types import DataType, List, Map, Primitive, Struct, Timestamp
+from app.kernel.format.schema.types import DataType, FlatType, List, Map, Struct
 
 _VARIABLE: Final = (
     pa.types.is_string,
@@ -90,19 +89,10 @@ def _value_bytes(array: pa.Array) -> npt.NDArray[np.int64]:
 def invalid_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, str]]:
     """The elements of a valid array of the type with rejected values, as (indices, reason)."""
     match data_type:
-        case Primitive("float" | "double"):
-            bad = pc.invert(pc.is_finite(array))
-            yield _where(bad), "got NaN or an infinity, which JSON cannot represent"
-        case Primitive("date"):
-            yield (
-                _outside(array.view(pa.int32()), DATE_DAYS_MIN, DATE_DAYS_MAX),
-                "got a date outside the years 0001–9999",
-            )
-        case Timestamp(unit):
-            yield (
-                _outside(array.view(pa.int64()), *timestamp_bounds(unit)),
-                "got a time outside the years 0001–9999",
-            )
+        case FlatType():
+            refused = data_type.out_of_range(array)
+            if refused is not None:
+                yield _where(refused[0]), refused[1]
         case Struct(members):
             for (_, member), child in zip(members, array.flatten(), strict=True):
                 yield from invalid_rows(child, member)
@@ -173,10 +163,6 @@ def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _where(condition: pa.BooleanArray) -> _Rows:
     return np.flatnonzero(pc.fill_null(condition, False).to_numpy(zero_copy_only=False))
-
-
-def _outside(ticks: pa.Array, low: int, high: int) -> _Rows:
-    return _where(pc.or_(pc.less(ticks, low), pc.greater(ticks, high)))
 
 
 def _of_elements(lists: pa.ListArray, found: Iterator[tuple[_Rows, str]]) -> Iterator[tuple[_Rows, str]]:

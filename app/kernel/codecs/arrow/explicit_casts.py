@@ -19,8 +19,20 @@ import pyarrow.compute as pc
 
 from app.kernel.codecs.arrow.arrow_casts import cast_lossless, is_lossless
 from app.kernel.codecs.value_parser import RejectedValue, read_text
-from app.kernel.format.schema.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, TICKS, timestamp_bounds
-from app.kernel.format.schema.types import DataType, Decimal, Primitive, Timestamp, to_arrow
+from app.kernel.format.schema.types import (
+    DATE,
+    DATE_DAYS_MAX,
+    DATE_DAYS_MIN,
+    FLOAT,
+    TICKS,
+    DataType,
+    Decimal,
+    FlatType,
+    Integer,
+    Timestamp,
+    timestamp_bounds,
+    to_arrow,
+)
 
 _DAY_MICROS: Final = 86_400_000_000
 _SECOND_MICROS: Final = 1_000_000
@@ -92,7 +104,7 @@ def cast_explicit(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int
             bad[row] = f"{_shown(value)} of type {_name(kind)} cannot be cast to {target}{reason}"
     if isinstance(target, Timestamp):
         return pc.cast(pa.array(found, pa.int64()), arrow_type), bad
-    if target == Primitive("date"):
+    if target == DATE:
         return pc.cast(pa.array(found, pa.int32()), arrow_type), bad
     return pa.array(found, arrow_type), bad
 
@@ -136,14 +148,7 @@ def _source_kind(kind: pa.DataType) -> str:
 
 
 def _target_kind(target: DataType) -> str:
-    match target:
-        case Primitive(name):
-            return "integer" if "int" in name else name
-        case Decimal():
-            return "decimal"
-        case Timestamp(_, zoned):
-            return "timestamp" if zoned else "timestamp_ntz"
-    return "nested"
+    return target.cast_kind if isinstance(target, FlatType) else "nested"
 
 
 _NUMBERS: Final = frozenset({"integer", "float", "double", "decimal"})
@@ -224,16 +229,10 @@ def _integer(value: Any, source: str, target: DataType) -> int:
             found = math.trunc(value)
         case _:
             found = int(value)
-    low, high = _bounds(str(target))
-    if not low <= found <= high:
+    assert isinstance(target, Integer)
+    if not target.low <= found <= target.high:
         raise NotCastable("it is out of range")
     return found
-
-
-def _bounds(name: str) -> tuple[int, int]:
-    values = 1 << int(name.rpartition("int")[2])
-    low = 0 if name.startswith("u") else -values // 2
-    return low, low + values - 1
 
 
 # The bits of a number of 64 bits that one of 32 bits lacks, if it is halfway between two of these; the least of these
@@ -247,7 +246,7 @@ _ROUNDED_ONCE: Final = frozenset({"string", "integer", "decimal"})
 def _floating(value: Any, source: str, target: DataType) -> float:
     text = str(_to_number(value, source)) if source in _ROUNDED_ONCE else None
     found = _seconds(value) if source == "timestamp" else float(value if text is None else text)
-    if str(target) == "float" and math.isfinite(found):
+    if target == FLOAT and math.isfinite(found):
         found = _single(found, text)
     if not math.isfinite(found):
         raise NotCastable("it is out of range, or no finite number")
@@ -364,7 +363,7 @@ def _date(value: Any, source: str, target: DataType) -> int:
 def _days(year: str, month: str | None, day: str | None) -> int:
     text = f"{year}-{(month or '1'):0>2}-{(day or '1'):0>2}"
     try:
-        found = read_text(text, Primitive("date"))
+        found = read_text(text, DATE)
     except RejectedValue:
         raise NotCastable("there is no such date") from None
     return int(found.toordinal()) + DATE_DAYS_MIN - 1

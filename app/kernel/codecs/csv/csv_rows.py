@@ -1,8 +1,9 @@
 """CSV rows to Arrow: RFC 4180, UTF-8, with a header line that names columns of the schema in any order.
 
-An unquoted empty cell is null, a quoted one ("") the empty string. Cells have the grammar of `texts`; lists, structs
-and maps are JSON inside the cell. Spaces are part of a cell. Lines end with LF or CRLF. Blank lines are skipped; with
-only one column, a blank line is a row with null. A UTF-8 byte order mark, as spreadsheets write it, is skipped.
+An unquoted empty cell is null, a quoted one ("") the empty string. Cells have the text form of their type; lists,
+structs and maps are JSON inside the cell. Spaces are part of a cell. Lines end with LF or CRLF. Blank lines are
+skipped; with only one column, a blank line is a row with null. A UTF-8 byte order mark, as spreadsheets write it, is
+skipped.
 """
 
 from __future__ import annotations
@@ -46,8 +47,7 @@ from app.kernel.codecs.value_parser import read_cell
 from app.kernel.format.errors import BodyTooLarge, MalformedBody, RowTooLarge
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, EXCERPT_BYTES, RowLimits
 from app.kernel.format.schema.schema import Schema
-from app.kernel.format.schema.texts import parse_texts
-from app.kernel.format.schema.types import DataType, List, Map, Struct
+from app.kernel.format.schema.types import DataType, FlatType
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 HEADER_BYTES_MAX: Final = 1 << 20
@@ -396,8 +396,8 @@ class _CsvColumn:
         return self._one_by_one(found)
 
     def _decode_column(self) -> pa.Array | None:
-        if not isinstance(self.data_type, List | Map | Struct):
-            return parse_texts(pc.cast(self.cells, pa.string()), self.data_type)
+        if isinstance(self.data_type, FlatType):
+            return self.data_type.parse(pc.cast(self.cells, pa.string()))
         cells = self.cells.to_pylist()
         refuse_many_values(b"".join(cell for cell in cells if cell is not None), self.compiled)
         decoder = value_decoder(self.data_type)

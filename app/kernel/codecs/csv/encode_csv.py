@@ -14,7 +14,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from app.kernel.codecs.json.objects import timestamp_texts, to_objects
+from app.kernel.codecs.json.objects import to_objects
+from app.kernel.format.schema.types import stored_type
 
 _OPTIONS: Final = pacsv.WriteOptions(include_header=False)
 
@@ -40,11 +41,8 @@ def encode_csv(table: pa.Table) -> bytes:
 def _plain(array: pa.Array) -> pa.Array:
     """The array in a type that Arrow's CSV writer writes in the documented form."""
     kind = array.type
-    if pa.types.is_timestamp(kind):
-        return timestamp_texts(array)
-    if pa.types.is_binary(kind):
-        return pa.array(to_objects(array), pa.large_string())
     if pa.types.is_nested(kind):
         texts = [None if each is None else msgspec.json.encode(each).decode() for each in to_objects(array)]
         return pa.array(texts, pa.large_string())
-    return array
+    flat = stored_type(kind)
+    return array if flat is None or not flat.csv_as_text else flat.texts(array)

@@ -32,7 +32,7 @@ from app.kernel.format.dataset import DEFAULT_VOCABULARY, Vocabulary, json_membe
 from app.kernel.format.rows.change_schema import ChangeSchema
 from app.kernel.format.rows.changelog import SYMBOLS, Op
 from app.kernel.format.schema.schema import Schema
-from app.kernel.format.schema.texts import Undecodable
+from app.kernel.format.schema.types import Undecodable
 
 PUT_THERE: Final = (Op.APPEND, Op.CORRECT_TO)
 _OPS: Final = {symbol: Op(code) for code, symbol in enumerate(SYMBOLS)}

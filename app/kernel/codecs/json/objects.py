@@ -7,20 +7,14 @@ map with repeated keys an array of entries. The decoders accept none of these as
 
 from __future__ import annotations
 
-import math
-from binascii import b2a_base64
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from app.kernel.codecs.arrow.arrow_casts import map_entries, packed_offsets
-from app.kernel.format.schema.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, timestamp_bounds
-
-_NON_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+from app.kernel.format.schema.types import stored_type
 
 
 def json_texts(columns: dict[str, pa.Array], rows: int) -> list[bytes]:
@@ -55,90 +49,9 @@ def to_objects(array: pa.Array) -> list[Any]:
 
 
 def _scalars(array: pa.Array) -> list[Any]:
-    kind = array.type
-    if pa.types.is_timestamp(kind):
-        low, high = timestamp_bounds(kind.unit)
-        return _within(array, pa.int64(), low, high, kind.unit, timestamp_texts)
-    if pa.types.is_date32(kind):
-        return _within(array, pa.int32(), DATE_DAYS_MIN, DATE_DAYS_MAX, "days", _date_texts)
-    if pa.types.is_string(kind):
-        return _texts(array)
-    values: list[Any] = array.to_pylist()
-    if pa.types.is_decimal(kind):
-        return [None if value is None else f"{value:f}" for value in values]
-    if pa.types.is_binary(kind):
-        return [None if value is None else _base64(value) for value in values]
-    if pa.types.is_float32(kind):
-        # The shortest decimal of the 32 bits, not of the 64 bits that they widen to.
-        values = [None if value is None else float(str(np.float32(value))) for value in values]
-    if pa.types.is_floating(kind):
-        return [
-            value if value is None or math.isfinite(value) else _NON_FINITE[str(value)] for value in values
-        ]
+    flat = stored_type(array.type)
+    values: list[Any] = array.to_pylist() if flat is None else flat.json_values(array)
     return values
-
-
-def timestamp_texts(array: pa.TimestampArray) -> pa.StringArray:
-    """RFC 3339 texts, without the Z where the type has no zone."""
-    kind = array.type
-    # Arrow looks up the zone for every value; in UTC the wall clock is the same.
-    local = array.view(pa.int64()).view(pa.timestamp(kind.unit))
-    seconds = pc.cast(local, pa.timestamp("s"), safe=False)
-    whole = pc.equal(pc.cast(seconds, local.type), local)
-    if pc.all(whole, min_count=0).as_py():
-        texts = pc.cast(seconds, pa.string())
-    elif not pc.any(whole, min_count=0).as_py():
-        texts = pc.cast(local, pa.string())
-    else:
-        texts = pc.if_else(whole, pc.cast(seconds, pa.string()), pc.cast(local, pa.string()))
-    texts = pc.binary_replace_slice(texts, 10, 11, "T")
-    return texts if kind.tz is None else pc.binary_join_element_wise(texts, "Z", "")
-
-
-def _date_texts(array: pa.Date32Array) -> pa.StringArray:
-    return pc.cast(array, pa.string())
-
-
-def _within(
-    array: pa.Array,
-    ticks_type: pa.DataType,
-    low: int,
-    high: int,
-    unit: str,
-    texts: Callable[[pa.Array], pa.StringArray],
-) -> list[str | None]:
-    """The texts of ticks within the bounds, and the numbers of the others."""
-    ticks = array.view(ticks_type)
-    outside = pc.or_(pc.less(ticks, low), pc.greater(ticks, high))
-    if not pc.any(outside, min_count=0).as_py():
-        found: list[str | None] = texts(array).to_pylist()
-        return found
-    plain = texts(pc.if_else(outside, pa.scalar(None, array.type), array)).to_pylist()
-    return [
-        f"{tick} {unit} since 1970-01-01" if far else text
-        for text, far, tick in zip(plain, outside.to_pylist(), ticks.to_pylist(), strict=True)
-    ]
-
-
-def _texts(array: pa.StringArray) -> list[Any]:
-    try:
-        values: list[Any] = array.to_pylist()
-        return values
-    except UnicodeDecodeError:
-        return [_text(value) for value in array.view(pa.binary()).to_pylist()]
-
-
-def _text(value: bytes | None) -> Any:
-    if value is None:
-        return None
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"base64": _base64(value)}
-
-
-def _base64(value: bytes) -> str:
-    return b2a_base64(value, newline=False).decode("ascii")
 
 
 def _cut(array: pa.Array, elements: list[Any], kind: Callable[[list[Any]], Any]) -> list[Any]:

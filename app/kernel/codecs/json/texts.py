@@ -7,7 +7,6 @@ nesting, unless it may be null.
 
 from __future__ import annotations
 
-from binascii import b2a_base64
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.kernel.codecs.arrow.arrow_casts import map_entries, packed_offsets
-from app.kernel.codecs.json.objects import timestamp_texts
+from app.kernel.format.schema.types import STRING, stored_type
 
 Part: TypeAlias = bytes | pa.LargeBinaryArray
 """What all rows have in common, or the text of each row; never null."""
@@ -155,25 +154,9 @@ def _is_string(kind: pa.DataType) -> bool:
 
 def _string_contents(array: pa.Array) -> pa.LargeBinaryArray:
     """What is between the quotation marks."""
-    kind = array.type
-    if pa.types.is_timestamp(kind):
-        return pc.cast(timestamp_texts(array), _TEXT)
-    if pa.types.is_decimal(kind):
-        return _decimal_digits(array)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        texts = [b"" if value is None else b2a_base64(value, newline=False) for value in array.to_pylist()]
-        return pa.array(texts, _TEXT)
-    texts = pc.cast(pc.cast(array, pa.large_string()), _TEXT)
-    return _escaped(texts) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else texts
-
-
-def _decimal_digits(array: pa.Array) -> pa.LargeBinaryArray:
-    texts = pc.cast(array, pa.large_string())
-    if pc.any(pc.match_substring(texts, "E"), min_count=0).as_py():
-        # Arrow writes an exponent for values that begin with seven zeros.
-        texts = [None if value is None else f"{value:f}" for value in array.to_pylist()]
-        return pa.array(texts, pa.large_string()).cast(_TEXT)
-    return pc.cast(texts, _TEXT)
+    flat = stored_type(array.type)
+    texts = pc.cast(pc.cast(array if flat is None else flat.texts(array), pa.large_string()), _TEXT)
+    return _escaped(texts) if flat == STRING else texts
 
 
 def _escaped(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:

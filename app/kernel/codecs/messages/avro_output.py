@@ -25,20 +25,10 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from app.kernel.codecs.messages.reading import UnsupportedSchema
+from app.kernel.format.schema.types import stored_type
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PRIMITIVES: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
-    (kinds.is_boolean, "boolean"),
-    (kinds.is_uint32, "long"),
-    (kinds.is_int64, "long"),
-    (kinds.is_integer, "int"),
-    (kinds.is_float32, "float"),
-    (kinds.is_float64, "double"),
-    (lambda kind: kinds.is_string(kind) or kinds.is_large_string(kind), "string"),
-    (lambda kind: kinds.is_binary(kind) or kinds.is_large_binary(kind), "bytes"),
-)
 _ROWS: Final = ("row", "before", "after")
-_UNITS: Final = {"ms": "millis", "us": "micros"}
 _PARSED_MAX: Final = 256
 _Convert = Callable[[Any], Any]
 
@@ -117,18 +107,10 @@ class _Schemas:
             return {"type": "array", "items": self.record(entry, f"{name}_entry")}
         if kinds.is_list(kind) or kinds.is_large_list(kind):
             return {"type": "array", "items": ["null", self._type(kind.value_type, name)]}
-        if kinds.is_decimal(kind):
-            facts = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
-            return {"type": "bytes", **facts}
-        if kinds.is_date32(kind):
-            return {"type": "int", "logicalType": "date"}
-        if kinds.is_timestamp(kind) and kind.unit in _UNITS:
-            local = "" if kind.tz else "local-"
-            return {"type": "long", "logicalType": f"{local}timestamp-{_UNITS[kind.unit]}"}
-        for is_kind, found in _PRIMITIVES:
-            if is_kind(kind):
-                return found
-        raise UnsupportedSchema(f"values of type {kind}")
+        flat = stored_type(kind)
+        if flat is None:
+            raise UnsupportedSchema(f"values of type {kind}")
+        return flat.avro
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -147,7 +129,8 @@ def _converter(kind: pa.DataType) -> _Convert | None:
             return None
         element = _or_null(inner)
         return lambda values: [element(value) for value in values]
-    return None
+    flat = stored_type(kind)
+    return None if flat is None else flat.to_avro
 
 
 def _of_struct(kind: pa.StructType) -> _Convert | None:

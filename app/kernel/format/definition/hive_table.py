@@ -18,19 +18,10 @@ import msgspec
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.partition.fields import PartitionField, parse_partition, partition_name
 from app.kernel.format.partition.segments import read_segment
-from app.kernel.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp
+from app.kernel.format.schema.types import DataType, FlatType, List, Map, Struct
 
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 HIVE_NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
-_PRIMITIVES: Final = {
-    "int8": "tinyint",
-    "int16": "smallint",
-    "int32": "int",
-    "int64": "bigint",
-    "uint8": "smallint",
-    "uint16": "int",
-    "uint32": "bigint",
-}
 # For these types Hive reads the values in paths. The partition columns of other types are the text of the path.
 _PATH_TYPES: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date", "boolean"})
 # The limits of Hive's own tables.
@@ -82,12 +73,8 @@ def hive_columns(dataset: DatasetDefinition) -> HiveColumns:
 def hive_type(data_type: DataType) -> str:
     """The name of the type in Hive."""
     match data_type:
-        case Primitive(name):
-            return _PRIMITIVES.get(name, name)
-        case Decimal(precision, scale):
-            return f"decimal({precision},{scale})"
-        case Timestamp():
-            return "timestamp"
+        case FlatType():
+            return data_type.hive
         case List(element):
             return f"array<{hive_type(element)}>"
         case Map(key, value):

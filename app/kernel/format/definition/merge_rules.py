@@ -9,10 +9,18 @@ from app.kernel.format.dataset import Aggregate, BucketMode, MergeMode
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset
 from app.kernel.format.partition.fields import PartitionSyntaxError, parse_partition
 from app.kernel.format.partition.members import member_root
-from app.kernel.format.schema.types import DataType, List, TypeSyntaxError, may_be_ordered, parse_type
+from app.kernel.format.schema.types import (
+    BOOLEAN,
+    DataType,
+    FlatType,
+    Integer,
+    List,
+    TypeSyntaxError,
+    may_be_ordered,
+    parse_type,
+)
 
 Fault = tuple[str, str]
-_INTEGERS: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
 
 def _types(new: CreateDataset) -> dict[str, DataType]:
@@ -103,16 +111,15 @@ def _sum_rule(new: CreateDataset) -> Iterator[Fault]:
 
 def fits(aggregate: Aggregate, kind: DataType) -> bool:
     """Whether the aggregate supports values of the type."""
-    text = str(kind)
     match aggregate:
         case Aggregate.SUM:
-            return text in (*_INTEGERS, "float", "double") or text.startswith("decimal")
+            return isinstance(kind, FlatType) and kind.is_number
         case Aggregate.COUNT:
-            return text in _INTEGERS
+            return isinstance(kind, Integer)
         case Aggregate.MIN | Aggregate.MAX:
             return may_be_ordered(kind)
         case Aggregate.BOOL_AND | Aggregate.BOOL_OR:
-            return text == "boolean"
+            return kind == BOOLEAN
         case Aggregate.COLLECT:
             return isinstance(kind, List)
         case _:
@@ -164,7 +171,7 @@ def _delete_marker_rule(new: CreateDataset) -> Iterator[Fault]:
     types = _types(new)
     if new.delete_marker not in {field.name for field in new.schema.fields}:
         yield "/delete_marker", f"there is no field {new.delete_marker!r} in the schema"
-    elif new.delete_marker in types and str(types[new.delete_marker]) != "boolean":
+    elif types.get(new.delete_marker, BOOLEAN) != BOOLEAN:
         yield (
             "/delete_marker",
             f"{new.delete_marker!r} is {types[new.delete_marker]}; a delete marker is boolean",

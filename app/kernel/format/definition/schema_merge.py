@@ -28,18 +28,23 @@ from app.kernel.format.schema.shapes import (
     common_shape,
 )
 from app.kernel.format.schema.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT64,
+    STRING,
+    TIMESTAMP,
     DataType,
+    FlatType,
     List,
     Map,
-    Primitive,
     Struct,
     Timestamp,
+    inferred_type,
     parse_type,
-    to_arrow,
 )
-from app.kernel.format.schema.widening import why_not_wider, wider_primitives
-
-_DATE: Final = Primitive("date")
+from app.kernel.format.schema.widening import why_not_wider
 
 
 class _NoType(Exception):
@@ -127,7 +132,7 @@ def _pointer(name: str) -> str:
 def _new_type(shape: Shape, explicit_cast: bool) -> DataType:
     match shape:
         case Texts():
-            return _text_type(shape) if explicit_cast else Primitive("string")
+            return _text_type(shape) if explicit_cast else STRING
         case Objects(members=members) if members:
             return Struct(tuple((name, _new_type(member, explicit_cast)) for name, member in members.items()))
         case Arrays(element=element):
@@ -148,16 +153,16 @@ def _new_type(shape: Shape, explicit_cast: bool) -> DataType:
 
 
 _NEW_TYPES: Final[dict[type, DataType]] = {
-    Booleans: Primitive("boolean"),
-    Integers: Primitive("int64"),
-    Numbers: Primitive("double"),
+    Booleans: BOOLEAN,
+    Integers: INT64,
+    Numbers: DOUBLE,
 }
 
 
 def _text_type(texts: Texts) -> DataType:
     if texts.days:
-        return _DATE
-    return Timestamp("us", True) if texts.times else Primitive("string")
+        return DATE
+    return TIMESTAMP if texts.times else STRING
 
 
 def _widened(known: DataType, shape: Shape, explicit_cast: bool) -> DataType:
@@ -174,13 +179,13 @@ def _widened(known: DataType, shape: Shape, explicit_cast: bool) -> DataType:
             for member in found.values():
                 inside = common_shape(inside, member)
             return Map(key, _widened(value, inside, explicit_cast))
-        case Primitive(name), Integers():
-            holding = (each for each in (name, *wider_primitives(name)) if _holds(each, shape))
-            return Primitive(next(holding, name))
-        case Primitive(name), Numbers() if name != "float" and "double" in wider_primitives(name):
-            return Primitive("double")
-        case Primitive("date"), Texts(times=True) if explicit_cast:
-            return Timestamp("us", True)
+        case FlatType(), Integers():
+            holding = (each for each in (known, *known.wider) if each.holds_integers(shape.low, shape.high))
+            return next(holding, known)
+        case FlatType(), Numbers() if known != FLOAT and DOUBLE in known.wider:
+            return DOUBLE
+        case FlatType(), Texts(times=True) if known == DATE and explicit_cast:
+            return TIMESTAMP
         case Timestamp("ms", zoned), Texts(fine=True):
             return Timestamp("us", zoned)
         case _, Typed(type_=text):
@@ -197,30 +202,13 @@ def _widened_struct(members: dict[str, DataType], found: Mapping[str, Shape], ex
     return Struct(tuple((widened | new).items()))
 
 
-def _holds(name: str, shape: Integers) -> bool:
-    """Whether the primitive type holds the whole numbers exactly."""
-    if name in _EXACT_BITS:
-        high = 1 << _EXACT_BITS[name]
-        low = -high
-    elif "int" in name:
-        values = 1 << int(name.rpartition("int")[2])
-        low = 0 if name.startswith("u") else -values // 2
-        high = low + values - 1
-    else:
-        return False
-    return low <= shape.low and shape.high <= high
-
-
-_EXACT_BITS: Final = {"float": 24, "double": 53}
-
-
 def _common(known: DataType, found: DataType, explicit_cast: bool) -> DataType:
     """The narrowest type that holds the values of both; the known type where no type does."""
 
     def holds(wide: DataType, narrow: DataType) -> bool:
         return why_not_wider(narrow, wide, explicit_cast=explicit_cast) is None
 
-    wider = [Primitive(each) for each in wider_primitives(str(known))]
+    wider = known.wider if isinstance(known, FlatType) else ()
     return next((each for each in (known, found, *wider) if holds(each, known) and holds(each, found)), known)
 
 
@@ -236,36 +224,9 @@ def columnar_shape(kind: pa.DataType) -> Shape:
         return Maps(key=columnar_shape(kind.key_type), value=columnar_shape(kind.item_type))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return Arrays(element=columnar_shape(kind.value_type))
-    text = _type_text(kind)
+    flat = inferred_type(kind)
     return (
         Mixed(reason=f"is of Arrow type {kind}, which is not supported")
-        if text is None
-        else Typed(type_=text)
+        if flat is None
+        else Typed(type_=str(flat))
     )
-
-
-def _type_text(kind: pa.DataType) -> str | None:
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision}, {kind.scale})" if 0 <= kind.scale <= kind.precision <= 38 else None
-    if pa.types.is_timestamp(kind) and kind.unit != "ns":
-        unit = "us" if kind.unit == "us" else "ms"
-        return str(Timestamp(unit, kind.tz is not None))
-    if pa.types.is_fixed_size_binary(kind):
-        return "binary"
-    return _VARIANTS.get(kind)
-
-
-_VARIANTS: Final = {
-    **{
-        to_arrow(parse_type(name)): name
-        for name in ("boolean", "date", "binary", "string", "float", "double")
-    },
-    **{to_arrow(parse_type(f"int{bits}")): f"int{bits}" for bits in (8, 16, 32, 64)},
-    **{to_arrow(parse_type(f"uint{bits}")): f"uint{bits}" for bits in (8, 16, 32)},
-    pa.float16(): "float",
-    pa.large_string(): "string",
-    pa.string_view(): "string",
-    pa.large_binary(): "binary",
-    pa.binary_view(): "binary",
-    pa.date64(): "date",
-}

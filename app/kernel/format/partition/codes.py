@@ -14,6 +14,7 @@ from app.kernel.format.index.key_hash import hash_keys
 from app.kernel.format.partition.fields import PartitionField, Transform, parse_partition, partition_name
 from app.kernel.format.partition.segments import segment
 from app.kernel.format.rows.record_key import encode_keys
+from app.kernel.format.schema.types import stored_type
 
 _Codes = npt.NDArray[np.int64]
 _PERIODS: Final = {Transform.YEAR: "Y", Transform.MONTH: "M", Transform.DAY: "D", Transform.HOUR: "h"}
@@ -102,11 +103,11 @@ def _array(numbers: _Codes, values: pa.Array) -> pa.Array:
 def _texts(values: pa.Array, field: PartitionField) -> list[str | None]:
     """The values of partitions as they are in paths; None for null."""
     match field.transform:
-        case Transform.IDENTITY if pa.types.is_binary(values.type):
-            return [None if value is None else value.hex() for value in values.to_pylist()]
         case Transform.IDENTITY:
-            texts: list[str | None] = pc.cast(values, pa.string()).to_pylist()
-            return texts
+            flat = stored_type(values.type)
+            if flat is None:
+                raise TypeError(f"values of type {values.type} are in no paths")
+            return flat.path_texts(values)
         case Transform.BUCKET:
             return [None if number is None else str(number) for number in values.to_pylist()]
         case Transform.TRUNCATE if pa.types.is_string(values.type):

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.schema.types import DataType, Primitive, Struct, Timestamp, may_be_key
+from app.kernel.format.schema.types import DATE, STRING, DataType, Integer, Struct, Timestamp, may_be_key
 
 ARGUMENT_MAX: Final = 2**31 - 1
 _TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|([(),.])|([^`(),.]+))")
@@ -191,14 +191,9 @@ def check_transform(field: PartitionField, source: DataType) -> None:
     match field.transform:
         case Transform.IDENTITY | Transform.BUCKET if not may_be_key(source):
             raise PartitionSyntaxError(f"{source} has no exact equality; use another field, or a transform")
-        case Transform.YEAR | Transform.MONTH | Transform.DAY if not is_time and source != Primitive("date"):
+        case Transform.YEAR | Transform.MONTH | Transform.DAY if not is_time and source != DATE:
             raise PartitionSyntaxError(f"{field.transform.value} needs a date or a timestamp, not {source}")
         case Transform.HOUR if not is_time:
             raise PartitionSyntaxError(f"hour needs a timestamp, not {source}")
-        case Transform.TRUNCATE if source != Primitive("string") and not is_integer(source):
+        case Transform.TRUNCATE if source != STRING and not isinstance(source, Integer):
             raise PartitionSyntaxError(f"truncate needs a string or an integer, not {source}")
-
-
-def is_integer(source: DataType) -> bool:
-    """Whether values of the type are whole numbers."""
-    return isinstance(source, Primitive) and "int" in source.name

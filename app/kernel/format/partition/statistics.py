@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import calendar
 import datetime as dt
-import decimal
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from app.kernel.format.index.column_bounds import stored_bound
 from app.kernel.format.partition.fields import PartitionField, Transform, parse_partition, partition_name
 from app.kernel.format.partition.segments import read_segment
 from app.kernel.format.schema.schema import Schema
-from app.kernel.format.schema.types import DataType, Decimal, Primitive, Timestamp
+from app.kernel.format.schema.types import STRING, DataType, FlatType, Timestamp
 
 _Bounds = tuple[Any, Any]
 _LAST_CODE_POINT: Final = 0x10FFFF
@@ -55,35 +54,17 @@ def _both(one: _Bounds, other: _Bounds) -> _Bounds:
 
 def _bounds(text: str, field: PartitionField, source: DataType) -> _Bounds | None:
     match field.transform:
-        case Transform.IDENTITY:
-            value = _value(text, source)
+        case Transform.IDENTITY if isinstance(source, FlatType):
+            value = source.path_value(text)
             return value, value
-        case Transform.TRUNCATE if source == Primitive("string"):
+        case Transform.TRUNCATE if source == STRING:
             return text, text if len(text) < (field.argument or 0) else _after_prefix(text)
         case Transform.TRUNCATE:
             return int(text), int(text) + (field.argument or 1) - 1
-        case Transform.BUCKET:
+        case Transform.BUCKET | Transform.IDENTITY:
             return None
         case _:
             return _period(text, source)
-
-
-def _value(text: str, source: DataType) -> Any:
-    match source:
-        case Decimal():
-            return decimal.Decimal(text)
-        case Timestamp():
-            return dt.datetime.fromisoformat(text)
-        case Primitive("boolean"):
-            return text == "true"
-        case Primitive("binary"):
-            return bytes.fromhex(text)
-        case Primitive("date"):
-            return dt.date.fromisoformat(text)
-        case Primitive("string"):
-            return text
-        case _:
-            return int(text)
 
 
 def _after_prefix(prefix: str) -> str | None:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from app.kernel.format.dataset import BucketFunction
 from app.kernel.format.index.key_hash import hash_keys
 from app.kernel.format.partition.members import column_of
+from app.kernel.format.schema.types import stored_type
 
 _COLON = pa.scalar(b":", pa.large_binary())
 _NOTHING = pa.scalar(b"", pa.large_binary())
@@ -42,14 +43,12 @@ def encode_keys(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
 
 
 def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        column = pc.cast(column, pa.int64())
-    elif pa.types.is_date32(kind):
-        column = pc.cast(column, pa.int32())
-    if not pa.types.is_binary(kind) and not pa.types.is_string(kind):
-        column = pc.cast(column, pa.large_string())
-    return pc.cast(column, pa.large_binary())
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, column.type.value_type)
+    flat = stored_type(column.type)
+    if flat is None:
+        raise TypeError(f"values of type {column.type} are in no keys")
+    return flat.key_bytes(column)
 
 
 def bucket_numbers(

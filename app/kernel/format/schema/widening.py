@@ -2,24 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from app.kernel.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp
-
-_WIDER: Final = {
-    "int8": ("int16", "int32", "int64", "float", "double"),
-    "int16": ("int32", "int64", "float", "double"),
-    "int32": ("int64", "double"),
-    "uint8": ("uint16", "uint32", "int16", "int32", "int64", "float", "double"),
-    "uint16": ("uint32", "int32", "int64", "float", "double"),
-    "uint32": ("int64", "double"),
-    "float": ("double",),
-}
-
-
-def wider_primitives(name: str) -> tuple[str, ...]:
-    """The primitive types that hold every value of the type `name`, the narrowest first."""
-    return _WIDER.get(name, ())
+from app.kernel.format.schema.types import DataType, Date, FlatType, List, Map, Struct, Timestamp
 
 
 def why_not_wider(old: DataType, new: DataType, *, explicit_cast: bool) -> str | None:
@@ -27,14 +10,10 @@ def why_not_wider(old: DataType, new: DataType, *, explicit_cast: bool) -> str |
     if old == new:
         return None
     match old, new:
-        case Primitive(name), Primitive(wider) if wider in wider_primitives(name):
-            return None
-        case Decimal(), Decimal() if new.scale == old.scale and new.precision > old.precision:
-            return None
-        case Timestamp("ms", zoned), Timestamp("us", as_zoned) if zoned == as_zoned:
-            return None
-        case Primitive("date"), Timestamp():
+        case Date(), Timestamp():
             return None if explicit_cast else f"{old} becomes {new} with explicit_cast only"
+        case FlatType(), FlatType() if old.widens_to(new):
+            return None
         case List(element), List(wider_element):
             return why_not_wider(element, wider_element, explicit_cast=explicit_cast)
         case Map(key, value), Map(new_key, wider_value):
@@ -59,16 +38,9 @@ def _why_no_wider_struct(old: Struct, new: Struct, *, explicit_cast: bool) -> st
 
 def _allowed(old: DataType) -> str:
     match old:
-        case Primitive("date"):
-            return "it may become a timestamp, with explicit_cast"
-        case Primitive(name) if name in _WIDER:
-            return f"it may become {', '.join(_WIDER[name])}"
-        case Decimal(precision, scale):
-            return f"it may become decimal(p, {scale}) with p above {precision}"
-        case Timestamp("ms", _):
-            return f"it may become {Timestamp('us', old.zoned)}"
+        case FlatType():
+            return old.widening
         case List() | Map():
             return "the values in it may be widened"
         case Struct():
             return "members may be added and widened"
-    return "no type is wider"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import Any, Final, TypeAlias
@@ -12,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.kernel.format.schema.types import Decimal, Primitive, parse_type, to_arrow
 from app.kernel.sql.conditions.tree import (
     And,
     Column,
@@ -97,11 +95,5 @@ def _one_of(values: pa.Array | pa.ChunkedArray, candidates: pa.Array) -> pa.Arra
 
 def _literals(column: Column, values: Iterable[Value]) -> pa.Array:
     """Literals as an array of the column's type."""
-    data_type = parse_type(column.type)
-    match data_type:
-        case Decimal():
-            return pa.array([decimal.Decimal(str(value)) for value in values], to_arrow(data_type))
-        case Primitive("binary"):
-            return pa.array([bytes.fromhex(str(value)) for value in values], pa.binary())
-        case _:
-            return pa.array(values, to_arrow(data_type))
+    flat = column.flat_type()
+    return pa.array(map(flat.filter_value, values), flat.arrow)

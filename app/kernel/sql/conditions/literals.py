@@ -20,14 +20,18 @@ import msgspec
 
 from app.kernel.codecs.faults import shown
 from app.kernel.codecs.value_parser import RejectedValue, read_text
-from app.kernel.format.schema.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, TICKS, timestamp_bounds
 from app.kernel.format.schema.types import (
-    DataType,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    TICKS,
+    Date,
     Decimal,
-    List,
-    Map,
-    Primitive,
-    Struct,
+    FlatType,
+    Integer,
+    Real,
+    RefusedText,
+    Steps,
     Timestamp,
     parse_type,
 )
@@ -45,7 +49,6 @@ from app.kernel.sql.conditions.tree import (
     Value,
 )
 
-_INTEGER: Final = re.compile(r"(u?)int([0-9]+)")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?")
 _ZONED: Final = re.compile(r".*:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)", re.IGNORECASE)
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -82,16 +85,16 @@ class Unfit(ValueError):
 def compared(column: Column, operator: Operator, literal: Literal) -> Condition:
     """The comparison of the column's value with the literal. Raises Unfit."""
     data_type = parse_type(column.type)
-    if isinstance(data_type, List | Map | Struct):
+    if not isinstance(data_type, FlatType):
         raise Unfit(f"IS NULL or IS NOT NULL: the column is {data_type}")
     if literal.kind is Kind.NULL:
         return Constant(value=None)
-    if operator is not Operator.EQUAL and data_type == Primitive("boolean"):
+    if operator is not Operator.EQUAL and data_type == BOOLEAN:
         raise Unfit("= or !=: booleans have no order")
-    ladder = _ladder(data_type)
-    if ladder is None:
+    steps = data_type.steps
+    if steps is None:
         return _compared_plainly(column, operator, _plain_value(data_type, literal))
-    return _compared_by_steps(column, operator, _steps(data_type, literal), ladder)
+    return _compared_by_steps(column, operator, _place(data_type, literal), steps)
 
 
 def one_of(column: Column, equalities: Sequence[Condition]) -> Condition:
@@ -110,32 +113,7 @@ def _same_for_every_value(column: Column, *, outcome: bool) -> Condition:
     return Or(operands=(Not(operand=null), unknown)) if outcome else And(operands=(null, unknown))
 
 
-class _Ladder(msgspec.Struct, frozen=True, kw_only=True):
-    """The values of a type, numbered in steps of 1: the first, the last, and the number of steps in one unit."""
-
-    low: int
-    high: int
-    per_unit: int = 1
-
-
-def _ladder(data_type: DataType) -> _Ladder | None:
-    match data_type:
-        case Primitive("date"):
-            return _Ladder(low=DATE_DAYS_MIN, high=DATE_DAYS_MAX)
-        case Timestamp(unit, _):
-            low, high = timestamp_bounds(unit)
-            return _Ladder(low=low, high=high, per_unit=TICKS[unit])
-        case Decimal(precision, scale):
-            return _Ladder(low=1 - 10**precision, high=10**precision - 1, per_unit=10**scale)
-        case Primitive(name) if match := _INTEGER.fullmatch(name):
-            bits = int(match[2])
-            if match[1]:
-                return _Ladder(low=0, high=2**bits - 1)
-            return _Ladder(low=-(2 ** (bits - 1)), high=2 ** (bits - 1) - 1)
-    return None
-
-
-def _compared_by_steps(column: Column, operator: Operator, place: Fraction, ladder: _Ladder) -> Condition:
+def _compared_by_steps(column: Column, operator: Operator, place: Fraction, ladder: Steps) -> Condition:
     """`place` is the position of the literal in steps. There is no value between two steps, or beyond the ends."""
     step = math.floor(place)
     on_step = place == step
@@ -153,10 +131,10 @@ def _compared_by_steps(column: Column, operator: Operator, place: Fraction, ladd
             if not ladder.low < first <= ladder.high:
                 return _same_for_every_value(column, outcome=first <= ladder.low)
             operator = operator if on_step else Operator.GREATER
-    return Comparison(column=column, operator=operator, value=_value_at(step, parse_type(column.type)))
+    return Comparison(column=column, operator=operator, value=_value_at(step, column.flat_type()))
 
 
-def _value_at(step: int, data_type: DataType) -> Value:
+def _value_at(step: int, data_type: FlatType) -> Value:
     if isinstance(data_type, Decimal):
         return f"{decimal.Decimal(step).scaleb(-data_type.scale, _WIDE):f}"
     return step
@@ -174,36 +152,46 @@ def _compared_plainly(column: Column, operator: Operator, value: Value) -> Condi
     return Comparison(column=column, operator=operator, value=value)
 
 
-def _plain_value(data_type: DataType, literal: Literal) -> Value:
+def _plain_value(data_type: FlatType, literal: Literal) -> Value:
     """The value of a type without steps that equals the literal, or for numbers is nearest to it."""
-    match data_type, literal.kind:
-        case Primitive("boolean"), Kind.BOOLEAN:
+    match literal.kind:
+        case Kind.BOOLEAN if data_type == BOOLEAN:
             return literal.text == "TRUE"
-        case Primitive("string"), Kind.STRING:
-            return literal.text
-        case Primitive("binary"), Kind.BINARY:
+        case Kind.BINARY if data_type == BINARY:
             if not _HEX.fullmatch(literal.text):
                 raise Unfit("an even number of hexadecimal digits, as in X'00FF'")
             return literal.text.lower()
-        case Primitive("float" | "double"), Kind.NUMBER:
+        case Kind.NUMBER if isinstance(data_type, Real):
             _number(literal)
             try:
                 value: float = read_text(literal.text, data_type)
             except RejectedValue:
                 value = -math.inf if literal.text.startswith("-") else math.inf
             return value + 0.0  # of the two zeros, the one without a sign
+        case Kind.STRING:
+            return _of_string(data_type, literal)
     raise _refusal(data_type, literal)
 
 
-def _steps(data_type: DataType, literal: Literal) -> Fraction:
+def _of_string(data_type: FlatType, literal: Literal) -> Value:
+    try:
+        value: Value = data_type.literal(literal.text)
+    except NotImplementedError:
+        raise _refusal(data_type, literal) from None
+    except RefusedText as refused:
+        raise Unfit(f"{data_type.literal_example}, got {shown(literal.text)}, {refused}") from None
+    return value
+
+
+def _place(data_type: FlatType, literal: Literal) -> Fraction:
     match data_type, literal.kind:
-        case Primitive("date"), Kind.DATE | Kind.STRING:
+        case Date(), Kind.DATE | Kind.STRING:
             return Fraction(_days(literal.text))
         case Timestamp(), Kind.TIMESTAMP | Kind.DATE | Kind.STRING:
             return _seconds(data_type, literal) * Fraction(TICKS[data_type.unit])
         case Decimal(), Kind.NUMBER | Kind.STRING:
             return _number(literal) * Fraction(10**data_type.scale)
-        case Primitive(name), Kind.NUMBER if _INTEGER.fullmatch(name):
+        case Integer(), Kind.NUMBER:
             return _number(literal)
     raise _refusal(data_type, literal)
 
@@ -226,7 +214,7 @@ def _number(literal: Literal) -> Fraction:
 
 def _days(text: str) -> int:
     try:
-        day: dt.date = read_text(text, Primitive("date"))
+        day: dt.date = read_text(text, DATE)
     except RejectedValue as refused:
         raise Unfit(_after_expected(refused)) from None
     return (day - _EPOCH).days
@@ -250,21 +238,10 @@ def _after_expected(refused: RejectedValue) -> str:
     return str(refused).removeprefix("expected ")
 
 
-_LITERALS: Final = {
-    "boolean": "TRUE or FALSE",
-    "string": "a string such as 'text'",
-    "binary": "bytes such as X'00FF'",
-    "date": "a date such as DATE '2026-11-21'",
-    "timestamp": "a time such as TIMESTAMP '2026-11-21T10:00:00Z'",
-    "timestamp_ntz": "a time such as TIMESTAMP '2026-11-21 10:00:00'",
-}
-
-
-def _refusal(data_type: DataType, literal: Literal) -> Unfit:
-    wanted = _LITERALS.get(str(data_type).partition("(")[0], "a number")
+def _refusal(data_type: FlatType, literal: Literal) -> Unfit:
     got = (
         shown(literal.text)
         if literal.kind is Kind.STRING
         else f"{literal.kind.value} ({shown(literal.text)})"
     )
-    return Unfit(f"{wanted}, since the column is {data_type}, got {got}")
+    return Unfit(f"{data_type.literal_example}, since the column is {data_type}, got {got}")

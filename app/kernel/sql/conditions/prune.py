@@ -5,7 +5,6 @@ Unknown statistics can be anything, so the result never depends on statistics be
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ import msgspec
 from app.kernel.format.file_group import ColumnStatistics
 from app.kernel.format.index.column_bounds import comparable_bound
 from app.kernel.format.schema.schema import Schema
-from app.kernel.format.schema.types import Decimal, Primitive, parse_type
+from app.kernel.format.schema.types import parse_type
 from app.kernel.sql.conditions.tree import (
     And,
     Column,
@@ -196,10 +195,4 @@ def _prefix(pattern: str) -> tuple[str, str]:
 
 def _comparable(values: Sequence[Value], column: Column) -> Sequence[Any]:
     """Literals in the form of their column's bounds."""
-    match parse_type(column.type):
-        case Decimal():
-            return [decimal.Decimal(str(value)) for value in values]
-        case Primitive("binary"):
-            return [bytes.fromhex(str(value)) for value in values]
-        case _:
-            return values
+    return list(map(column.flat_type().filter_value, values))

@@ -10,6 +10,8 @@ from enum import Enum
 
 import msgspec
 
+from app.kernel.format.schema.types import FlatType, parse_type
+
 # A literal, by the type of its column. Each form can be represented in msgpack and in JSON:
 #     boolean                             bool
 #     integers                            int
@@ -26,6 +28,13 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
     path: tuple[str, ...]
     type: str
+
+    def flat_type(self) -> FlatType:
+        """The type, of a column that is compared with literals. Raises TypeError for a list, map or struct."""
+        data_type = parse_type(self.type)
+        if not isinstance(data_type, FlatType):
+            raise TypeError(f"a column of type {self.type} is compared with no literal")
+        return data_type
 
 
 class Operator(str, Enum):

@@ -10,7 +10,23 @@ from enum import Enum
 from functools import reduce
 from typing import Final, TypeAlias
 
-from app.kernel.format.schema.types import DECIMAL_PRECISION_MAX, DataType, Decimal, Primitive, Timestamp
+from app.kernel.format.schema.types import (
+    BOOLEAN,
+    DATE,
+    DECIMAL_PRECISION_MAX,
+    DOUBLE,
+    FLOAT,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    Decimal,
+    FlatType,
+)
 
 
 class Untyped(Enum):
@@ -22,18 +38,8 @@ class Untyped(Enum):
 
 SqlType: TypeAlias = DataType | Untyped
 
-BOOLEAN: Final = Primitive("boolean")
-INT: Final = Primitive("int32")
-BIGINT: Final = Primitive("int64")
-FLOAT: Final = Primitive("float")
-DOUBLE: Final = Primitive("double")
-STRING: Final = Primitive("string")
-BINARY: Final = Primitive("binary")
-DATE: Final = Primitive("date")
-TIMESTAMP: Final = Timestamp("us", zoned=True)
-TIMESTAMP_NTZ: Final = Timestamp("us", zoned=False)
 # The integers, narrow to wide, and the number of digits of their values.
-_INTEGERS: Final = {Primitive("int8"): 3, Primitive("int16"): 5, INT: 10, BIGINT: 20}
+_INTEGERS: Final[dict[SqlType, int]] = {INT8: 3, INT16: 5, INT32: 10, INT64: 20}
 _WIDTHS: Final = list(_INTEGERS)
 _SCALE_MIN: Final = 6
 
@@ -48,7 +54,7 @@ def is_numeric(type_: SqlType) -> bool:
 
 def is_flat(type_: SqlType) -> bool:
     """Whether values can be compared: all types except lists, maps and structs."""
-    return isinstance(type_, Primitive | Decimal | Timestamp) or type_ is Untyped.NULL
+    return isinstance(type_, FlatType) or type_ is Untyped.NULL
 
 
 def common_type(types: Iterable[SqlType]) -> SqlType | None:
@@ -73,7 +79,7 @@ def _common(one: SqlType | None, other: SqlType) -> SqlType | None:
 
 def _common_number(one: SqlType, other: SqlType) -> SqlType | None:
     if is_integer(one) and is_integer(other):
-        return max(one, other, key=_WIDTHS.index)  # type: ignore[arg-type] # both are integers
+        return max(one, other, key=_WIDTHS.index)
     if DOUBLE in (one, other) or FLOAT in (one, other):
         return DOUBLE
     left, right = as_decimal(one), as_decimal(other)
@@ -84,7 +90,7 @@ def _common_number(one: SqlType, other: SqlType) -> SqlType | None:
 
 def as_decimal(type_: SqlType) -> Decimal:
     """The decimal that holds every value of a decimal or an integer type."""
-    return type_ if isinstance(type_, Decimal) else Decimal(_INTEGERS[type_], 0)  # type: ignore[index]
+    return type_ if isinstance(type_, Decimal) else Decimal(_INTEGERS[type_], 0)
 
 
 def computed_type(operator: str, left: SqlType, right: SqlType) -> DataType:
@@ -94,7 +100,7 @@ def computed_type(operator: str, left: SqlType, right: SqlType) -> DataType:
     if DOUBLE in (left, right) or FLOAT in (left, right):
         return DOUBLE
     if is_integer(left) and is_integer(right):
-        return DOUBLE if operator == "/" else max(left, right, key=_WIDTHS.index)  # type: ignore[arg-type, return-value]
+        return DOUBLE if operator == "/" else max(left, right, key=_WIDTHS.index)  # type: ignore[return-value]
     return _decimal_result(operator, as_decimal(left), as_decimal(right))
 
 
@@ -133,7 +139,7 @@ def castable(source: SqlType, target: DataType) -> bool:
         return is_numeric(target) or target == BOOLEAN or (target == TIMESTAMP and is_integer(source))
     if source == BOOLEAN:
         return is_numeric(target)
-    if source == TIMESTAMP and target == BIGINT:
+    if source == TIMESTAMP and target == INT64:
         return True
     times = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
     return source in times and target in times

@@ -6,18 +6,21 @@ from dataclasses import replace
 from typing import Final
 
 from app.kernel.codecs.faults import shown
-from app.kernel.format.schema.types import List, Map
-from app.kernel.sql.queries.calls import CallBinder
-from app.kernel.sql.queries.clause import Clause
-from app.kernel.sql.queries.coercion import (
-    BIGINT,
+from app.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
-    INT,
+    INT32,
+    INT64,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    List,
+    Map,
+)
+from app.kernel.sql.queries.calls import CallBinder
+from app.kernel.sql.queries.clause import Clause
+from app.kernel.sql.queries.coercion import (
     SqlType,
     Untyped,
     castable,
@@ -215,8 +218,8 @@ class Binder:
             for value in (left, right):
                 if not is_integer(value.type):
                     raise self.binding.mistyped(value, "`DIV`", "an integer")
-            left, right = converted(left, BIGINT), converted(right, BIGINT)
-            return made(node.at, f"({left.sql} DIV {right.sql})", BIGINT, [left, right])
+            left, right = converted(left, INT64), converted(right, INT64)
+            return made(node.at, f"({left.sql} DIV {right.sql})", INT64, [left, right])
         left, right = common_numbers(left, right, divides=node.operator == "/")
         type_ = computed_type(node.operator, left.type, right.type)
         return made(node.at, f"({left.sql} {node.operator} {right.sql})", type_, [left, right])
@@ -329,7 +332,7 @@ class Binder:
         if isinstance(operand.type, List) and is_integer(index.type):
             return made(
                 node.at,
-                f"get({operand.sql}, {converted(index, INT).sql})",
+                f"get({operand.sql}, {converted(index, INT32).sql})",
                 operand.type.element,
                 [operand, index],
                 nullable=True,

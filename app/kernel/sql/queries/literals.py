@@ -7,19 +7,19 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from app.kernel.format.schema.types import Decimal
-from app.kernel.sql.queries.coercion import (
-    BIGINT,
+from app.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
-    INT,
+    INT32,
+    INT64,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    Untyped,
+    Decimal,
 )
+from app.kernel.sql.queries.coercion import Untyped
 from app.kernel.sql.queries.relation_types import text_literal
 from app.kernel.sql.queries.values import Binding, Value
 from app.kernel.sql.syntax import Literal, Null, Number, Text, Truth, TypedText
@@ -60,9 +60,9 @@ def _number(node: Number, binding: Binding) -> Value:
         return Value(node.at, f"{whole or '0'}.{fraction}BD", type_, nullable=False, literal=float(text))
     number = int(whole or "0")
     if number < 2**31:
-        return Value(node.at, str(number), INT, nullable=False, literal=number)
+        return Value(node.at, str(number), INT32, nullable=False, literal=number)
     if number < 2**63:
-        return Value(node.at, f"{number}L", BIGINT, nullable=False, literal=number)
+        return Value(node.at, f"{number}L", INT64, nullable=False, literal=number)
     return Value(node.at, f"{number}BD", Decimal(len(whole), 0), nullable=False)
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import msgspec
 
 from app.kernel.format.schema.schema import Schema
-from app.kernel.format.schema.types import Primitive
+from app.kernel.format.schema.types import Real
 from app.kernel.sql.queries.relation_types import quoted, spark_type, text_literal
-
-_FLOATS: Final = (Primitive("float"), Primitive("double"))
 
 
 class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,12 +97,12 @@ def relations_clause(plan: ViewPlan, relations: Mapping[str, str], carry: Sequen
 
 def _finite(schema: Schema, query: str, carry: Sequence[str]) -> str:
     """The query, which fails for numbers that are NaN or infinite: no dataset accepts them."""
-    if all(field.data_type() not in _FLOATS for field in schema.fields):
+    if all(not isinstance(field.data_type(), Real) for field in schema.fields):
         return query
     columns = []
     for field in schema.fields:
         name = f"r.{quoted(field.name)}"
-        if field.data_type() in _FLOATS:
+        if isinstance(field.data_type(), Real):
             fault = text_literal(f"column {field.name!r} of the result is not a finite number")
             finite = f"{name} IS NULL OR abs({name}) < CAST('Infinity' AS DOUBLE)"
             fallen = f"CAST(raise_error({fault}) AS {spark_type(field.data_type())})"

@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
-from app.kernel.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp
-
-_WIDER: Final = {"uint8": "int16", "uint16": "int32", "uint32": "int64"}
-_SPARK: Final = {
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "int32": "INT",
-    "int64": "BIGINT",
-}
+from app.kernel.format.schema.types import DataType, FlatType, List, Map, Struct
 
 
 def relation_type(data_type: DataType) -> DataType:
@@ -23,12 +14,8 @@ def relation_type(data_type: DataType) -> DataType:
     timestamp(ms) as timestamp, also inside of lists, maps and structs. The conversions are lossless.
     """
     match data_type:
-        case Primitive(name):
-            return Primitive(_WIDER.get(name, name))
-        case Timestamp(_, zoned):
-            return Timestamp("us", zoned)
-        case Decimal():
-            return data_type
+        case FlatType():
+            return data_type.relation
         case List(element):
             return List(relation_type(element))
         case Map(key, value):
@@ -40,12 +27,8 @@ def relation_type(data_type: DataType) -> DataType:
 def spark_type(data_type: DataType) -> str:
     """The type in Spark's SQL. `data_type` is a `relation_type`."""
     match data_type:
-        case Primitive(name):
-            return _SPARK.get(name, name.upper())
-        case Timestamp(_, zoned):
-            return "TIMESTAMP" if zoned else "TIMESTAMP_NTZ"
-        case Decimal(precision, scale):
-            return f"DECIMAL({precision}, {scale})"
+        case FlatType():
+            return data_type.spark
         case List(element):
             return f"ARRAY<{spark_type(element)}>"
         case Map(key, value):

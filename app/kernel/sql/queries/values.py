@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from app.kernel.format.errors import HeadwaterError
-from app.kernel.format.schema.types import Decimal
-from app.kernel.sql.queries.coercion import BOOLEAN, SqlType, Untyped, as_decimal, computed_type, is_integer
+from app.kernel.format.schema.types import BOOLEAN, Decimal
+from app.kernel.sql.queries.coercion import SqlType, Untyped, as_decimal, computed_type, is_integer
 from app.kernel.sql.queries.language import QUERIES
 from app.kernel.sql.queries.relation_types import spark_type
 

@@ -6,22 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from app.kernel.format.schema.types import List, Map, Timestamp
-from app.kernel.sql.queries.coercion import (
-    BIGINT,
+from app.kernel.format.schema.types import (
     BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
-    INT,
+    INT32,
+    INT64,
     STRING,
     TIMESTAMP,
-    SqlType,
-    Untyped,
-    is_flat,
-    is_integer,
-    is_numeric,
+    List,
+    Map,
+    Timestamp,
 )
+from app.kernel.sql.queries.coercion import SqlType, Untyped, is_flat, is_integer, is_numeric
 from app.kernel.sql.queries.values import Value
 
 
@@ -59,8 +57,8 @@ BYTES: Final = Parameter("a string or binary", _if(lambda type_: type_ in (STRIN
 TRUTH: Final = Parameter("a boolean", _exactly(BOOLEAN))
 NUMBER: Final = Parameter("a number", _if(is_numeric))
 REAL: Final = Parameter("a number", _if(is_numeric, DOUBLE))
-WHOLE: Final = Parameter("an integer", _if(is_integer, INT))
-LONG: Final = Parameter("an integer", _if(is_integer, BIGINT))
+WHOLE: Final = Parameter("an integer", _if(is_integer, INT32))
+LONG: Final = Parameter("an integer", _if(is_integer, INT64))
 DAY: Final = Parameter(
     "a date or a timestamp", _if(lambda type_: type_ == DATE or isinstance(type_, Timestamp), DATE)
 )
@@ -88,7 +86,7 @@ def integer_literal(low: int, high: int) -> Parameter:
     """An integer literal within the bounds."""
     return Parameter(
         f"an integer from {low} to {high}",
-        _if(is_integer, INT),
+        _if(is_integer, INT32),
         lambda value: isinstance(value.literal, int) and low <= value.literal <= high,
     )
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from app.kernel.format.schema.types import DECIMAL_PRECISION_MAX, Decimal, List, Map
-from app.kernel.sql.queries.coercion import (
-    BIGINT,
+from app.kernel.format.schema.types import (
     BOOLEAN,
+    DECIMAL_PRECISION_MAX,
     DOUBLE,
+    INT64,
     STRING,
-    SqlType,
-    Untyped,
-    computed_type,
-    is_integer,
+    Decimal,
+    List,
+    Map,
 )
+from app.kernel.sql.queries.coercion import SqlType, Untyped, computed_type, is_integer
 from app.kernel.sql.queries.values import Misfit, Value
 
 # The additional digits of an average: in total, and behind the point.
@@ -34,7 +34,7 @@ def type_of_sum(arguments: Sequence[Value]) -> SqlType:
     type_ = arguments[0].type
     if isinstance(type_, Decimal):
         return Decimal(min(type_.precision + 10, DECIMAL_PRECISION_MAX), type_.scale)
-    return BIGINT if is_integer(type_) else DOUBLE
+    return INT64 if is_integer(type_) else DOUBLE
 
 
 def type_of_average(arguments: Sequence[Value]) -> SqlType:
@@ -50,7 +50,7 @@ def type_of_whole_part(arguments: Sequence[Value]) -> SqlType:
     """The type of ceil and floor."""
     type_ = arguments[0].type
     if not isinstance(type_, Decimal):
-        return BIGINT
+        return INT64
     return Decimal(type_.precision - type_.scale + 1, 0) if type_.scale else type_
 
 

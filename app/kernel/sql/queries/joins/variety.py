@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, Final
 
-from app.kernel.sql.queries.coercion import BOOLEAN
+from app.kernel.format.schema.types import BOOLEAN
 from app.kernel.sql.queries.scope import Scope, ScopeColumn, Variety
 from app.kernel.sql.syntax import (
     Binary,

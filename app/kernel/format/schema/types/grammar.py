@@ -1,0 +1,142 @@
+"""The text form of types: a small grammar, the same in the API, in Postgres and in the docs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from app.kernel.format.schema.types.decimals import Decimal
+from app.kernel.format.schema.types.names import PLAIN_TYPES
+from app.kernel.format.schema.types.nested import DataType, List, Map, Struct
+from app.kernel.format.schema.types.syntax_error import TypeSyntaxError
+from app.kernel.format.schema.types.timestamps import TICKS, Timestamp
+
+DEPTH_MAX: Final = 16
+MEMBERS_MAX: Final = 2_000
+_NAMES: Final = {name: each for each in PLAIN_TYPES for name in (str(each), *each.synonyms)}
+
+
+def parse_type(text: str) -> DataType:
+    """The data type that `text` names. Raises TypeSyntaxError, whose message says what is expected."""
+    return _TypeParser(text, _tokens(text)).parse()
+
+
+_TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\s<>(),:`]+)|([<>(),:]))")
+
+
+def _tokens(text: str) -> Iterator[str]:
+    end = len(text.rstrip())
+    position = 0
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise TypeSyntaxError(f"cannot parse the type {text!r} at position {position}")
+        yield match.group().strip()
+        position = match.end()
+
+
+class _TypeParser:
+    def __init__(self, text: str, tokens: Iterator[str]) -> None:
+        self.text = text
+        self.tokens = [*tokens, ""]
+        self.position = 0
+        self.depth = 0
+        self.members = 0
+
+    def parse(self) -> DataType:
+        parsed = self._type()
+        if self._peek():
+            raise TypeSyntaxError(f"unexpected {self._peek()!r} after {parsed} in the type {self.text!r}")
+        return parsed
+
+    def _peek(self) -> str:
+        return self.tokens[self.position]
+
+    def _next(self) -> str:
+        self.position += 1
+        return self.tokens[self.position - 1]
+
+    def _expect(self, token: str) -> None:
+        found = self._next()
+        if found != token:
+            raise TypeSyntaxError(
+                f"expected {token!r}, found {found or 'the end'!r} in the type {self.text!r}"
+            )
+
+    def _type(self) -> DataType:
+        self.depth += 1
+        if self.depth > DEPTH_MAX:
+            raise TypeSyntaxError(f"types may nest {DEPTH_MAX} deep at most")
+        try:
+            return self._named(self._next().lower())
+        finally:
+            self.depth -= 1
+
+    def _named(self, word: str) -> DataType:
+        if word in _NAMES:
+            return _NAMES[word]
+        match word:
+            case "decimal":
+                self._expect("(")
+                precision = self._number()
+                self._expect(",")
+                scale = self._number()
+                self._expect(")")
+                return Decimal(precision, scale)
+            case "timestamp" | "timestamp_ntz":
+                return Timestamp(self._unit(), zoned=word == "timestamp")
+            case "list":
+                return List(self._bracketed()[0])
+            case "map":
+                arguments = self._bracketed(count=2)
+                return Map(arguments[0], arguments[1])
+            case "struct":
+                return Struct(self._members())
+        raise TypeSyntaxError(
+            f"unknown type {word!r}; known are {', '.join(map(str, PLAIN_TYPES))}, decimal(p, s), timestamp, "
+            "timestamp(ms), timestamp_ntz, list<T>, map<K, V>, struct<name: T>"
+        )
+
+    def _number(self) -> int:
+        token = self._next()
+        if not token.isdecimal():
+            raise TypeSyntaxError(
+                f"expected a number, found {token or 'the end'!r} in the type {self.text!r}"
+            )
+        return int(token)
+
+    def _unit(self) -> str:
+        if self._peek() != "(":
+            return "us"
+        self._next()
+        unit = self._next()
+        if unit not in TICKS:
+            raise TypeSyntaxError(f"a timestamp's unit is ms or us, not {unit!r}")
+        self._expect(")")
+        return unit
+
+    def _bracketed(self, count: int = 1) -> list[DataType]:
+        self._expect("<")
+        found = [self._type()]
+        while len(found) < count:
+            self._expect(",")
+            found.append(self._type())
+        self._expect(">")
+        return found
+
+    def _members(self) -> tuple[tuple[str, DataType], ...]:
+        self._expect("<")
+        members = []
+        while True:
+            self.members += 1
+            if self.members > MEMBERS_MAX:
+                raise TypeSyntaxError(f"a type has at most {MEMBERS_MAX} members of structs")
+            name = self._next()
+            self._expect(":")
+            members.append((name[1:-1].replace("``", "`") if name.startswith("`") else name, self._type()))
+            if self._peek() != ",":
+                break
+            self._next()
+        self._expect(">")
+        return tuple(members)

@@ -1,0 +1,104 @@
+"""`float` and `double`: finite IEEE 754 numbers. A text that overflows is refused, never infinity."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Raw
+
+from app.kernel.format.schema.types.flat import FlatType, JsonForm, RefusedText, require
+
+NUMBER_TEXT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_EXACT_BITS: Final = {32: 24, 64: 53}
+
+
+@dataclass(frozen=True, slots=True)
+class Real(FlatType):
+    bits: int
+
+    may_be_key: ClassVar[bool] = False
+    is_number: ClassVar[bool] = True
+    json_form: ClassVar[JsonForm] = JsonForm.NUMBER
+
+    def __str__(self) -> str:
+        return "float" if self.bits == 32 else "double"
+
+    @property
+    def synonyms(self) -> tuple[str, ...]:
+        return (f"float{self.bits}",)
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return pa.float32() if self.bits == 32 else pa.float64()
+
+    @property
+    def arrow_forms(self) -> tuple[pa.DataType, ...]:
+        return (pa.float32(), pa.float16()) if self.bits == 32 else (pa.float64(),)
+
+    def accepts(self, source: pa.DataType) -> bool:
+        return bool(pa.types.is_floating(source)) and source.bit_width <= self.bits
+
+    def out_of_range(self, array: pa.Array) -> tuple[pa.BooleanArray, str] | None:
+        return pc.invert(pc.is_finite(array)), "got NaN or an infinity, which JSON cannot represent"
+
+    def parse(self, texts: pa.StringArray) -> pa.Array:
+        values = pc.cast(texts, self.arrow)
+        require(pc.is_finite(values))
+        return values
+
+    def read(self, text: str) -> float:
+        if not NUMBER_TEXT.fullmatch(text):
+            raise RefusedText("which is not a finite number")
+        value = float(text)
+        if self.bits == 32 and math.isfinite(value):
+            # Arrow rounds the decimal text once, to 32 bits; a conversion through 64 bits could round twice.
+            value = pa.scalar(text).cast(pa.float32()).as_py()
+        if not math.isfinite(value):
+            raise RefusedText("which is out of range")
+        return value
+
+    @property
+    def json_type(self) -> Any:
+        return Raw if self.bits == 32 else float
+
+    def json_values(self, array: pa.Array) -> list[Any]:
+        values: list[Any] = array.to_pylist()
+        if self.bits == 32:
+            # The shortest decimal of the 32 bits, not of the 64 bits that they widen to.
+            values = [None if value is None else float(str(np.float32(value))) for value in values]
+        return [
+            value if value is None or math.isfinite(value) else _NOT_FINITE[str(value)] for value in values
+        ]
+
+    @property
+    def avro(self) -> str:
+        return str(self)
+
+    def path_value(self, text: str) -> float:
+        raise TypeError(f"no path has a {self}, as {text} would be")
+
+    def comparable(self, bound: Any) -> float | None:
+        return bound if isinstance(bound, int | float) else None
+
+    @property
+    def literal_example(self) -> str:
+        return "a number"
+
+    @property
+    def wider(self) -> tuple[FlatType, ...]:
+        return (DOUBLE,) if self.bits == 32 else ()
+
+    def holds_integers(self, low: int, high: int) -> bool:
+        exact = 1 << _EXACT_BITS[self.bits]
+        return -exact <= low and high <= exact
+
+
+FLOAT: Final = Real(32)
+DOUBLE: Final = Real(64)
