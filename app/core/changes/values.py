@@ -67,7 +67,7 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
         return self.events.resume_at.to_pylist() if self.places is None else self.places.texts()
 
 
-class DeliveryFormat(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which changes of a feed are delivered, and how.
 
     `form`: the form of the changes. `columns`: those of each row, all for None; the record key need not be among them.

@@ -14,7 +14,7 @@ from app.kernel.format.rows.read_order import ReadOrder
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
 
 
-class _Task(msgspec.Struct, frozen=True, kw_only=True, tag_field="task"):
+class _Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="task"):
     @property
     def kind(self) -> str:
         """The kind of its job."""

@@ -146,7 +146,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.states) and not any(state.final for state in self.states or ())
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class Progress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How far a running job is."""
 
     stage: Annotated[str, msgspec.Meta(examples=["queued"])]
@@ -162,14 +162,14 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):
+class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The version to restore: `version`, or the one before the newest `instants` commits of writes."""
 
     version: int | None = None
     instants: int | None = None
 
 
-class SourceRound(msgspec.Struct, frozen=True, kw_only=True):
+class SourceRound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A round of a source. `position`: that of the source after it, once it is known.
 
     `transforms`: SQL makes its rows from what is read.
@@ -182,7 +182,7 @@ class SourceRound(msgspec.Struct, frozen=True, kw_only=True):
     transforms: bool = False
 
 
-class InputRange(msgspec.Struct, frozen=True, kw_only=True):
+class InputRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The changes [since, until) of a dataset that a refresh of a view takes in."""
 
     dataset_id: str
@@ -192,7 +192,7 @@ class InputRange(msgspec.Struct, frozen=True, kw_only=True):
     until: int
 
 
-class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
+class WriteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A write as it is stored with its job: `staged` if the API has decoded the rows, else `raw`.
 
     The content of staged rows has a column of its own beside the request, which only the claim of the job reads.

@@ -29,7 +29,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds from the start of one run to the next."""
 
 
-class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
+class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an export writes. `since`, `until`: its range of positions; None for no end.
 
     `form`: the form of changes. `columns`: None for all. `where`: a filter on rows. `partitions`: globs, one of which a
@@ -75,14 +75,14 @@ class ExportState(str, Enum):
     ENDED = "ended"
 
 
-class Offsets(msgspec.Struct, frozen=True, kw_only=True):
+class Offsets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The changes [since, next_since)."""
 
     since: int
     next_since: int
 
 
-class Versions(msgspec.Struct, frozen=True, kw_only=True):
+class Versions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The versions of the first and of the last change of a range."""
 
     first: Annotated[int, msgspec.Meta(examples=[5])]
@@ -91,7 +91,7 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the last change."""
 
 
-class ManifestSchema(msgspec.Struct, frozen=True, kw_only=True):
+class ManifestSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The schema of the dataset under which rows are written."""
 
     id: Annotated[int, msgspec.Meta(examples=[1])]
@@ -100,7 +100,7 @@ class ManifestSchema(msgspec.Struct, frozen=True, kw_only=True):
     """Its columns."""
 
 
-class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
+class ManifestFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file of a run."""
 
     name: Annotated[str, msgspec.Meta(examples=["part-00000-00000.parquet"])]
@@ -121,7 +121,7 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
     """Of changes: the position up to which it has all; null of rows."""
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a run has written. `form`: null for rows. `versions`: null for an empty range."""
 
     export_id: str

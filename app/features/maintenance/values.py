@@ -48,7 +48,7 @@ class Reconciler(Protocol):
     def reconcile(self, observation: Observation) -> ReconcileResult: ...
 
 
-class ReconcilerRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ReconcilerRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The stored state of a reconciler: the version of its last run, and when it is due again.
 
     `failures`: the number of failed runs in a row. After a failure it is not called before `wake_at`.

@@ -53,7 +53,7 @@ METASTORE_RECONCILER: Final = "metastore"
 """The name of the reconciler that reports datasets."""
 
 
-class MetastoreState(msgspec.Struct, frozen=True, kw_only=True):
+class MetastoreState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The state of a dataset's reports, which the reconciler keeps.
 
     `error`: why the last report failed; `failures`: how many failed in a row; `retry_at`: when the next is tried.

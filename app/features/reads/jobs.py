@@ -63,7 +63,7 @@ class CreateRead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """How many rows to read at most; by default all."""
 
 
-class ReadSchema(msgspec.Struct, frozen=True, kw_only=True):
+class ReadSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The columns of a result."""
 
     id: Annotated[int, msgspec.Meta(examples=[1])]
@@ -76,7 +76,7 @@ class ReadSchema(msgspec.Struct, frozen=True, kw_only=True):
         return Schema(id=self.id, fields=self.fields)
 
 
-class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
+class ReadResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The `result` of a read job.
 
     `begin`: of an incremental read. `inline`: whether it is one response, or files that are downloaded one by one.

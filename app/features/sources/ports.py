@@ -44,7 +44,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     environment: SourceEnvironment
 
 
-class RoundLimits(msgspec.Struct, frozen=True, kw_only=True):
+class RoundLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The bounds of a round. A round that would be empty otherwise exceeds them by one row or item.
 
     `items`: files, or pages. `seconds`: the time for one call of a kind.
@@ -100,7 +100,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     quarantined: tuple[QuarantineFile, ...] = ()
 
 
-class SourceLag(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SourceLag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a source has that was not read yet, as far as its kind knows: None for what it does not."""
 
     rows: int | None = None

@@ -74,7 +74,7 @@ class SourceTransform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """The columns of what the source reads."""
 
 
-class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
+class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a source reads, and how it is written. `dataset`: the name at the registration. `config`: without secrets.
 
     `operation`: None for that of the dataset: upsert with a record key, insert without one. `filter_duplicates`: rows
@@ -111,7 +111,7 @@ class SourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class RoundTime(msgspec.Struct, frozen=True, kw_only=True):
+class RoundTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many rows a round has read, and when."""
 
     rows: int
@@ -134,7 +134,7 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
     """When it was committed."""
 
 
-class StoredRound(RoundSummary, frozen=True, kw_only=True):
+class StoredRound(RoundSummary, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The last round with the times of the last ones, itself included, the first one first."""
 
     recent: tuple[RoundTime, ...] = ()

@@ -39,7 +39,7 @@ class ViewFreshness(str, Enum):
     FAILED = "failed"
 
 
-class ViewDefinition(msgspec.Struct, frozen=True, kw_only=True):
+class ViewDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a view computes: `sql` as registered, and `plan`, the SQL as it was parsed then.
 
     `allow_cross_join`: as registered. Views registered before there was this member have any joins.

@@ -90,7 +90,7 @@ class TopicPasswords(NamedTuple):
     registry: str | None
 
 
-class TopicOptions(msgspec.Struct, frozen=True, kw_only=True):
+class TopicOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to write to a topic."""
 
     format: TopicFormat = TopicFormat.JSON
@@ -128,7 +128,7 @@ class TopicAddress(NamedTuple):
         return cls(servers_of(servers), topic)
 
 
-class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
+class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a user has specified. `delivery_format` has no schema: each message has the latest one.
 
     `events`: what positions count, and messages hold up to `batch_changes_max` of. Only changes have a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import Enum
 from inspect import cleandoc
 from typing import Any, Final
@@ -12,6 +12,7 @@ from msgspec import inspect
 
 from app.http.openapi.attribute_docs import attribute_docs
 from app.kernel.format.member_errors import EXPECTED
+from app.kernel.format.struct_types import struct_types
 
 _REFERENCE: Final = "#/components/schemas/"
 COMPONENT: Final = "x-component"
@@ -38,7 +39,7 @@ class Components:
     def schema_of(self, type_: Any) -> dict[str, Any]:
         """The schema of a type, which refers to components for structs and enumerations."""
         (drafted,), parts = msgspec.json.schema_components([type_], ref_template=f"{_REFERENCE}{{name}}")
-        classes = {class_.__name__: class_ for class_ in _classes(inspect.type_info(type_), set())}
+        classes = {class_.__name__: class_ for class_ in struct_types(type_)}
         for name, part in parts.items():
             self._add(component_name(name), classes[name], part)
         schema: dict[str, Any] = self._refined(drafted)
@@ -141,29 +142,3 @@ def _mark_times(class_: type[msgspec.Struct], properties: dict[str, dict[str, An
             shape = properties[field.encode_name]
             (time,) = [each for each in shape.get("anyOf", [shape]) if each["type"] == "string"]
             time["format"] = "date-time"
-
-
-def _classes(type_: inspect.Type, seen: set[type[Any]]) -> Iterator[type[Any]]:
-    """The structs and enumerations that a type is made of."""
-    match type_:
-        case inspect.StructType(cls=class_, fields=fields):
-            if class_ not in seen:
-                seen.add(class_)
-                yield class_
-                for field in fields:
-                    yield from _classes(field.type, seen)
-        case inspect.EnumType(cls=class_):
-            yield class_
-        case inspect.UnionType(types=types):
-            for each in types:
-                yield from _classes(each, seen)
-        case inspect.Metadata(type=inner):
-            yield from _classes(inner, seen)
-        case inspect.DictType(key_type=key, value_type=value):
-            yield from _classes(key, seen)
-            yield from _classes(value, seen)
-        case inspect.TupleType(item_types=types):
-            for each in types:
-                yield from _classes(each, seen)
-        case inspect.CollectionType(item_type=item):
-            yield from _classes(item, seen)

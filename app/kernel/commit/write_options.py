@@ -41,7 +41,7 @@ class Overwrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Scope `filter`: the rows for which this condition is true."""
 
 
-class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Options of a write.
 
     `where`: deletes by filter. `partitions`: globs of partition paths, for delete_partition. `expected_version`: the

@@ -108,7 +108,7 @@ class ChangelogProducer(str, Enum):
     NONE = "none"
 
 
-class Bucket(msgspec.Struct, frozen=True, kw_only=True):
+class Bucket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The distribution of rows over file groups and, within a group, over buckets."""
 
     mode: BucketMode
@@ -147,7 +147,7 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
         return self.target_rows is not None and not self.halves
 
 
-class Retention(msgspec.Struct, frozen=True, kw_only=True):
+class Retention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The least time that changes are kept. At least one of the two limits is set."""
 
     seconds: int | None = None
@@ -156,7 +156,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     """The number of latest changes that are kept; null for no limit of number."""
 
 
-class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
+class Vocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The names of the feed's system columns, in flat tables and as members of JSON objects."""
 
     offset: str = "offset"
@@ -189,7 +189,7 @@ def json_member_names(vocabulary: Vocabulary) -> dict[str, str]:
     return {name: f"_hw_{name}" if called in ("row", "before") else called for name, called in names.items()}
 
 
-class Changelog(msgspec.Struct, frozen=True, kw_only=True):
+class Changelog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the change feed. Without a retention its changes never expire."""
 
     producer: ChangelogProducer = ChangelogProducer.FULL
@@ -200,7 +200,7 @@ class Changelog(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the system columns."""
 
 
-class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
+class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Fields of a partial merge that have an ordering field of their own."""
 
     ordering_field: str
@@ -228,7 +228,7 @@ class Watermark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What happens to rows whose event time is before the watermark: they are written, quarantined or dropped."""
 
 
-class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
+class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A checked definition. A dataset without a record key is append-only.
 
     `ordering_field`: a field, or a member of a struct (`app.kernel.format.partition.members`). `partition_by`: fields,

@@ -560,7 +560,7 @@ def error_of(code: str, detail: str, facts: dict[str, Any]) -> HeadwaterError:
     return error
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
+class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The stored form of a HeadwaterError: the reason why a job failed."""
 
     code: str

@@ -13,7 +13,9 @@ _BUCKET: Final = "bucket-"
 _OF: Final = "-of-"
 
 
-class Slot(msgspec.Struct, frozen=True, kw_only=True, order=True, omit_defaults=True):
+class Slot(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, order=True, omit_defaults=True
+):
     """One bucket of one partition.
 
     `of`: where buckets are halved as they grow, the number of buckets that this one is counted among, a power of two
@@ -25,7 +27,7 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True, order=True, omit_defaults=
     of: int | None = None
 
 
-class ColumnStatistics(msgspec.Struct, frozen=True, kw_only=True):
+class ColumnStatistics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Bounds and nulls of a column in a file."""
 
     minimum: Any = None
@@ -54,7 +56,7 @@ class FileKind(str, Enum):
     POSTPONED = "postponed"
 
 
-class DeletionVector(msgspec.Struct, frozen=True, kw_only=True):
+class DeletionVector(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The deleted rows of a data file, by position: a serialized bitmap, in `content` or in a slice of a file.
 
     `cardinality` is the number of positions in it. `path`: None for a bitmap in `content`.
@@ -75,7 +77,7 @@ class IndexKind(str, Enum):
     BLOOM = "bloom"
 
 
-class IndexFile(msgspec.Struct, frozen=True, kw_only=True):
+class IndexFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The key index of one data file."""
 
     path: str

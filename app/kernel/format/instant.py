@@ -71,7 +71,7 @@ def states_before(event: InstantEvent) -> list[InstantState]:
     return [state for state in InstantState if allowed(state)]
 
 
-class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
+class RowCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The effects of a write's rows; the five numbers add up to the rows that were sent."""
 
     inserted: int = 0

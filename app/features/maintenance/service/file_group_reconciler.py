@@ -73,7 +73,7 @@ class TouchedGroups(Protocol):
         ...
 
 
-class _Progress(msgspec.Struct, frozen=True, kw_only=True):
+class _Progress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How far groups are measured: all written up to version `since`; up to `until`, those with names up to `after`."""
 
     since: int = 0
@@ -81,7 +81,7 @@ class _Progress(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None = None
 
 
-class _State(msgspec.Struct, frozen=True, kw_only=True):
+class _State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`then`: the progress once the last job has succeeded. `next_at`: when all groups are measured again."""
 
     policy: Any = None

@@ -56,7 +56,7 @@ class MergesFiles(Protocol):
         ...
 
 
-class _State(msgspec.Struct, frozen=True, kw_only=True):
+class _State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`since`: the offset before which nothing is left to merge. `merges`, `files`: how many there were so far."""
 
     policy: Any = None

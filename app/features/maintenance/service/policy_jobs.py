@@ -45,7 +45,7 @@ class ServiceJobs(Protocol):
         ...
 
 
-class Attempts(msgspec.Struct, frozen=True, kw_only=True):
+class Attempts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A policy's state of its jobs: the one that runs, the number of failures in a row, and the end of the pause after
     a failure.
     """

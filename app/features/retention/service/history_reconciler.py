@@ -38,7 +38,7 @@ class Cleans(Protocol):
     ) -> Accepted: ...
 
 
-class _Quiet(msgspec.Struct, frozen=True, kw_only=True):
+class _Quiet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """No clean has an effect before this time and this version, under these policies."""
 
     until: datetime
@@ -46,7 +46,7 @@ class _Quiet(msgspec.Struct, frozen=True, kw_only=True):
     policies: Any
 
 
-class _State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """`started_at`: when the last clean was started."""
 
     started_at: datetime | None = None

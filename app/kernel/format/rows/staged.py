@@ -9,7 +9,7 @@ from app.kernel.format.rows.formats import Format
 from app.kernel.format.schema.shapes import Shape
 
 
-class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):
+class StagedBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Part number `index` of a staged file: `rows` rows of one slot, a record batch of a file that is stored.
 
     `numbers`: where buckets are halved, the distinct numbers of its keys modulo HALVED_MAX, ascending; None if they are
@@ -22,7 +22,7 @@ class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):
     numbers: tuple[int, ...] | None = None
 
 
-class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
+class StagedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Immutable validated rows: an Arrow IPC file at `path`, or, of a small write, `content`.
 
     `content`: an Arrow IPC stream of one record batch with the parts one after another. Such rows are kept with their
@@ -41,7 +41,7 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes | None = None
 
 
-class RowRun(msgspec.Struct, frozen=True, kw_only=True):
+class RowRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rows of an input that were read from consecutive places, up to the next run.
 
     `first_row`: the number of the first one in the input. `number`: that of its place, as an offset of a topic.
@@ -57,7 +57,7 @@ class RowRun(msgspec.Struct, frozen=True, kw_only=True):
         return f"message {self.number + row - self.first_row} of {self.place}"
 
 
-class RawInput(msgspec.Struct, frozen=True, kw_only=True):
+class RawInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Bytes on storage that a worker decodes: a large body or an upload.
 
     `records`: a Parquet file of records that were quarantined before, each as it was sent. `origin`: what the bytes

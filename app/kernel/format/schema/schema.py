@@ -17,7 +17,7 @@ RESERVED_PREFIX: Final = "_hw_"
 FIELD_ID_METADATA: Final = b"PARQUET:field_id"
 
 
-class Field(msgspec.Struct, frozen=True, kw_only=True):
+class Field(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A column with the id that it keeps for ever."""
 
     id: int
@@ -56,7 +56,7 @@ class KeyStruct(Field, frozen=True, kw_only=True):
     key_members: tuple[tuple[str, ...], ...]
 
 
-class Schema(msgspec.Struct, frozen=True, kw_only=True):
+class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An ordered list of fields. `id` counts the dataset's schema versions from 1.
 
     `last_field_id`: the highest id of any version's fields; 0 before the first change, where the fields have it.

@@ -29,7 +29,7 @@ class TooManyColumns(ValueError):
     """The rows have more names than a dataset has fields."""
 
 
-class _Shape(msgspec.Struct, frozen=True, kw_only=True):
+class _Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 
-class RowAccess(msgspec.Struct, frozen=True, kw_only=True):
+class RowAccess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rows for which one of the conditions `where` is true, all rows without any; `masked` columns read as null.
 
     It is resolved from the grants of a key and travels with what the key has started. `bind_access` gives it a meaning

@@ -11,14 +11,14 @@ from app.kernel.format.schema.types import Real
 from app.kernel.sql.queries.relation_types import quoted, spark_type, text_literal
 
 
-class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
+class ViewInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A dataset that a view reads. `columns`: with the types (in Spark's SQL) under which it reads them."""
 
     name: str
     columns: dict[str, str]
 
 
-class ViewPlan(msgspec.Struct, frozen=True, kw_only=True):
+class ViewPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A view that fits the schemas of its inputs.
 
     `sql`: the query over the relations `in1`, `in2` …, which stand for `sources` in their order; `to_spark_sql`
