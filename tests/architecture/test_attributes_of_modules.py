@@ -27,7 +27,12 @@ def imported(tree: ast.Module) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for node in tree.body:
         if isinstance(node, ast.Import):
-            found |= {each.asname or each.name: each.name for each in node.names}
+            for each in node.names:
+                # `import a.b` names `a`, too.
+                ends = [at for at, sign in enumerate(each.name) if sign == "." and not each.asname]
+                found |= {each.name[:at]: each.name[:at] for at in ends} | {
+                    each.asname or each.name: each.name
+                }
         elif isinstance(node, ast.ImportFrom):
             found |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
     return {text: resolve_name(path) for text, path in found.items() if path.split(".")[0] in OURS}
@@ -97,12 +102,13 @@ def test_attributes_of_modules_exist() -> None:
         'for module in (hot_copy, lookup): patch.setattr(module, "COPIED_ROWS_MIN", 1)',
         'patch.setattr(HotFolder, "gone", None)',
         "lookup.gone()",
+        'patch.setattr(app.settings, "VARIABLES", {})',
     ],
 )
 def test_missing_attribute_is_found(line: str) -> None:
     source = f"""
 from app.infra.files.lookups import hot_copy, lookup
-from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.lookups.hot_folder import HotFolder; import app.infra.settings
 def test(patch):
     {line}
 def test_of_another(lookup):
