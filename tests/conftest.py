@@ -77,6 +77,8 @@ __all__ = [
 settings.register_profile("headwater", deadline=None, max_examples=a_third_of(100))
 settings.load_profile("headwater")
 
+pytest_plugins = ["tests.support.complete_runs"]
+
 TESTS: Final = Path(__file__).parent
 _HEAVY: Final = frozenset({"cluster", "conformance", "engine", "flows", "spark"})
 
