@@ -32,7 +32,7 @@ cluster: cluster-programs ## the services of docker-compose.yml as processes: 2 
 	@$(CLUSTER_RUN) --port $(PORT) --data $(DATA) $(if $(SCALE),--scale $(SCALE))
 
 test-cluster: cluster-programs ## tests on the services of docker-compose.yml: stories, kills, histories, rolling restarts
-	@CLUSTER=1 SHARES=long $(BIN)/python -m pytest tests/cluster
+	@CLUSTER=long SHARES=long $(BIN)/python -m pytest tests/cluster
 
 kafka: setup ## a Kafka broker on 127.0.0.1:9092 for trying sources, files under DATA (needs Java 17 and Maven)
 	@$(BIN)/python -m tests.support.kafka.broker --data $(DATA)

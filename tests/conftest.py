@@ -1,86 +1,42 @@
-"""Fixtures for every folder of tests: one embedded Postgres for each process that tests, one database for each module.
+"""What all tests share: their order, their division between processes, and the fixtures of those that need servers.
 
 Where tests run in several processes, those that start Spark or the whole service run in one of them, one after another,
 and first, since they take longest; each other module runs as a whole, in whichever is free.
+
+A test of pure rules starts within two seconds, since this file imports nothing of the service. The first module that is
+collected outside of the folders of pure tests loads the fixtures of the servers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from tests.support.examples import a_third_of
-from tests.support.fixtures import redis, service
-from tests.support.kafka.fixtures import bootstrap, broker, new_topic, registry, topic
-from tests.support.mariadb.fixtures import mariadb, mariadb_database
-from tests.support.postgres import TestServer
-from tests.support.service_fixtures import (
-    client,
-    events,
-    export,
-    feed,
-    new_client,
-    new_view,
-    orders,
-    receiver,
-    register,
-    trips,
-    write_notes,
-)
-from tests.support.shares import choose
-from tests.support.store_fixtures import (
-    accept,
-    claim,
-    dataset,
-    running,
-    stores,
-    tenant_id,
-)
 
-__all__ = [
-    "accept",
-    "bootstrap",
-    "broker",
-    "claim",
-    "client",
-    "dataset",
-    "events",
-    "export",
-    "feed",
-    "mariadb",
-    "mariadb_database",
-    "new_client",
-    "new_topic",
-    "new_view",
-    "orders",
-    "receiver",
-    "redis",
-    "register",
-    "registry",
-    "running",
-    "service",
-    "stores",
-    "tenant_id",
-    "topic",
-    "trips",
-    "write_notes",
-]
+pytest_plugins = ["tests.support.complete_runs", "tests.support.left_out"]
 
 # An example takes as long as it takes: a busy machine is no fault.
 settings.register_profile("headwater", deadline=None, max_examples=a_third_of(100))
 settings.load_profile("headwater")
 
-pytest_plugins = ["tests.support.complete_runs"]
-
 TESTS: Final = Path(__file__).parent
 _HEAVY: Final = frozenset({"cluster", "conformance", "engine", "flows", "spark"})
+# Their tests need no server.
+_PURE: Final = frozenset({"architecture", "bench", "kernel"})
+# One Postgres server, one broker and so on for each process that tests; one database for each module.
+_FIXTURES: Final = (
+    "tests.support.server_fixtures",
+    "tests.support.service_fixtures",
+    "tests.support.store_fixtures",
+    "tests.support.kafka.fixtures",
+    "tests.support.mariadb.fixtures",
+)
 
 
 class _ByModule(LoadScopeScheduling):
@@ -96,10 +52,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByModule | 
     return _ByModule(config, log) if config.getoption("dist") == "loadscope" else None
 
 
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
+    """Loads the fixtures of the servers for a module that may need them."""
+    if _folder(module_path) not in _PURE:
+        plugins = parent.config.pluginmanager
+        for name in _FIXTURES:
+            if not plugins.has_plugin(name):
+                plugins.register(import_module(name), name)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the slow ones first, and skips those that are not in the share of the commit."""
-    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in _HEAVY)
-    choose(items)
+    """Puts the slow ones first."""
+    items.sort(key=lambda item: _folder(item.path) not in _HEAVY)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
@@ -107,37 +71,6 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) else None
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[TestServer]:
-    """A Postgres server with a migrated template database."""
-    # Not pytest's own folder: every run of pytest closes that to all accounts but one's own, and a Postgres
-    # that root starts is another account's.
-    with (
-        TemporaryDirectory(prefix="headwater-tests-") as directory,
-        TestServer.running(Path(directory)) as server,
-    ):
-        yield server
-
-
-@pytest.fixture(scope="module")
-def database_url(postgres: TestServer) -> Iterator[str]:
-    """A fresh, migrated database: the URL of the service's login, which owns nothing."""
-    with postgres.fresh_database() as name:
-        yield postgres.application_url(name)
-
-
-@pytest.fixture(scope="module")
-def database(database_url: str) -> Iterator[Database]:
-    """The door to the module's database."""
-    database = Database(database_url, application_name="tests", lock_timeout_seconds=10)
-    yield database
-    database.close()
-
-
-@pytest.fixture(scope="module")
-def administration(postgres: TestServer, database_url: str) -> Iterator[Database]:
-    """The module's database with the login that administers tenants and keys."""
-    url = postgres.admin_url(database_url.rsplit("/", 1)[1])
-    database = Database(url, role=ADMINISTRATOR_ROLE, application_name="tests administration")
-    yield database
-    database.close()
+def _folder(path: Path) -> str:
+    """The name of the folder in `tests` that the file is in."""
+    return path.relative_to(TESTS).parts[0]

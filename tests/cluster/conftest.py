@@ -20,6 +20,7 @@ import pytest
 from app.infra.runtime.loopback import free_port
 from clients.cluster.programs import ProgramError, Programs
 from clients.cluster.start import planned
+from tests.support.left_out import left_out
 from tests.support.repeating import Repeating
 from tests.support.waiting import until
 
@@ -31,12 +32,10 @@ PROGRAMS = ROOT / ".venv-cluster" / "bin"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leaves tests of the cluster out of CI, except those with the mark `share`."""
-    if "CLUSTER" in os.environ:
-        return
     for item in items:
         of_the_cluster = item.path.parent == Path(__file__).parent and "cluster" in item.fixturenames
         if of_the_cluster and item.get_closest_marker("share") is None:
-            item.add_marker(pytest.mark.skip(reason="`make test-cluster` runs it"))
+            item.add_marker(left_out("CLUSTER", "test-cluster"))
 
 
 class Cluster:
