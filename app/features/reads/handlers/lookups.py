@@ -33,6 +33,7 @@ from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_json,
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import FieldError, InvalidRequest, RowNotFound
 from app.kernel.format.partition.members import member_path
+from app.kernel.format.schema.types import JsonForm, stored_type
 from app.kernel.sql.conditions.row_access import RowAccess
 
 _TAGS: Final = ["rows"]
@@ -264,8 +265,10 @@ def _value(definition: DatasetDefinition, path: Sequence[str], text: str) -> int
     kind = definition.schema.field(path[0]).to_arrow().type
     for name in path[1:]:
         kind = kind.field(name).type
+    flat = stored_type(kind)
+    is_plain = flat is not None and flat.json_form in (JsonForm.BOOLEAN, JsonForm.INTEGER)
     try:
-        plain = msgspec.json.decode(text) if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else None
+        plain = msgspec.json.decode(text) if is_plain else None
     except msgspec.DecodeError:
         plain = None
     return plain if isinstance(plain, int) else text

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +39,7 @@ from app.kernel.format.rows.record_key import encode_keys
 from app.kernel.format.rows.staged import StagedBatch
 from app.kernel.format.rows.staging import in_slot_order
 from app.kernel.sql.conditions.bound_access import BoundAccess, bind_access
-from app.kernel.sql.conditions.equality import equality
+from app.kernel.sql.conditions.equality import KeyPart, equality
 from app.kernel.sql.conditions.evaluate import matches
 from app.kernel.sql.conditions.row_access import RowAccess
 
@@ -101,7 +101,7 @@ class RowLookup:
         query = FeedQuery(
             limit=limit,
             until=self.timeline.next_offset(dataset.tenant_id, dataset.id, version),
-            where=equality(_values(dataset.definition, keys)),
+            where=equality(_parts(dataset.definition, keys)),
             access=access,
         )
         return self.changes.page(dataset, since, query)
@@ -163,11 +163,12 @@ class RowLookup:
         return pa.concat_tables(tables)
 
 
-def _values(definition: DatasetDefinition, keys: pa.Table) -> dict[tuple[str, ...], Any]:
-    """The values of the first key, by the paths of its parts."""
+def _parts(definition: DatasetDefinition, keys: pa.Table) -> Iterator[KeyPart]:
+    """The parts of the first key."""
     names = definition.schema.names()
-    [first] = columns_of(keys.slice(0, 1), definition.record_key).to_pylist()
-    return {member_path(text, names): value for text, value in first.items()}
+    first = columns_of(keys.slice(0, 1), definition.record_key)
+    for field, column in zip(first.schema, first.columns, strict=True):
+        yield member_path(field.name, names), field.type, column[0].as_py()
 
 
 def _file_groups(part: StagedBatch) -> list[str]:

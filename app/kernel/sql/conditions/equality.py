@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import date, datetime
-from decimal import Decimal
-from typing import TypeAlias
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
-Flat: TypeAlias = bool | int | str | bytes | date | datetime | Decimal
-"""A value of a column of a record key."""
+import pyarrow as pa
+
+from app.kernel.format.schema.types import stored_type
+
+KeyPart: TypeAlias = tuple[tuple[str, ...], pa.DataType, Any]
+"""A column and then members of structs, the Arrow type of the column or member, and its value."""
 
 
-def equality(values: Mapping[tuple[str, ...], Flat]) -> str:
-    """A filter for the rows that have each of these values. There is one at least.
-
-    `values`: by path, a column and then members of structs.
-    """
+def equality(parts: Iterable[KeyPart]) -> str:
+    """A filter for the rows that have each of these values. There is one at least."""
     return " AND ".join(
-        f"{'.'.join(map(_quoted, path))} = {_literal(value)}" for path, value in values.items()
+        f"{'.'.join(map(_quoted, path))} = {_literal(kind, value)}" for path, kind, value in parts
     )
 
 
@@ -26,21 +25,8 @@ def _quoted(name: str) -> str:
     return f'"{escaped}"'
 
 
-def _literal(value: Flat) -> str:
-    match value:
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case int():
-            return str(value)
-        case bytes():
-            return f"X'{value.hex()}'"
-        case datetime():
-            text = value.isoformat()
-            return f"TIMESTAMP '{text.replace('+00:00', 'Z')}'"
-        case date():
-            return f"DATE '{value.isoformat()}'"
-        case Decimal():
-            return f"'{value}'"
-        case str():
-            escaped = value.replace("'", "''")
-            return f"'{escaped}'"
+def _literal(kind: pa.DataType, value: Any) -> str:
+    flat = stored_type(kind)
+    if flat is None:
+        raise TypeError(f"there is no literal of type {kind}")
+    return flat.sql_literal(value)

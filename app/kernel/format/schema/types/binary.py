@@ -70,6 +70,9 @@ class Bytes(FlatType):
     def filter_value(self, literal: Any) -> bytes:
         return bytes.fromhex(str(literal))
 
+    def sql_literal(self, value: bytes) -> str:
+        return f"X'{value.hex()}'"
+
     @property
     def literal_example(self) -> str:
         return "bytes such as X'00FF'"

@@ -55,6 +55,9 @@ class Boolean(FlatType):
     def comparable(self, bound: Any) -> bool | None:
         return bound if isinstance(bound, bool) else None
 
+    def sql_literal(self, value: bool) -> str:
+        return "TRUE" if value else "FALSE"
+
     @property
     def literal_example(self) -> str:
         return "TRUE or FALSE"

@@ -79,6 +79,9 @@ class Date(FlatType):
     def steps(self) -> Steps:
         return Steps(low=DATE_DAYS_MIN, high=DATE_DAYS_MAX)
 
+    def sql_literal(self, value: dt.date) -> str:
+        return f"DATE '{value.isoformat()}'"
+
     @property
     def literal_example(self) -> str:
         return "a date such as DATE '2026-11-21'"

@@ -10,13 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Raw
 
-from app.kernel.format.schema.types.flat import (
-    FlatType,
-    JsonForm,
-    RefusedText,
-    Steps,
-    require,
-)
+from app.kernel.format.schema.types.flat import FlatType, JsonForm, RefusedText, Steps, quoted_text, require
 from app.kernel.format.schema.types.real import NUMBER_TEXT
 from app.kernel.format.schema.types.syntax_error import TypeSyntaxError
 
@@ -118,6 +112,9 @@ class Decimal(FlatType):
     def steps(self) -> Steps:
         high = 10**self.precision - 1
         return Steps(low=-high, high=high, per_unit=10**self.scale)
+
+    def sql_literal(self, value: decimal.Decimal) -> str:
+        return quoted_text(str(value))
 
     @property
     def literal_example(self) -> str:

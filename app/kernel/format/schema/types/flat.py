@@ -192,6 +192,10 @@ class FlatType(ABC):
         """The literal of a filter that a string denotes. Raises RefusedText; NotImplementedError if none does."""
         raise NotImplementedError
 
+    @abstractmethod
+    def sql_literal(self, value: Any) -> str:
+        """A Python value of the type as the literal of a filter that equals it."""
+
     @property
     @abstractmethod
     def literal_example(self) -> str:
@@ -241,6 +245,12 @@ class FlatType(ABC):
     def spark(self) -> str:
         """The type in Spark's SQL, if it is the type inside a view."""
         return str(self).upper()
+
+
+def quoted_text(text: str) -> str:
+    """The literal of a text."""
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"
 
 
 def require(condition: pa.BooleanArray) -> None:

@@ -118,6 +118,9 @@ class Integer(FlatType):
     def steps(self) -> Steps:
         return Steps(low=self.low, high=self.high)
 
+    def sql_literal(self, value: int) -> str:
+        return str(value)
+
     @property
     def literal_example(self) -> str:
         return "a number"

@@ -87,6 +87,9 @@ class Real(FlatType):
     def comparable(self, bound: Any) -> float | None:
         return bound if isinstance(bound, int | float) else None
 
+    def sql_literal(self, value: float) -> str:
+        return repr(value)
+
     @property
     def literal_example(self) -> str:
         return "a number"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.kernel.format.schema.types.first_bytes import first_bytes
-from app.kernel.format.schema.types.flat import FlatType, OrderNumbers, RefusedText
+from app.kernel.format.schema.types.flat import FlatType, OrderNumbers, RefusedText, quoted_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,9 @@ class String(FlatType):
 
     def literal(self, text: str) -> str:
         return text
+
+    def sql_literal(self, value: str) -> str:
+        return quoted_text(value)
 
     @property
     def literal_example(self) -> str:

@@ -150,6 +150,9 @@ class Timestamp(FlatType):
         low, high = timestamp_bounds(self.unit)
         return Steps(low=low, high=high, per_unit=TICKS[self.unit])
 
+    def sql_literal(self, value: dt.datetime) -> str:
+        return f"TIMESTAMP '{value.isoformat().replace('+00:00', 'Z')}'"
+
     @property
     def literal_example(self) -> str:
         zoned = "T10:00:00Z" if self.zoned else " 10:00:00"
