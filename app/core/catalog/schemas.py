@@ -13,13 +13,13 @@ from app.kernel.format.dataset import (
     Aggregate,
     Bucket,
     Changelog,
-    FileCompression,
     IndexType,
     MergeMode,
     SequenceGroup,
     TableType,
     Watermark,
 )
+from app.kernel.format.definition.settings import TableSettings, table_settings
 from app.kernel.format.policies import TableServices
 from app.kernel.format.schema.schema import Field
 
@@ -82,13 +82,11 @@ class IndexResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"type_": 
     """The kind of index."""
 
 
-class DatasetResponse(msgspec.Struct, frozen=True, kw_only=True):
+class DatasetResponse(TableSettings, frozen=True, kw_only=True):
     """A dataset."""
 
     id: str
     """Its id, which it keeps when it is renamed."""
-    name: str
-    """Its name."""
     schema: ColumnsResponse
     """Its columns."""
     record_key: list[str]
@@ -115,10 +113,6 @@ class DatasetResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A boolean field: an upserted row in which it is true deletes its key; null for none."""
     changelog: Changelog
     """Settings of the change feed."""
-    target_bytes: int
-    """The size at which a data file is closed and the next one begun."""
-    compression: FileCompression
-    """How the columns of new files are compressed."""
     services: TableServices
     """The maintenance policies of the dataset."""
     watermark: Watermark | None
@@ -198,7 +192,6 @@ def dataset_response(dataset: Dataset) -> DatasetResponse:
     ]
     return DatasetResponse(
         id=dataset.id,
-        name=definition.name,
         schema=ColumnsResponse(fields=columns),
         record_key=list(definition.record_key),
         ordering_field=definition.ordering_field,
@@ -212,8 +205,6 @@ def dataset_response(dataset: Dataset) -> DatasetResponse:
         aggregates=definition.aggregates,
         delete_marker=definition.delete_marker,
         changelog=definition.changelog,
-        target_bytes=definition.target_bytes,
-        compression=definition.compression,
         services=definition.services,
         watermark=definition.watermark,
         watermark_at=dataset.watermark,
@@ -234,6 +225,7 @@ def dataset_response(dataset: Dataset) -> DatasetResponse:
             partitions=f"{path}/partitions",
             statistics=f"{path}/statistics",
         ),
+        **table_settings(definition),
     )
 
 

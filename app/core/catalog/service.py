@@ -14,8 +14,8 @@ from app.core.catalog.values import Dataset, SchemaVersion
 from app.kernel.format.definition.dataset_definition import (
     define_dataset,
     with_changelog,
-    with_name,
     with_services,
+    with_settings,
 )
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateDataset
@@ -68,7 +68,7 @@ class Datasets:
         version: int,
         actor: str | None = None,
     ) -> Dataset:
-        """Changes the name, schema, feed, services or compression of a dataset, which must still be at `version`.
+        """Changes the settings, schema, feed or services of a dataset, which must still be at `version`.
 
         The change makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
         DatasetExists, DerivedDataset (the SQL of a view determines its schema).
@@ -78,17 +78,13 @@ class Datasets:
             raise PreconditionFailed(
                 f"The dataset is at version {dataset.version}, not {version}", version=dataset.version
             )
-        evolved = dataset.definition
-        if wanted.name is not msgspec.UNSET:
-            evolved = with_name(evolved, wanted.name)
+        evolved = with_settings(dataset.definition, wanted)
         if wanted.changelog is not msgspec.UNSET:
             evolved = with_changelog(evolved, wanted.changelog)
         if wanted.services is not msgspec.UNSET:
             services = wanted.services.instead_of(evolved.services)
             _check_metastore(services, available=self.metastore)
             evolved = with_services(evolved, services)
-        if wanted.compression is not msgspec.UNSET:
-            evolved = msgspec.structs.replace(evolved, compression=wanted.compression)
         if wanted.changes or evolved is dataset.definition:
             refuse_derived(dataset)
             evolved = evolve(evolved, wanted.changes)

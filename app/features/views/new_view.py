@@ -9,7 +9,7 @@ import msgspec
 
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.kernel.format.definition.dataset_definition import define_dataset
-from app.kernel.format.definition.dataset_rules import Fault, broken_rules
+from app.kernel.format.definition.dataset_rules import broken_rules
 from app.kernel.format.definition.new_dataset import (
     CreateBucket,
     CreateChangelog,
@@ -17,6 +17,7 @@ from app.kernel.format.definition.new_dataset import (
     CreateField,
     CreateSchema,
 )
+from app.kernel.format.definition.settings import Fault
 from app.kernel.format.errors import InvalidDataset
 from app.kernel.sql.queries.plan import ViewPlan
 

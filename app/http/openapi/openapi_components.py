@@ -15,6 +15,7 @@ from app.kernel.format.member_errors import EXPECTED
 from app.kernel.format.struct_types import struct_types
 
 _REFERENCE: Final = "#/components/schemas/"
+_RESPONSE: Final = "Response"
 COMPONENT: Final = "x-component"
 """In a type's `extra_json_schema`: the name of the component that its schema becomes."""
 INT64_MAX: Final = 2**63 - 1
@@ -75,6 +76,8 @@ class Components:
             for encoded, attribute in names:
                 if attribute in docs:
                     schema["properties"][encoded].setdefault("description", docs[attribute])
+            if class_.__name__.endswith(_RESPONSE) and not config.omit_defaults:
+                _require_written(class_, schema)
 
     def _refined(self, schema: Any) -> Any:
         if isinstance(schema, list):
@@ -111,7 +114,15 @@ class Components:
 
 def component_name(type_name: str) -> str:
     """A response is named after what it holds: `WebhookResponse` is the schema `Webhook`, `JobResponse` is `Job`."""
-    return type_name.removesuffix("Response")
+    return type_name.removesuffix(_RESPONSE)
+
+
+def _require_written(class_: type[msgspec.Struct], schema: dict[str, Any]) -> None:
+    """A response has all its members, also those that have a default where a request shares them, but unset ones."""
+    fields = msgspec.structs.fields(class_)
+    schema["required"] = [field.encode_name for field in fields if field.default is not msgspec.UNSET]
+    for member in schema["properties"].values():
+        member.pop("default", None)
 
 
 def _plain(schema: dict[str, Any]) -> None:

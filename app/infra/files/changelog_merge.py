@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from app.infra.files.parquet_file import CHANGELOG_ROW_GROUP_ROWS, ParquetReader, ParquetSink, create_parquet
 from app.infra.files.storage import Storage
-from app.kernel.format.dataset import FileCompression
+from app.kernel.format.file_format import FileCompression
 from app.kernel.format.file_group import StoredFile
 
 

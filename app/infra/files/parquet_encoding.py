@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from app.kernel.format.dataset import FileCompression
+from app.kernel.format.file_format import FileCompression
 from app.kernel.format.rows.changelog import OP_COLUMN
 
 # A dictionary that grows to this size is given up: the default of pyarrow's writer.

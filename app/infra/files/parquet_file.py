@@ -18,8 +18,8 @@ from app.infra.files.checksums import HashingSink, buffered, verify
 from app.infra.files.parquet_encoding import column_layout, stored_as_dictionaries
 from app.infra.files.statistics import row_groups, row_ranges
 from app.infra.files.storage import Storage
-from app.kernel.format.dataset import FileCompression
 from app.kernel.format.errors import CorruptFile
+from app.kernel.format.file_format import FileCompression
 from app.kernel.format.file_group import StoredFile
 from app.kernel.format.outages import fault_of_disk
 from app.kernel.format.rows.row_sizes import rows_within

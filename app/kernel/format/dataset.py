@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from app.kernel.format.definition.settings import TableSettings
 from app.kernel.format.policies import TableServices
 from app.kernel.format.schema.schema import Schema
 
@@ -24,7 +25,6 @@ FIRST_HALVED_ROWS: Final = 300_000
 FIRST_HALVED_BYTES: Final = 128 * 1024 * 1024
 HALVED_BYTES: Final = 512 * 1024 * 1024
 HALVED_MAX: Final = 1_024
-DEFAULT_TARGET_BYTES: Final = 256 * 1024 * 1024
 WATERMARK_DELAY_MAX: Final = 10 * 366 * 24 * 60 * 60
 
 
@@ -33,15 +33,6 @@ class TableType(str, Enum):
 
     COPY_ON_WRITE = "copy_on_write"
     MERGE_ON_READ = "merge_on_read"
-
-
-class FileCompression(str, Enum):
-    """How the columns of data files and changelog files are compressed."""
-
-    ZSTD = "zstd"
-    """The smallest files: zstd, and lz4 for numbers, dates and times, which are small once they are encoded."""
-    LZ4 = "lz4"
-    """Files that are read and written fastest: lz4 for all columns."""
 
 
 class BucketMode(str, Enum):
@@ -228,16 +219,14 @@ class Watermark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What happens to rows whose event time is before the watermark: they are written, quarantined or dropped."""
 
 
-class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DatasetDefinition(TableSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A checked definition. A dataset without a record key is append-only.
 
     `ordering_field`: a field, or a member of a struct (`app.kernel.format.partition.members`). `partition_by`: fields,
     nested paths and transforms in their text form. `index` is None without a key. `delete_marker`: a boolean field; an
-    upserted row where it is true deletes its key. `target_bytes`: the size at which a data file ends and the next one
-    starts. `compression`: of new files.
+    upserted row where it is true deletes its key.
     """
 
-    name: str
     schema: Schema
     record_key: tuple[str, ...]
     ordering_field: str | None
@@ -251,8 +240,6 @@ class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     sequence_groups: tuple[SequenceGroup, ...] = ()
     aggregates: dict[str, Aggregate] = {}
     delete_marker: str | None = None
-    target_bytes: int = DEFAULT_TARGET_BYTES
-    compression: FileCompression = FileCompression.ZSTD
     # A definition that was stored before there were table services has none, and keeps all versions as it did.
     services: TableServices = TableServices(history=None)
     watermark: Watermark | None = None

@@ -1,4 +1,4 @@
-"""The formats of exported and read files."""
+"""The formats of exported and read files, and how files are compressed."""
 
 from __future__ import annotations
 
@@ -28,3 +28,12 @@ _MEDIA_TYPES: Final = {
     FileFormat.ARROW: "application/vnd.apache.arrow.file",
     FileFormat.JSON: "application/json",
 }
+
+
+class FileCompression(str, Enum):
+    """How the columns of data files and changelog files are compressed."""
+
+    ZSTD = "zstd"
+    """The smallest files: zstd, and lz4 for numbers, dates and times, which are small once they are encoded."""
+    LZ4 = "lz4"
+    """Files that are read and written fastest: lz4 for all columns."""

@@ -12,9 +12,9 @@ import pytest
 
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.dataset import FileCompression
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset
+from app.kernel.format.file_format import FileCompression
 from app.kernel.format.operation import Operation
 from tests.support.lake_table import LakeTable, Row, Write, merged
 from tests.support.merged_feed import MergedFeed

@@ -18,7 +18,7 @@ from app.infra.files import parquet_encoding
 from app.infra.files.parquet_encoding import column_layout, stored_as_dictionaries
 from app.infra.files.parquet_file import ParquetReader, create_parquet
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.dataset import FileCompression
+from app.kernel.format.file_format import FileCompression
 from app.kernel.format.file_group import StoredFile
 from app.kernel.format.rows.changelog import OP_FIELD
 

@@ -14,6 +14,7 @@ from app.core.catalog.repository.head import move_head
 from app.core.catalog.tables import datasets, schema_versions
 from app.core.catalog.values import SchemaVersion
 from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.definition.settings import table_settings
 from app.kernel.format.errors import DatasetExists
 from app.kernel.format.schema.schema import Schema
 
@@ -21,11 +22,11 @@ from app.kernel.format.schema.schema import Schema
 def store_evolved(connection: Connection, dataset_id: str, evolved: DatasetDefinition) -> None:
     """Stores the schema that a write has evolved. The caller has locked the head row of the dataset.
 
-    The name, the settings of the changelog and the table services stay those of the stored definition, since they may
-    have changed after the write was planned.
+    Settings, those of the changelog included, and the table services stay those of the stored definition, since they
+    may have changed after the write was planned.
     """
     now = connection.execute(select(datasets.c.definition).where(datasets.c.id == dataset_id)).scalar_one()
-    current = structs.replace(evolved, name=now.name, changelog=now.changelog, services=now.services)
+    current = structs.replace(evolved, changelog=now.changelog, services=now.services, **table_settings(now))
     _store_definition(connection, dataset_id, current)
     store_schema(connection, dataset_id, evolved.schema)
 

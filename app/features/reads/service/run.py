@@ -44,8 +44,9 @@ from app.infra.files.ports import ObjectStorage
 from app.kernel.changelog.forms import ChangeForm
 from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
 from app.kernel.commit.read_plan import plan_read
-from app.kernel.format.dataset import DEFAULT_TARGET_BYTES, DatasetDefinition
+from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
+from app.kernel.format.definition.settings import DEFAULT_TARGET_BYTES
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.paths import dataset_prefix, read_folder

@@ -19,16 +19,22 @@ from app.kernel.format.dataset import (
     SequenceGroup,
 )
 from app.kernel.format.definition.dataset_rules import (
-    Fault,
     broken_rules,
-    name_faults,
     retention_faults,
     vocabulary_faults,
     vocabulary_of,
 )
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateRetention
 from app.kernel.format.definition.policy_rules import service_faults
-from app.kernel.format.definition.schema_change import UpdateChangelog
+from app.kernel.format.definition.schema_change import UpdateChangelog, UpdateDataset
+from app.kernel.format.definition.settings import (
+    Change,
+    Fault,
+    TableSettings,
+    requested_changes,
+    setting_faults,
+    table_settings,
+)
 from app.kernel.format.errors import InvalidDataset
 from app.kernel.format.partition.fields import parse_partition, plain_names
 from app.kernel.format.partition.members import roots
@@ -53,7 +59,6 @@ def define_dataset(new: CreateDataset) -> DatasetDefinition:
     default_merge = MergeMode.EVENT_TIME if new.ordering_field else MergeMode.COMMIT_TIME
     bucket = _bucket(new)
     dataset = DatasetDefinition(
-        name=new.name,
         schema=Schema(id=1, fields=fields).with_required(_required(new)),
         record_key=tuple(new.record_key),
         ordering_field=new.ordering_field,
@@ -74,17 +79,17 @@ def define_dataset(new: CreateDataset) -> DatasetDefinition:
         ),
         aggregates=dict(new.aggregates),
         delete_marker=new.delete_marker,
-        target_bytes=new.target_bytes,
-        compression=new.compression,
         watermark=new.watermark,
+        **table_settings(new),
     )
     return with_services(dataset, new.services)
 
 
-def with_name(dataset: DatasetDefinition, name: str) -> DatasetDefinition:
-    """The dataset under another name. Raises InvalidDataset."""
-    _refuse(list(name_faults(name)))
-    return msgspec.structs.replace(dataset, name=name)
+def with_settings(dataset: DatasetDefinition, update: UpdateDataset) -> DatasetDefinition:
+    """The dataset with the settings that a request changes; itself if there are none. Raises InvalidDataset."""
+    values = requested_changes(TableSettings, update, Change.BY_VERSION)
+    _refuse(list(setting_faults(TableSettings, values)))
+    return msgspec.structs.replace(dataset, **values) if values else dataset
 
 
 def with_services(dataset: DatasetDefinition, services: TableServices) -> DatasetDefinition:

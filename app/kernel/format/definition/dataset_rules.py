@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -26,19 +25,15 @@ from app.kernel.format.definition.new_dataset import (
     CreateVocabulary,
 )
 from app.kernel.format.definition.partition_rules import PARTITION_RULES
-from app.kernel.format.identifiers import is_uuid
+from app.kernel.format.definition.settings import Fault, declared_settings, setting_faults
 from app.kernel.format.partition.fields import PartitionSyntaxError, source_type
 from app.kernel.format.partition.members import member_path
 from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
 from app.kernel.format.schema.types import DataType, TypeSyntaxError, may_be_key, may_be_ordered, parse_type
 
-Fault = tuple[str, str]
 _Rule = Callable[[CreateDataset], Iterator[Fault]]
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 _RETENTION_SECONDS_MAX: Final = 2**31 - 1
 _RETENTION_CHANGES_MAX: Final = 2**63 - 1
-_TARGET_BYTES_MIN: Final = 64 * 1024
-_TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
 _NOT_BY_SIZE: Final = {
     "target_rows": (
         "only the modes dynamic, key_dynamic and postpone open buckets by size, and only mode fixed without a count "
@@ -54,16 +49,10 @@ def broken_rules(new: CreateDataset) -> list[Fault]:
     return [fault for rule in _RULES for fault in rule(new)]
 
 
-def _name_rule(new: CreateDataset) -> Iterator[Fault]:
-    yield from name_faults(new.name)
-
-
-def name_faults(name: str) -> Iterator[Fault]:
-    """What is wrong with the name of a dataset."""
-    if not _NAME.fullmatch(name):
-        yield "/name", "expected 1–128 letters, digits, '_', '-' or '.', starting with a letter or '_'"
-    elif is_uuid(name):
-        yield "/name", "a name may not have the form of a UUID: it could be taken for a dataset's id"
+def _settings_rule(new: CreateDataset) -> Iterator[Fault]:
+    yield from setting_faults(
+        CreateDataset, {name: getattr(new, name) for name in declared_settings(CreateDataset)}
+    )
 
 
 def _fields_rule(new: CreateDataset) -> Iterator[Fault]:
@@ -298,13 +287,8 @@ def retention_faults(producer: ChangelogProducer, retention: CreateRetention | N
         yield "/changelog/retention/changes", f"expected 1–{_RETENTION_CHANGES_MAX}, got {retention.changes}"
 
 
-def _files_rule(new: CreateDataset) -> Iterator[Fault]:
-    if not _TARGET_BYTES_MIN <= new.target_bytes <= _TARGET_BYTES_MAX:
-        yield "/target_bytes", f"expected {_TARGET_BYTES_MIN}–{_TARGET_BYTES_MAX}, got {new.target_bytes}"
-
-
 _RULES: Final[tuple[_Rule, ...]] = (
-    _name_rule,
+    _settings_rule,
     _fields_rule,
     _references_rule,
     _record_key_rule,
@@ -316,7 +300,6 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _index_rule,
     _changelog_rule,
     _vocabulary_rule,
-    _files_rule,
     *PARTITION_RULES,
     *MERGE_RULES,
 )

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 import msgspec
 
 from app.kernel.format.dataset import (
-    DEFAULT_TARGET_BYTES,
     Aggregate,
     BucketFunction,
     BucketMode,
     ChangelogProducer,
-    FileCompression,
     IndexType,
     MergeMode,
     TableType,
     Watermark,
 )
+from app.kernel.format.definition.settings import TableSettings
 from app.kernel.format.policies import TableServices
 
 
@@ -121,11 +120,9 @@ class CreateSequenceGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     """The fields that the ordering field applies to."""
 
 
-class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateDataset(TableSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A registration of a dataset."""
 
-    name: str
-    """A unique name among the live datasets of the tenant."""
     schema: CreateSchema
     """The columns."""
     record_key: list[str] = []
@@ -154,10 +151,6 @@ class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A boolean field: an upserted row in which it is true deletes its key."""
     changelog: CreateChangelog = CreateChangelog()
     """Settings of the change feed."""
-    target_bytes: int = DEFAULT_TARGET_BYTES
-    """The size at which a data file ends and the next one starts."""
-    compression: FileCompression = FileCompression.ZSTD
-    """How the columns of files are compressed: `zstd` for small files, `lz4` for fast reads and writes."""
     services: TableServices = TableServices()
     """The table services that run automatically."""
     watermark: Watermark | None = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from app.kernel.format.dataset import FileCompression
 from app.kernel.format.definition.new_dataset import CreateField, CreateRetention, CreateVocabulary
+from app.kernel.format.definition.settings import SettingsUpdate
 from app.kernel.format.policies import UpdateTableServices
 
 
@@ -78,16 +78,12 @@ class UpdateChangelog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """
 
 
-class UpdateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UpdateDataset(SettingsUpdate, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The members of a dataset to change; a member that is left out keeps its value. All are changed, or none."""
 
-    name: str | msgspec.UnsetType = msgspec.UNSET
-    """The new name. The old one is free at once; what refers to the dataset by its id goes on working."""
     changes: list[SchemaChange] = []
     """Changes of the schema, made one after another."""
     changelog: UpdateChangelog | msgspec.UnsetType = msgspec.UNSET
     """Settings of the change feed."""
     services: UpdateTableServices | msgspec.UnsetType = msgspec.UNSET
     """The table services, in place of those that the dataset has."""
-    compression: FileCompression | msgspec.UnsetType = msgspec.UNSET
-    """How the columns of new files are compressed."""

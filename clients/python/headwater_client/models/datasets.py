@@ -262,10 +262,14 @@ class CreateVocabulary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset."""
 
+    name: str
+    """A unique name among the live datasets of the tenant."""
+    target_bytes: int
+    """The size at which a data file ends and the next one starts."""
+    compression: str
+    """How the columns of new files are compressed: `zstd` for small files, `lz4` for fast reads and writes."""
     id: str
     """Its id, which it keeps when it is renamed."""
-    name: str
-    """Its name."""
     schema: Columns
     """Its columns."""
     record_key: tuple[str, ...]
@@ -292,10 +296,6 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """A boolean field: an upserted row in which it is true deletes its key; null for none."""
     changelog: Changelog
     """Settings of the change feed."""
-    target_bytes: int
-    """The size at which a data file is closed and the next one begun."""
-    compression: str
-    """How the columns of new files are compressed."""
     services: TableServices
     """The maintenance policies of the dataset."""
     watermark: Watermark | None

@@ -59,7 +59,7 @@ class Instant(msgspec.Struct, frozen=True, kw_only=True):
     """The offset of the first change of its version; null for none."""
     last_offset: int | None
     """The offset of the last change of its version; null for none."""
-    watermark: datetime | None = None
+    watermark: datetime | None
     """The watermark after its commit; null for none."""
     error: dict[str, Any] | None
     """Why it failed; null unless it did."""

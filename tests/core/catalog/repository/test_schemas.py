@@ -13,11 +13,12 @@ from app.core.jobs.values import Job
 from app.core.timeline.values import Published
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.dataset import DatasetDefinition, Retention
-from app.kernel.format.definition.dataset_definition import with_changelog, with_services
+from app.kernel.format.definition.dataset_definition import with_changelog, with_services, with_settings
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField, CreateRetention
-from app.kernel.format.definition.schema_change import AddField, UpdateChangelog
+from app.kernel.format.definition.schema_change import AddField, UpdateChangelog, UpdateDataset
 from app.kernel.format.errors import InvalidRequest, NotFound, PreconditionFailed
+from app.kernel.format.file_format import FileCompression
 from app.kernel.format.identifiers import new_instant_id
 from app.kernel.format.instant import Action, InstantState
 from app.kernel.format.policies import TableServices
@@ -223,9 +224,11 @@ def test_commit_with_a_schema_keeps_settings_changed_meanwhile(
     brought = with_field(dataset.definition, "more")
     kept = with_changelog(dataset.definition, UpdateChangelog(retention=CreateRetention(seconds=60)))
     kept = with_services(kept, TableServices(compaction=None))
+    kept = with_settings(kept, UpdateDataset(compression=FileCompression.LZ4))
     stores.catalog.evolve(tenant_id, dataset.id, kept, version=0, instant_id=new_instant_id(), actor=None)
     commit = msgspec.structs.replace(commit_of([running()], [message(8)]), definition=brought)
     assert isinstance(stores.timeline.publish(tenant_id, [commit]), tuple)
     now = stores.catalog.get(tenant_id, dataset.id).definition
     assert now.schema == brought.schema
     assert (now.changelog.retention, now.services.compaction) == (Retention(seconds=60), None)
+    assert now.compression is FileCompression.LZ4

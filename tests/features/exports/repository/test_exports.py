@@ -29,7 +29,7 @@ from app.features.exports.values import (
 )
 from app.features.retention.repository.references import ReferenceStore
 from app.kernel.changelog.forms import ChangeForm
-from app.kernel.format.dataset import DEFAULT_TARGET_BYTES
+from app.kernel.format.definition.settings import DEFAULT_TARGET_BYTES
 from app.kernel.format.errors import IdempotencyMismatch, NotFound
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.result_file import RunFile
