@@ -42,6 +42,8 @@ from app.access.tenants.service import (
     RecordUsage,
     RecordUses,
 )
+from app.core.feature.api import ApiProcess
+from app.core.feature.feature import merged
 from app.core.jobs.repository.outbox import OutboxStore
 from app.core.jobs.repository.workers import WorkerStore
 from app.core.jobs.service.relay import APART_SECONDS, Relay
@@ -50,12 +52,10 @@ from app.core.messaging.limits import RENEW_SECONDS, RedisLimits
 from app.core.messaging.outbox_sender import OutboxSender
 from app.core.messaging.work_queue import WorkQueue
 from app.core.platform import Platform
-from app.features.administration.compose import dependencies as administering
 from app.http.audited import AuditedRequests
 from app.http.auth import require_grant
 from app.http.bearer import BearerAuthentication
 from app.http.credentials import Credentials
-from app.http.dependencies import merged
 from app.http.limits.threads import PageThreads, Threads
 from app.http.limits.unread_bytes import UnreadBytes
 from app.http.limits.usage_counter import UsageCounter
@@ -68,11 +68,11 @@ from app.infra.logs import configure_logs
 from app.infra.runtime.loops import Loop, Loops, Pulse
 from app.infra.runtime.memory import keep_freed_memory
 from app.infra.settings import Settings, SettingsError
+from app.process.api import dependencies, key_search, quota_use, resources
 from app.process.application import application
-from app.process.composition import stores_on
 from app.process.doctor import Examined, log_faults
+from app.process.features import stores_on
 from app.process.readiness import readiness
-from app.process.services import access_of, datasets_of, dependencies, quota_use
 
 _STOP_SECONDS_MAX: Final = 10
 _ADMINISTRATION_CONNECTIONS_MAX: Final = 2
@@ -117,18 +117,18 @@ def compose(settings: Settings) -> Api:
     keys, administration = CredentialStore(database), _administration(settings)
     audit = AuditStore(database, administration)
     counts = AccessCounts(audit)
-    bearer = BearerAuthentication(keys.authenticate, keys.admit, _tokens(settings), threads)
-    catalog = platform.stores.catalog
-
-    async def name_of(tenant_id: str, dataset_id: str) -> str | None:
-        return next(iter(await threads.run(catalog.names, tenant_id, [dataset_id])), None)
-
-    credentials = Credentials(bearer.authenticate, name_of)
-    provided = merged(
-        dependencies(platform, threads, PageThreads(unread), subscriptions),
-        administering(keys, administration, audit, platform, quota_use(platform), credentials.drop),
-        {"readiness": checks},
+    credentials = _credentials(platform, keys, threads)
+    process = ApiProcess(
+        platform=platform,
+        threads=threads,
+        page_threads=PageThreads(unread),
+        subscriptions=subscriptions,
+        key_search=key_search(platform),
+        administration=administration,
+        credentials_changed=credentials.drop,
+        quota_use=quota_use(platform),
     )
+    provided = merged(dependencies(process), {"readiness": checks})
     follow = _follow(credentials, database, loops)
     uses = RecordUses(cache=credentials, store=keys)
     limits, used = RedisLimits(settings.redis_url), UsageCounter()
@@ -158,13 +158,25 @@ def compose(settings: Settings) -> Api:
         if administration is not None:
             administration.close()
 
-    grants = require_grant(datasets_of(platform), access_of(platform), threads)
+    grants = require_grant(resources(platform), threads)
     audited = AuditedRequests(Audit(store=audit, counts=counts), threads)
     origins = settings.cors_origins
     served = application(
         provided, credentials, grants, audited, limits, unread, used.note, [beside], cors_origins=origins
     )
     return Api(settings, served, subscriptions, draining, provided, counts)
+
+
+def _credentials(platform: Platform, keys: CredentialStore, threads: Threads) -> Credentials:
+    """What checks API keys and tokens. Raises SettingsError."""
+    tokens = _tokens(platform.settings)
+    bearer = BearerAuthentication(keys.authenticate, keys.admit, tokens, threads)
+    catalog = platform.stores.catalog
+
+    async def name_of(tenant_id: str, dataset_id: str) -> str | None:
+        return next(iter(await threads.run(catalog.names, tenant_id, [dataset_id])), None)
+
+    return Credentials(bearer.authenticate, name_of)
 
 
 def _relaying(relay: Relay, settings: Settings) -> Loop:

@@ -33,7 +33,7 @@ from app.kernel.format.file_format import FileFormat
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.paths import dataset_prefix
 from app.kernel.sql.conditions.parse import parse_filter
-from app.process.composition import stores_on
+from app.process.features import stores_on
 from bench.service import Service
 from workers.engine.read.export_handle import rows_schema
 

@@ -23,11 +23,11 @@ from sqlalchemy import insert
 from app.access.tenants.bootstrap import initialise
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
+from app.core.feature.stagers import StagedInput
 from app.core.jobs.tables import instants
 from app.core.jobs.values import ClaimRules, NewJob, WriteRequest
 from app.core.timeline.tables import commits, files
 from app.features.writes.attempt import Decoded, Merged, Planned
-from app.features.writes.ports import StagedInput
 from app.features.writes.service.plan import PlanWrites
 from app.infra.db.session import Database
 from app.infra.runtime.postgres import EmbeddedPostgres
@@ -39,7 +39,7 @@ from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import Action, InstantState, RowCounts
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import StagedBatch, StagedFile
-from app.process.composition import Stores, stores_on
+from app.process.features import Stores, stores_on
 from bench.options import parser
 from bench.report import percentiles, publish
 

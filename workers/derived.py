@@ -24,6 +24,7 @@ from typing import NoReturn
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
 from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
+from app.core.feature.feature import Worker
 from app.core.jobs.service.relay import APART_SECONDS
 from app.core.jobs.values import WorkerEnd, WriteProcess
 from app.core.messaging.work_queue import WRITE_TASK, WorkQueue
@@ -32,12 +33,12 @@ from app.infra.db.session import Database
 from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings
 from app.kernel.format.errors import Unavailable
-from app.process.composition import stores_on
+from app.process.features import stores_on
 from workers.engine.scratch import scratch_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.jobs.runner import Runner
 from workers.process import SCRATCH_FOLDER, configured, new_relay, spark_engine
-from workers.wiring import WorkerContext, run_writes
+from workers.wiring import run_writes
 
 _log = logging.getLogger(__name__)
 _WATCH_SECONDS = 1.0
@@ -96,8 +97,7 @@ def _serve(
 
     runner = Runner(
         run_writes(
-            WorkerContext(platform=platform, engine=engine, id=process_id),
-            process=process,
+            Worker(platform=platform, engine=engine, id=process_id, process=process),
             hand_over=give_back,
         ),
         name=process.value,

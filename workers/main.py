@@ -18,6 +18,7 @@ from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
 from app.core.consumers.repository.followers import FollowerStore
 from app.core.consumers.service.run_followers import Follow
+from app.core.feature.feature import Worker
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.repository.workers import WorkerStore
 from app.core.jobs.service.relay import APART_SECONDS
@@ -26,15 +27,13 @@ from app.core.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, c
 from app.core.platform import Platform
 from app.features.maintenance.compose import maintenance_store
 from app.features.maintenance.service.run_maintenance import RunMaintenance
-from app.features.retention.compose import end_tenants, reaper, retain, sample_usage
-from app.features.retention.service.usage import SAMPLE_SECONDS
 from app.features.sources.compose import round_store
 from app.infra.db.rotation import Rotation
 from app.infra.db.session import Database
 from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings, is_cluster
-from app.process.composition import stores_on
 from app.process.doctor import Examined, log_faults
+from app.process.features import stores_on
 from workers.engine.scratch import is_alive, remove_abandoned, scratch_folder
 from workers.engine.spark_engine import SparkEngine
 from workers.jobs.celery_worker import register_tasks, serve
@@ -44,8 +43,9 @@ from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
 from workers.process import SCRATCH_FOLDER, configured, new_relay, spark_engine
 from workers.wiring import (
-    WorkerContext,
+    SparkWorker,
     follower_handlers,
+    housekeeping,
     reconcilers,
     run_tasks,
     run_writes,
@@ -119,7 +119,7 @@ def _serve(
     relay = new_relay(settings, database)
     quotas = KnownQuotas(QuotaStore(database).of_workers)
     platform = Platform.on(settings, stores, relay.wake, quotas.job_seconds)
-    worker = WorkerContext(platform=platform, engine=engine, id=worker_id)
+    worker = Worker(platform=platform, engine=engine, id=worker_id, process=WriteProcess.WORKER)
     freed, rounds = threading.Event(), threading.Event()
     derived = DerivedProcesses(worker_id, ended=freed.set, stopping=stopping)
     writes = _write_runner(worker, derived, quotas.weight, stopping, rounds.set)
@@ -161,7 +161,8 @@ def _serve(
     loops.add(Loop("dead workers", end_claims, every_seconds=polling, woken=freed))
     for loop in derived.loops():
         loops.add(loop)
-    _add_housekeeping(loops, platform)
+    for loop in housekeeping(platform):
+        loops.add(loop)
     if settings.table_services:
         loops.add(Loop("policies", policy_poller.run, every_seconds=settings.maintenance_poll_seconds))
     loops.start()
@@ -196,7 +197,7 @@ def _dead_workers(
 
 
 def _write_runner(
-    worker: WorkerContext,
+    worker: SparkWorker,
     derived: DerivedProcesses,
     weight: Callable[[str], float],
     stopping: threading.Event,
@@ -205,7 +206,7 @@ def _write_runner(
     """The runner of writes whose rows were sent. It is notified of all writes, and passes the others on."""
     settings = worker.platform.settings
     return Runner(
-        run_writes(worker, process=WriteProcess.WORKER, hand_over=derived.wake, round_ended=round_ended),
+        run_writes(worker, hand_over=derived.wake, round_ended=round_ended),
         name="writes",
         threads=settings.worker_threads,
         per_dataset_max=settings.dataset_writers_max,
@@ -215,7 +216,7 @@ def _write_runner(
 
 
 def _sources(
-    worker: WorkerContext,
+    worker: SparkWorker,
     weight: Callable[[str], float],
     stopping: threading.Event,
     loops: Loops,
@@ -242,7 +243,7 @@ def _sources(
 
 
 def _maintenance(
-    worker: WorkerContext, weight: Callable[[str], float], stopping: threading.Event
+    worker: SparkWorker, weight: Callable[[str], float], stopping: threading.Event
 ) -> tuple[Runner, Poller]:
     """The runner and the poller of table services."""
     # Separate connections until the process ends: they take none from writes, and have a name of their own.
@@ -263,17 +264,6 @@ def _maintenance(
     # A dataset with continuous writes is reconciled after several of them, not after each.
     find = partial(tables.due, settled_seconds=_SETTLED_POLLS * settings.maintenance_poll_seconds)
     return policy_runner, Poller([PollSource(find=find, runner=policy_runner, datasets_max=_CHECKS_PER_POLL)])
-
-
-def _add_housekeeping(loops: Loops, platform: Platform) -> None:
-    """Adds the loops that delete data that are no longer needed, or sum up what is stored."""
-    settings = platform.settings
-    reap, retention = settings.reap_seconds, settings.retention_seconds
-    loops.add(Loop("reaper", reaper(platform).run, every_seconds=reap, delayed=True))
-    loops.add(Loop("retention", retain(platform).run, every_seconds=retention, delayed=True))
-    ending = end_tenants(platform).run
-    loops.add(Loop("deleted tenants", ending, every_seconds=settings.poll_seconds, delayed=True))
-    loops.add(Loop("stored bytes", sample_usage(platform).run, every_seconds=SAMPLE_SECONDS, delayed=True))
 
 
 def _end_claims_of_others(dead: DeadWorkers, settings: Settings) -> None:

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
-from app.core import compose as core
 from app.core.consumers.followers import ConsumerKind, Follower
-from app.core.jobs.service.run_tasks import RunTasks, TaskHandler
-from app.core.jobs.values import JobKind, WriteProcess
+from app.core.feature.feature import Feature, Worker, merged
+from app.core.feature.reconcilers import Reconciler
+from app.core.jobs.service.run_tasks import RunTasks
+from app.core.jobs.values import WriteProcess
 from app.core.platform import Platform
-from app.features.exports import compose as exports
-from app.features.maintenance import compose as maintenance
-from app.features.maintenance.values import Reconciler
-from app.features.metastore import compose as metastore
-from app.features.metastore.values import Metastore
-from app.features.overview import compose as overview
-from app.features.partitions import compose as partitions
-from app.features.reads import compose as reads
-from app.features.retention import compose as retention
+from app.features.partitions.compose import partitions
 from app.features.sources import compose as sources
 from app.features.sources.service.due import StartRounds
-from app.features.verifications import compose as verifications
-from app.features.versions import compose as versions
-from app.features.views import compose as views
-from app.features.webhooks import compose as webhooks
 from app.features.writes import compose as writes
-from app.features.writes.ports import InputStager
 from app.features.writes.service.run import RunWrites
-from workers.engine.hive_metastore import HiveMetastore
+from app.infra.runtime.loops import Loop
+from app.process.features import FEATURES
 from workers.engine.spark_engine import SparkEngine
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WorkerContext:
-    """The shared dependencies of this process's use cases. `id` names the process as the owner of jobs."""
-
-    platform: Platform
-    engine: SparkEngine
-    id: str
+SparkWorker: TypeAlias = Worker[SparkEngine]
+# The engine has what each of them needs.
+_FEATURES: Final[Sequence[Feature[SparkEngine]]] = FEATURES
 
 
 def _keep(_process: WriteProcess, _tenant_id: str, _dataset_id: str) -> None:
@@ -46,56 +30,32 @@ def _keep(_process: WriteProcess, _tenant_id: str, _dataset_id: str) -> None:
 
 
 def run_writes(
-    worker: WorkerContext,
+    worker: SparkWorker,
     *,
-    process: WriteProcess | None = None,
     hand_over: Callable[[WriteProcess, str, str], None] = _keep,
     round_ended: Callable[[], None] = lambda: None,
 ) -> RunWrites:
-    """The queue of writes, as far as they run in this process (None: all).
+    """The queue of writes, as far as they run in this process.
 
     `hand_over` is called with a tenant and a dataset whose next write runs in another one, which is named first;
     `round_ended` after a round of a source.
     """
-    platform, engine = worker.platform, worker.engine
-    own = process in (None, WriteProcess.WORKER)
-    threads = platform.settings.worker_threads if own else platform.settings.derived_threads
-    stagers: dict[JobKind, InputStager] = {
-        **views.stagers(platform, engine),
-        **versions.stagers(platform, engine),
-        **sources.stagers(platform, engine, threads),
-    }
-    return writes.run_writes(
-        platform,
-        engine,
-        worker.id,
-        stagers,
-        process=process,
-        hand_over=hand_over,
-        round_ended=round_ended,
-    )
+    stagers = merged(*(feature.stagers(worker) for feature in _FEATURES))
+    return writes.run_writes(worker, stagers, hand_over=hand_over, round_ended=round_ended)
 
 
-def start_rounds(worker: WorkerContext) -> StartRounds:
+def start_rounds(worker: SparkWorker) -> StartRounds:
     """The sources that are due."""
-    return sources.start_rounds(worker.platform, partitions.partitions(worker.platform), worker.id)
+    return sources.start_rounds(worker, partitions(worker.platform))
 
 
-def run_tasks(worker: WorkerContext) -> RunTasks:
+def run_tasks(worker: SparkWorker) -> RunTasks:
     """The queue of tasks."""
-    platform, engine = worker.platform, worker.engine
-    handlers: dict[JobKind, TaskHandler] = {
-        **retention.tasks(platform),
-        **maintenance.tasks(platform, engine),
-        **exports.tasks(platform, engine),
-        **versions.tasks(platform, engine),
-        **reads.tasks(platform, engine),
-        **verifications.tasks(platform, engine),
-    }
+    platform = worker.platform
     return RunTasks(
         jobs=platform.stores.jobs,
-        handlers=handlers,
-        engine=engine,
+        handlers=merged(*(feature.tasks(worker) for feature in _FEATURES)),
+        engine=worker.engine,
         announce=platform.wake,
         owner=worker.id,
         rules=platform.claim_rules,
@@ -104,34 +64,16 @@ def run_tasks(worker: WorkerContext) -> RunTasks:
     )
 
 
-def follower_handlers(worker: WorkerContext) -> dict[ConsumerKind, Follower]:
+def follower_handlers(worker: SparkWorker) -> dict[ConsumerKind, Follower]:
     """The processing of new changes, by kind of consumer."""
-    platform = worker.platform
-    walk = core.table_walk(platform, core.read_memory(platform))
-    return {
-        **views.followers(platform),
-        **exports.followers(platform, worker.engine),
-        **webhooks.followers(platform, partitions.partitions(platform), walk),
-    }
+    return merged(*(feature.followers(worker) for feature in _FEATURES))
 
 
-def reconcilers(worker: WorkerContext) -> dict[str, Reconciler]:
+def reconcilers(worker: SparkWorker) -> dict[str, Reconciler]:
     """The reconcilers of maintenance policies, by the name under which each stores its state of a dataset."""
-    platform = worker.platform
-    return {
-        **maintenance.reconcilers(platform),
-        **retention.reconcilers(platform, maintenance.table_services(platform)),
-        **versions.reconcilers(platform),
-        **partitions.reconcilers(platform),
-        **metastore.reconcilers(
-            _metastore(worker), overview.overview_store(platform), partitions.touched_partitions(platform)
-        ),
-    }
+    return merged(*(feature.reconcilers(worker) for feature in _FEATURES))
 
 
-def _metastore(worker: WorkerContext) -> Metastore | None:
-    """The metastore that the operator has configured, if any."""
-    settings = worker.platform.settings
-    if not settings.metastore_uri:
-        return None
-    return HiveMetastore(settings.metastore_uri, settings.storage_uri, worker.engine.jvm)
+def housekeeping(platform: Platform) -> list[Loop]:
+    """The loops that delete what is no longer kept, or sum up what is stored."""
+    return [loop for feature in _FEATURES for loop in feature.loops(platform)]

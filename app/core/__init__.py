@@ -8,7 +8,8 @@
     idempotency    requests that create something run once for each `Idempotency-Key`
     messaging      Redis: messages to workers, announcements, counters of limited requests
     platform       what a process shares: repositories, storage, settings
-    compose        the use cases of these rooms
+    feature        what a feature adds to the processes, as values
+    compose, api   the use cases of these rooms, and what they add to the API
 
 Features may use the repositories and tables of catalog, jobs, timeline, changes and consumers in their transactions.
 """

@@ -8,6 +8,7 @@
     administration                        tenants, keys and the audit over HTTP
 
 The parts of a feature have the same names everywhere: `values`, `tables`, `repository`, `service`, `schemas`,
-`handlers`, `providers` and `compose`, each a module or a package that imports only those before it. Its handlers,
-repository and tables are its own; other features use its services, schemas and values.
+`handlers`, `providers`, `compose` and `api`, each a module or a package that imports only those before it. `compose`
+and `api` state what the feature adds to the processes. Its handlers, repository and tables are its own; other features
+use what it composes, its services, schemas and values.
 """

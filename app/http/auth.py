@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
@@ -130,21 +131,23 @@ async def require_scope(connection: ASGIConnection[Any, Any, Any, Any], handler:
         refuse_suspended(principal, scope)
 
 
-DatasetsOf: TypeAlias = Callable[[str, str], Sequence[str]]
-"""The names of the datasets that something belongs to, by its tenant and its id or name. Raises NotFound."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resource:
+    """What the first parameter of a path names: a dataset, or something that belongs to datasets."""
+
+    datasets: Callable[[str, str], Sequence[str]]
+    """The names of its datasets, by its tenant and its id or name. Raises NotFound."""
+    access: Callable[[str, str], RowAccess | None] | None = None
+    """The access with which it was made, by its tenant and its id; None if it may show anything of its datasets.
+
+    A resource without this function shows each key what the key may see.
+    """
 
 
-AccessOf: TypeAlias = Callable[[str, str], RowAccess | None]
-"""The access with which something was made, by its tenant and its id; None if it may show anything of its dataset."""
-
-
-def require_grant(
-    datasets_of: Mapping[str, DatasetsOf], access_of: Mapping[str, AccessOf], threads: Threads
-) -> Permit:
+def require_grant(resources: Mapping[str, Resource], threads: Threads) -> Permit:
     """The guard that hides what belongs to datasets which are not granted to the key.
 
-    `datasets_of`: by the name of the first parameter of a path. `access_of`: the same, of what was made of a dataset.
-    What is missing and what is hidden get one answer.
+    `resources`: by the name of the first parameter of a path. What is missing and what is hidden get one answer.
     """
 
     async def check(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
@@ -154,7 +157,7 @@ def require_grant(
         principal: Principal = connection.user
         kind, reference = next(iter(connection.path_params.items()))
         try:
-            names = await threads.run(datasets_of[kind], principal.tenant_id, reference)
+            names = await threads.run(resources[kind].datasets, principal.tenant_id, reference)
         except NotFound:
             names = (reference,) if handler.opt[_CREATES] and not is_uuid(reference) else ()
         if not names or not all(map(principal.reaches, names)):
@@ -169,8 +172,9 @@ def require_grant(
         seen = [access for access in map(principal.access, names) if access.restricted]
         if not seen:
             return
-        if kind in access_of:
-            made = await threads.run(access_of[kind], principal.tenant_id, reference)
+        access_of = resources[kind].access
+        if access_of is not None:
+            made = await threads.run(access_of, principal.tenant_id, reference)
             if made is None or not all(map(made.within, seen)):
                 raise NotFound(f"there is no {kind} {reference!r}")
         if not handler.opt[_IN_PART]:

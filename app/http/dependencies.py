@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 from litestar import Litestar
-from litestar.di import Dependency, Provide
+from litestar.di import Dependency
 from litestar.params import HeaderParameter, SkipValidationMarker
 from litestar.routes import HTTPRoute
 
@@ -146,24 +146,6 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
 """The generic providers, by the name of the parameter that they provide. Features have providers of their own."""
 
 
-def merged(*parts: Mapping[str, _T]) -> dict[str, _T]:
-    """All entries of the parts. Raises ValueError for a name that occurs twice."""
-    found: dict[str, _T] = {}
-    for part in parts:
-        if twice := sorted(found.keys() & part.keys()):
-            raise ValueError(f"dependencies of one name: {', '.join(twice)}")
-        found.update(part)
-    return found
-
-
-def provided_by_name(values: Mapping[str, object], providers: Mapping[str, Provider]) -> dict[str, Provide]:
-    """Values of an application, and providers, as the framework takes them. Raises ValueError; see `merged`."""
-    return merged(
-        {name: _provide(value) for name, value in values.items()},
-        {name: Provide(provider) for name, provider in providers.items()},
-    )
-
-
 def resolve_in_sequence(application: Litestar) -> None:
     """Has the dependencies of a request resolved one after another.
 
@@ -173,10 +155,3 @@ def resolve_in_sequence(application: Litestar) -> None:
         if isinstance(route, HTTPRoute):
             for _, model in route.route_handler_map.values():
                 model.dependency_batches = [{each} for batch in model.dependency_batches for each in batch]
-
-
-def _provide(value: Any) -> Provide:
-    def provided() -> Any:
-        return value
-
-    return Provide(provided, sync_to_thread=False)

@@ -1,10 +1,10 @@
 """What runs: the wing that knows all features and composes the API process from them.
 
-    application            the ASGI application: routes, authentication, error handling
-    services               the dependencies of handlers, composed from the features
-    routes, providers      the lists of all handlers, and of what they get from a request
+    features               the list of what features add to every process, and to transactions of the core rooms
+    api                    the list of what features add to the API: routes, and what handlers get
+    application            the ASGI application: authentication, error handling, and the routes
     openapi                the OpenAPI document, generated from the handlers
-    composition, tables    which rooms participate in transactions of core; the tables of all rooms
+    tables                 the tables of all rooms
     readiness, doctor      checks of a process, and of a whole deployment
     backup                 copies of all rows of the database
 

@@ -13,10 +13,11 @@ from litestar.middleware import DefineMiddleware
 from litestar.types import ASGIApp
 
 from app.access.tenants.values import Principal
+from app.core.feature.api import provided_by_name
 from app.http.audited import AuditedRequests
 from app.http.auth import PUBLIC, Authentication, in_sequence, require_scope
 from app.http.credentials import Credentials
-from app.http.dependencies import provided_by_name, resolve_in_sequence
+from app.http.dependencies import resolve_in_sequence
 from app.http.limits.request_limits import Limiter, RequestLimits
 from app.http.limits.unread_bytes import UnreadBytes
 from app.http.middleware import edge
@@ -34,9 +35,8 @@ from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
 from app.http.response import ApiResponse
 from app.http.waiting.held_credential import CredentialEnded, Permit
 from app.kernel.format.errors import HeadwaterError
+from app.process.api import PROVIDERS, ROUTES
 from app.process.openapi import schema_handler
-from app.process.providers import PROVIDERS
-from app.process.routes import ROUTES
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 

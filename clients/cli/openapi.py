@@ -2,9 +2,8 @@
 
 import sys
 
+from app.process.api import PROVIDERS, ROUTES
 from app.process.openapi import schema_json
-from app.process.providers import PROVIDERS
-from app.process.routes import ROUTES
 
 
 def openapi() -> None:

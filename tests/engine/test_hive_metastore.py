@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
-from app.features.maintenance.values import Observation
+from app.core.feature.reconcilers import Observation
 from app.features.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
 from app.features.metastore.service.maintenance import MetastoreReconciler
 from app.features.overview.values import PartitionRecord

@@ -32,7 +32,7 @@ from app.core.jobs.values import JobKind, JobQueue, JobState
 from app.core.timeline.values import Published
 from app.features.retention.repository.expired_subjects import ExpiredSubjectStore
 from app.infra.db.session import Database
-from app.process.composition import stores_on
+from app.process.features import stores_on
 from app.process.tables import metadata
 from tests.support.lakehouse import RULES, commit_of, message, new_job
 from tests.support.postgres import TestServer

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.core.catalog.values import Dataset
+from app.core.feature.stagers import RestoredVersion, StagedInput
 from app.core.jobs.values import Job, JobState, Progress, WriteRequest, kind_of
 from app.features.writes.attempt import Claimed, Decoded, Merged, Plan, Planned
-from app.features.writes.ports import RestoredVersion, StagedInput
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.restore_plan import plan_restore
 from app.kernel.commit.write_options import WriteOptions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import app.process.services
+import app.process.api
 from app.infra.files.s3.links import StorageLinks
 from app.infra.runtime.valkey import EmbeddedValkey
 from tests.support.postgres import TestServer
@@ -28,7 +28,7 @@ def linking_service(
         settings = settings_for(postgres.application_url(name), postgres.admin_url(name), redis.url, folder)
         with pytest.MonkeyPatch.context() as patch:
             # Of this service only: others are composed later.
-            patch.setattr(app.process.services, "storage_links", lambda *_, **__: made)
+            patch.setattr(app.process.api, "storage_links", lambda *_, **__: made)
             service = stack.enter_context(running_service(settings))
         patched = stack.enter_context(pytest.MonkeyPatch.context())
         patched.setenv("AWS_ACCESS_KEY_ID", "key-id")

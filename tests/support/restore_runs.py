@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from app.core.catalog.values import Dataset
+from app.core.feature.stagers import StagedInput
 from app.core.jobs.values import Job, JobKind, JobState, Progress, RestoreTarget, WriteRequest
 from app.core.timeline.service.version_pins import VersionPins
 from app.core.timeline.values import NewCommit
 from app.features.versions.service.run_restore import StageEarlier
 from app.features.writes.attempt import Decoded, Merged, Planned
-from app.features.writes.ports import StagedInput
 from app.features.writes.service.plan import PlanWrites
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.kernel.format.identifiers import new_id, new_instant_id

@@ -15,6 +15,7 @@ import httpx
 from app.access.tenants.values import KeyScope
 from app.core.consumers.repository.followers import FollowerStore
 from app.core.consumers.service.run_followers import Follow
+from app.core.feature.feature import Worker
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.repository.outbox import OutboxStore
 from app.core.jobs.service.relay import APART_SECONDS, Relay
@@ -41,14 +42,14 @@ from app.kernel.format.operation import Operation
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS
 from app.kernel.format.rows.staged import RawInput, StagedFile
 from app.main import Api, compose, server
-from app.process.composition import stores_on
+from app.process.features import stores_on
 from tests.support.administration import Administration
 from tests.support.engine import EngineInProcess
 from tests.support.view_computation import DerivationInProcess
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.task_files import TaskResources
 from workers.engine.tasks import TaskResult, run_task
-from workers.wiring import WorkerContext, follower_handlers, run_tasks, run_writes, start_rounds
+from workers.wiring import follower_handlers, run_tasks, run_writes, start_rounds
 
 SCOPES = tuple(KeyScope)
 
@@ -103,6 +104,7 @@ class Service:
     database: Database
     tenants: Administration
     platform: Platform
+    worker: Worker[Any]
     jobs: JobStore
     run_writes: RunWrites
     run_tasks: RunTasks
@@ -232,7 +234,7 @@ def running_service(settings: Settings) -> Iterator[Service]:
         relay = Relay(OutboxStore(database), sender)
         engine = TasksInProcess(open_storage(settings.storage_uri))
         platform = Platform.on(settings, stores_on(database), relay.wake)
-        worker = WorkerContext(platform=platform, engine=engine, id="tests")
+        worker = Worker(platform=platform, engine=engine, id="tests")
         followers = FollowerStore(database)
         yield Service(
             url=f"http://{LOOPBACK}:{port}",
@@ -241,6 +243,7 @@ def running_service(settings: Settings) -> Iterator[Service]:
             database=database,
             tenants=Administration(administration),
             platform=platform,
+            worker=worker,
             jobs=platform.stores.jobs,
             relay=relay,
             run_writes=run_writes(worker),

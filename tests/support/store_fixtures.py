@@ -17,7 +17,7 @@ from app.core.jobs.values import ClaimRules, Job
 from app.features.transactions.repository import TransactionStore
 from app.infra.db.session import Database
 from app.kernel.format.identifiers import new_id
-from app.process.composition import COMMIT_PARTICIPANTS, stores_on
+from app.process.features import COMMIT_PARTICIPANTS, stores_on
 from tests.support.administration import Administration
 from tests.support.lakehouse import RULES, OneByOne, definition, new_job
 

@@ -44,7 +44,7 @@ from app.kernel.format.paths import body_path, dataset_prefix, staged_path
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.meta_columns import META_NAMES
 from app.kernel.format.rows.staged import RawInput, StagedFile
-from app.process.composition import COMMIT_PARTICIPANTS, stores_on
+from app.process.features import COMMIT_PARTICIPANTS, stores_on
 from tests.support.lakehouse import RULES, new_job
 from tests.support.service import TasksInProcess
 

@@ -27,6 +27,7 @@ from app.kernel.format.rows.staged import RawInput, StagedFile
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
 from workers.engine.executor_hosts import ExecutorHosts, placed
+from workers.engine.hive_metastore import HiveMetastore
 from workers.engine.large_tasks import LargeTasks, LargeTurns
 from workers.engine.placement import Partition, host_of, key_of, partitions_of
 from workers.engine.pools import FairPools
@@ -124,6 +125,10 @@ class SparkEngine:
             if self._session is None:
                 self._session = self._start()
             return self._session
+
+    def metastore(self, uri: str, storage_uri: str) -> HiveMetastore:
+        """The metastore at a `thrift://host:port`, whose tables are below `storage_uri`."""
+        return HiveMetastore(uri, storage_uri, self.jvm)
 
     def jvm(self) -> Any:
         """The classes of the session's JVM, for functions that Python lacks."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from app.core.feature.feature import Feature, Worker
+from app.core.feature.reconcilers import Reconciler
 from app.core.jobs.engine import Engine
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
@@ -18,7 +22,6 @@ from app.features.maintenance.service.policy_jobs import PolicyJobs
 from app.features.maintenance.service.publish_in_slot import PublishInSlot
 from app.features.maintenance.service.run_table_service import RunTableService, TableServicePlanner
 from app.features.maintenance.service.table_services import TableServiceRequests
-from app.features.maintenance.values import Reconciler
 from app.infra.files.changelog_merge import ChangelogMerger
 from app.infra.files.slices.vector_rebase import RebaseFiles
 
@@ -33,21 +36,15 @@ def maintenance_store(platform: Platform) -> MaintenanceStore:
     return MaintenanceStore(platform.database, platform.stores.catalog.live)
 
 
-def dependencies(platform: Platform) -> dict[str, object]:
-    """The use cases of the feature, by the names that handlers use."""
-    return {"table_services": table_services(platform)}
-
-
-def tasks(platform: Platform, engine: Engine) -> dict[JobKind, TaskHandler]:
-    """The kinds of task that rewrite file groups."""
+def _tasks(worker: Worker[Engine]) -> dict[JobKind, TaskHandler]:
     return {
-        JobKind.COMPACTION: _run(platform, engine, table_service_plans.compaction),
-        JobKind.CLUSTERING: _run(platform, engine, table_service_plans.clustering),
+        JobKind.COMPACTION: _run(worker, table_service_plans.compaction),
+        JobKind.CLUSTERING: _run(worker, table_service_plans.clustering),
     }
 
 
-def reconcilers(platform: Platform) -> dict[str, Reconciler]:
-    """The policies that start compactions and clusterings, and the one that merges changelog files."""
+def _reconcilers(worker: Worker[object]) -> dict[str, Reconciler]:
+    platform = worker.platform
     shapes = TableShapeStore(platform.database)
     jobs = PolicyJobs(services=table_services(platform), jobs=platform.stores.jobs)
     compaction = CompactGroups(shapes=shapes, commits=platform.stores.timeline)
@@ -61,14 +58,18 @@ def reconcilers(platform: Platform) -> dict[str, Reconciler]:
     }
 
 
-def _run(platform: Platform, engine: Engine, plan: TableServicePlanner) -> RunTableService:
+def _run(worker: Worker[Engine], plan: TableServicePlanner) -> RunTableService:
+    platform = worker.platform
     settings, timeline = platform.settings, platform.stores.timeline
     return RunTableService(
         catalog=platform.stores.catalog,
         timeline=timeline,
-        engine=engine,
+        engine=worker.engine,
         rebase=RebaseFiles(platform.storage),
         publish=PublishInSlot(timeline=timeline, writers_max=settings.dataset_writers_max),
         plan=plan,
         replans_max=settings.replans_max,
     )
+
+
+FEATURE: Final = Feature(name="maintenance", tasks=_tasks, reconcilers=_reconcilers)

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from app.features.maintenance.values import Reconciler
+from typing import Final, Protocol
+
+from app.core.feature.feature import Feature, Worker
+from app.core.feature.reconcilers import Reconciler
 from app.features.metastore.service.maintenance import MetastoreReconciler
-from app.features.metastore.service.reports import MetastoreReports, RecordOf
-from app.features.metastore.values import METASTORE_RECONCILER, Metastore, PartitionIndex, TouchedPartitions
+from app.features.metastore.values import METASTORE_RECONCILER, Metastore
+from app.features.overview.compose import overview_store
+from app.features.partitions.compose import touched_partitions
 
 
-def metastore_reports(record: RecordOf) -> MetastoreReports:
-    """Reports in the API."""
-    return MetastoreReports(record=record)
+class MetastoreEngine(Protocol):
+    """Connects to metastores."""
+
+    def metastore(self, uri: str, storage_uri: str) -> Metastore:
+        """The metastore at a `thrift://host:port`, whose tables are below `storage_uri`."""
+        ...
 
 
-def dependencies(record: RecordOf) -> dict[str, object]:
-    """The use cases of the feature, by the names that handlers use."""
-    return {"metastore_reports": metastore_reports(record)}
-
-
-def reconcilers(
-    metastore: Metastore | None, overview: PartitionIndex, touched: TouchedPartitions
-) -> dict[str, Reconciler]:
-    """The policy that reports datasets, if the deployment has a metastore."""
-    if metastore is None:
+def _reconcilers(worker: Worker[MetastoreEngine]) -> dict[str, Reconciler]:
+    settings = worker.platform.settings
+    if not settings.metastore_uri:
         return {}
-    policy = MetastoreReconciler(metastore=metastore, overview=overview, touched=touched)
+    policy = MetastoreReconciler(
+        metastore=worker.engine.metastore(settings.metastore_uri, settings.storage_uri),
+        overview=overview_store(worker.platform),
+        touched=touched_partitions(worker.platform),
+    )
     return {METASTORE_RECONCILER: policy}
+
+
+FEATURE: Final = Feature(name="metastore", reconcilers=_reconcilers)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from app.core.feature.feature import Feature, Participants, Worker
+from app.core.feature.reconcilers import Reconciler
 from app.core.platform import Platform
-from app.features.maintenance.values import Reconciler
 from app.features.partitions.repository.marks import PartitionStore
+from app.features.partitions.repository.participant import PartitionParticipant
 from app.features.partitions.repository.touched import TouchedPartitionStore
 from app.features.partitions.service.maintenance import PartitionMarkers, PartitionReconciler
 from app.features.partitions.service.partitions import Partitions
@@ -22,14 +26,13 @@ def touched_partitions(platform: Platform) -> TouchedPartitionStore:
     return TouchedPartitionStore(platform.database)
 
 
-def dependencies(platform: Platform) -> dict[str, object]:
-    """The use cases of the feature, by the names that handlers use."""
-    # A query parameter of handlers is called `partitions`.
-    return {"partition_marks": partitions(platform)}
-
-
-def reconcilers(platform: Platform) -> dict[str, Reconciler]:
-    """The policy that marks partitions as done."""
+def _reconcilers(worker: Worker[object]) -> dict[str, Reconciler]:
+    platform = worker.platform
     marks = PartitionStore(platform.database)
     markers = PartitionMarkers(marks=marks, storage=platform.storage)
     return {"partitions": PartitionReconciler(marks=marks, markers=markers)}
+
+
+FEATURE: Final = Feature(
+    name="partitions", participants=Participants(commit=PartitionParticipant()), reconcilers=_reconcilers
+)

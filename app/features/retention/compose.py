@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 from app.access.audit.repository.audit import AuditStore
 from app.access.tenants.repository.usage import UsageStore
 from app.core.compose import reply_store
+from app.core.feature.feature import Feature, Worker
+from app.core.feature.reconcilers import Reconciler
 from app.core.jobs.service.run_tasks import TaskHandler
 from app.core.jobs.values import JobKind
 from app.core.platform import Platform
 from app.core.timeline.files import TimelineFileStore
 from app.core.timeline.repository.archives import TimelineArchiveStore
-from app.features.maintenance.service.table_services import TableServiceRequests
-from app.features.maintenance.values import Reconciler
+from app.features.maintenance.compose import table_services
 from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.features.retention.repository.ending_tenants import EndingTenantStore
 from app.features.retention.repository.expired_jobs import ExpiredJobStore
@@ -30,10 +32,11 @@ from app.features.retention.service.feed import Retain
 from app.features.retention.service.history_reconciler import HistoryReconciler
 from app.features.retention.service.reaper import Reap
 from app.features.retention.service.run_clean import RunClean
-from app.features.retention.service.usage import SampleUsage
+from app.features.retention.service.usage import SAMPLE_SECONDS, SampleUsage
 from app.infra.db.session import Database
 from app.infra.files.s3.orphaned_parts import orphaned_parts
 from app.infra.files.storage import Storage
+from app.infra.runtime.loops import Loop
 
 
 def reaper(platform: Platform) -> Reap:
@@ -54,7 +57,7 @@ def check_files(database: Database, storage: Storage) -> CheckFiles:
     return CheckFiles(files=ReferencedFileStore(database), storage=storage)
 
 
-def retain(platform: Platform) -> Retain:
+def _retain(platform: Platform) -> Retain:
     """Cuts off the beginnings of feeds, and removes idempotency keys and rows that have expired."""
     settings = platform.settings
     rows = ExpireRows(
@@ -92,8 +95,8 @@ def sample_usage(platform: Platform) -> SampleUsage:
     return SampleUsage(stored=StoredBytesStore(platform.database), usage=UsageStore(platform.database))
 
 
-def tasks(platform: Platform) -> dict[JobKind, TaskHandler]:
-    """The kind of task that cleans the history of a dataset."""
+def _tasks(worker: Worker[object]) -> dict[JobKind, TaskHandler]:
+    platform = worker.platform
     clean = RunClean(
         catalog=platform.stores.catalog,
         jobs=platform.stores.jobs,
@@ -105,6 +108,21 @@ def tasks(platform: Platform) -> dict[JobKind, TaskHandler]:
     return {JobKind.CLEAN: clean}
 
 
-def reconcilers(platform: Platform, services: TableServiceRequests) -> dict[str, Reconciler]:
-    """The policy that starts cleans."""
-    return {"history": HistoryReconciler(history=HistoryStore(platform.database), cleans=services)}
+def _reconcilers(worker: Worker[object]) -> dict[str, Reconciler]:
+    history, cleans = HistoryStore(worker.platform.database), table_services(worker.platform)
+    return {"history": HistoryReconciler(history=history, cleans=cleans)}
+
+
+def _loops(platform: Platform) -> tuple[Loop, ...]:
+    settings = platform.settings
+    return (
+        Loop("reaper", reaper(platform).run, every_seconds=settings.reap_seconds, delayed=True),
+        Loop("retention", _retain(platform).run, every_seconds=settings.retention_seconds, delayed=True),
+        Loop("deleted tenants", end_tenants(platform).run, every_seconds=settings.poll_seconds, delayed=True),
+        Loop("stored bytes", sample_usage(platform).run, every_seconds=SAMPLE_SECONDS, delayed=True),
+    )
+
+
+FEATURE: Final[Feature[object]] = Feature(
+    name="retention", tasks=_tasks, reconcilers=_reconcilers, loops=_loops
+)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from app.core.catalog.repository.participants import Derivations
 from app.core.compose import read_changes
+from app.core.feature.feature import Feature, Participants, Worker
+from app.core.feature.stagers import InputStager
 from app.core.jobs.values import JobKind
 from app.core.platform import Platform
 from app.features.sources.engine import RoundEngine
@@ -14,6 +17,7 @@ from app.features.sources.kinds.http_pages import HttpPages
 from app.features.sources.kinds.registry import KINDS
 from app.features.sources.kinds.sql_rows import SqlRows
 from app.features.sources.ports import EndsPartitions, Ledger, SourceEnvironment, SourceKind
+from app.features.sources.repository.participant import SourceParticipant
 from app.features.sources.repository.rounds import ItemLedger, RoundStore
 from app.features.sources.repository.sources import SourceStore
 from app.features.sources.service.due import StartRounds
@@ -22,7 +26,6 @@ from app.features.sources.service.register import RegisterDataset
 from app.features.sources.service.rounds import RunRounds
 from app.features.sources.service.sources import ManageSources, environment
 from app.features.sources.values import DataSource
-from app.features.writes.ports import InputStager
 
 
 def manage_sources(platform: Platform) -> ManageSources:
@@ -41,26 +44,14 @@ def source_store(platform: Platform) -> SourceStore:
     return SourceStore(platform.database, _derivations(platform))
 
 
-def count(platform: Platform) -> Callable[[str], int]:
-    """How many sources of a tenant, by its id, count against its quota."""
-    return source_store(platform).count
-
-
-def dependencies(platform: Platform) -> dict[str, object]:
-    """The use cases of the feature, by the names that handlers use."""
-    return {"sources": manage_sources(platform)}
-
-
 def round_store(platform: Platform) -> RoundStore:
     """The sources that are due."""
     return RoundStore(platform.database, _derivations(platform))
 
 
-def start_rounds(platform: Platform, partitions: EndsPartitions, owner: str) -> StartRounds:
-    """Starts the rounds of sources that are due.
-
-    `partitions` ends those of sources that have read everything. `owner`: this worker.
-    """
+def start_rounds(worker: Worker[object], partitions: EndsPartitions) -> StartRounds:
+    """Starts the rounds of sources that are due. `partitions` ends those of sources that have read everything."""
+    platform = worker.platform
     return StartRounds(
         rounds=round_store(platform),
         ledger_of=_ledgers(platform),
@@ -69,14 +60,14 @@ def start_rounds(platform: Platform, partitions: EndsPartitions, owner: str) -> 
         register=_register(platform),
         partitions=partitions,
         wake=platform.wake,
-        owner=owner,
+        owner=worker.id,
     )
 
 
-def stagers(platform: Platform, engine: RoundEngine, threads: int) -> dict[JobKind, InputStager]:
-    """The kind of write whose input is read from a source. `threads`: those of writes in this process."""
+def _stagers(worker: Worker[RoundEngine]) -> dict[JobKind, InputStager]:
+    platform = worker.platform
     # At least half of the threads of writes are for writes whose rows are here.
-    slots = min(platform.settings.source_threads, max(1, threads // 2))
+    slots = min(platform.settings.source_threads, max(1, worker.write_threads // 2))
     rounds = RunRounds(
         catalog=platform.stores.catalog,
         rounds=round_store(platform),
@@ -85,7 +76,7 @@ def stagers(platform: Platform, engine: RoundEngine, threads: int) -> dict[JobKi
         environment_of=_environment(platform),
         here=FetchHere(storage=platform.storage),
         slots=fetch_slots(slots),
-        engine=engine,
+        engine=worker.engine,
     )
     return {JobKind.SOURCE_ROUND: rounds}
 
@@ -125,3 +116,11 @@ def _ledgers(platform: Platform) -> Callable[[DataSource], Ledger]:
 def _environment(platform: Platform) -> Callable[[str], SourceEnvironment]:
     settings = platform.settings
     return environment(settings.source_roots, settings.source_allow, plain_http=settings.source_http)
+
+
+_PARTICIPANT: Final = SourceParticipant()
+FEATURE: Final = Feature(
+    name="sources",
+    participants=Participants(commit=_PARTICIPANT, failure=lambda _: _PARTICIPANT, deletion=_PARTICIPANT),
+    stagers=_stagers,
+)

@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Final
 
 from app.core.consumers.followers import ConsumerKind, Follower
+from app.core.feature.feature import Feature, Participants, Worker
+from app.core.feature.stagers import InputStager
 from app.core.jobs.values import JobKind
-from app.core.platform import Platform
+from app.features.views.repository.participant import ViewParticipant
 from app.features.views.repository.views import ViewStore
-from app.features.views.service.origins import FindOrigins
 from app.features.views.service.refresh import DeriveView, FollowInputs
-from app.features.views.service.views import DerivedViews
-from app.features.writes.ports import InputStager
 from app.kernel.derivation.engine import Derivation
 
 
-def derived_views(platform: Platform) -> DerivedViews:
-    """Views in the API."""
-    return DerivedViews(
-        catalog=platform.stores.catalog, views=ViewStore(platform.database), wake=platform.wake
-    )
-
-
-def count(platform: Platform) -> Callable[[str], int]:
-    """How many views of a tenant, by its id, count against its quota."""
-    return ViewStore(platform.database).count
-
-
-def dependencies(platform: Platform) -> dict[str, object]:
-    """The use cases of the feature, by the names that handlers use."""
-    origins = FindOrigins(
-        views=ViewStore(platform.database), index=platform.changelog, reader=platform.reader
-    )
-    return {"views": derived_views(platform), "origins": origins}
-
-
-def stagers(platform: Platform, engine: Derivation) -> dict[JobKind, InputStager]:
-    """The kind of write whose input is a query."""
+def _stagers(worker: Worker[Derivation]) -> dict[JobKind, InputStager]:
+    platform = worker.platform
     refresh = DeriveView(
         views=ViewStore(platform.database),
         timeline=platform.stores.timeline,
         index=platform.changelog,
         pins=platform.pins,
-        engine=engine,
+        engine=worker.engine,
     )
     return {JobKind.REFRESH: refresh}
 
 
-def followers(platform: Platform) -> dict[ConsumerKind, Follower]:
-    """The kind of consumer that starts refreshes."""
+def _followers(worker: Worker[object]) -> dict[ConsumerKind, Follower]:
+    platform = worker.platform
     return {ConsumerKind.VIEW: FollowInputs(views=ViewStore(platform.database), wake=platform.wake)}
+
+
+_PARTICIPANT: Final = ViewParticipant()
+FEATURE: Final = Feature(
+    name="views",
+    participants=Participants(
+        commit=_PARTICIPANT,
+        failure=lambda _: _PARTICIPANT,
+        deletion=_PARTICIPANT,
+        derivations=_PARTICIPANT,
+    ),
+    stagers=_stagers,
+    followers=_followers,
+)

@@ -18,10 +18,10 @@ import msgspec
 from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
+from app.core.feature.stagers import RestoredVersion, StagedInput
 from app.core.jobs.engine import engine_tag
 from app.core.jobs.values import Claim, Job, JobKind, instant_action
 from app.core.timeline.values import Advance, Checkpoint, Fenced, JobOutcome, NewCommit, Overtaken, Published
-from app.features.writes.ports import RestoredVersion, StagedInput
 from app.kernel.commit.commit_message import CommitMessage, KeyConflict, changelog_of, failed_writes
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.commit.write_plan import MergeTask, WriteScope

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
 import msgspec
 
 from app.access.tenants.repository.quotas import QuotaStore
+from app.core.feature.feature import Feature, Participants, Worker
+from app.core.feature.stagers import InputStager
 from app.core.jobs.values import JobKind, WriteProcess
 from app.core.platform import Platform, row_limits
 from app.core.timeline.service.name_winner import NameWinner
 from app.features.writes.engine import WriteEngine
-from app.features.writes.ports import InputStager
-from app.features.writes.repository.creations import CreationStore
+from app.features.writes.repository.creations import CreationParticipant, CreationStore
 from app.features.writes.service.accept import AcceptWrite
 from app.features.writes.service.accept_new import AcceptNewDataset
-from app.features.writes.service.explain import ExplainWrite
 from app.features.writes.service.run import RunWrites
 from app.infra.db.deletion_hold import deletions_held
-from app.infra.files.lookups.key_search import KeySearch
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.staged_file import StagedFileStore
 
@@ -42,16 +42,6 @@ def accept_write(platform: Platform) -> AcceptWrite:
     )
 
 
-def explain_write(platform: Platform, search: KeySearch) -> ExplainWrite:
-    """Explains writes in the API."""
-    return ExplainWrite(
-        timeline=platform.stores.timeline,
-        winners=NameWinner(timeline=platform.stores.timeline),
-        search=search,
-        limits=row_limits(platform.settings),
-    )
-
-
 def accept_new_dataset(platform: Platform, writes: AcceptWrite) -> AcceptNewDataset:
     """Accepts writes that register their datasets."""
     catalog = platform.stores.catalog
@@ -64,39 +54,31 @@ def accept_new_dataset(platform: Platform, writes: AcceptWrite) -> AcceptNewData
     )
 
 
-def dependencies(platform: Platform, writes: AcceptWrite, search: KeySearch) -> dict[str, object]:
-    """The use cases of the feature, by the names that handlers use."""
-    return {
-        "accept_write": writes,
-        "accept_new_dataset": accept_new_dataset(platform, writes),
-        "explain_write": explain_write(platform, search),
-        "upload_bytes_max": platform.settings.upload_bytes_max,
-    }
-
-
 def run_writes(
-    platform: Platform,
-    engine: WriteEngine,
-    owner: str,
+    worker: Worker[WriteEngine],
     stagers: Mapping[JobKind, InputStager],
     *,
-    process: WriteProcess | None,
     hand_over: Callable[[WriteProcess, str, str], None],
     round_ended: Callable[[], None],
 ) -> RunWrites:
-    """Runs the writes of this process (None: all), which `owner` names."""
+    """Runs the writes of a process. `stagers`: of all features.
+
+    `hand_over` is called with a tenant and a dataset whose next write runs in another one, which is named first;
+    `round_ended` after a round of a source.
+    """
+    platform = worker.platform
     return RunWrites(
         catalog=platform.stores.catalog,
         storage=platform.storage,
         jobs=platform.stores.jobs,
         timeline=platform.stores.timeline,
         deletions_held=partial(deletions_held, platform.database),
-        engine=engine,
+        engine=worker.engine,
         stagers=stagers,
         kept=platform.leases,
         announce=platform.wake,
-        owner=owner,
-        rules=msgspec.structs.replace(platform.claim_rules, process=process),
+        owner=worker.id,
+        rules=msgspec.structs.replace(platform.claim_rules, process=worker.process),
         heartbeat_seconds=platform.settings.heartbeat_seconds,
         replans_max=platform.settings.replans_max,
         hand_over=hand_over,
@@ -104,3 +86,8 @@ def run_writes(
         seconds_max=platform.job_seconds_max,
         write_seconds_max=platform.write_seconds_max,
     )
+
+
+FEATURE: Final[Feature[object]] = Feature(
+    name="writes", participants=Participants(failure=CreationParticipant)
+)

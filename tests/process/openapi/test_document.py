@@ -9,9 +9,8 @@ import jsonschema_rs
 import pytest
 
 from app.http.openapi.operation_docs import documentation_of
+from app.process.api import PROVIDERS, ROUTES
 from app.process.openapi import schema_json
-from app.process.providers import PROVIDERS
-from app.process.routes import ROUTES
 
 COMMITTED = Path(__file__).parents[3] / "openapi" / "openapi.json"
 DOCUMENT = json.loads(COMMITTED.read_text())

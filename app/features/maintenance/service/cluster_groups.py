@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.core.feature.reconcilers import Observation
 from app.core.jobs.tasks import ClusteringTask
 from app.core.jobs.values import JobKind
 from app.features.maintenance.service.file_group_reconciler import DueGroups
-from app.features.maintenance.values import Observation
 from app.kernel.commit.clustering_plan import UnorderedGroup, due_groups
 from app.kernel.format.clustering import cluster_by
 from app.kernel.format.policies import ClusteringPolicy, TableServices

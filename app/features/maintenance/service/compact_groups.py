@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from app.core.feature.reconcilers import Observation
 from app.core.jobs.tasks import CompactionTask
 from app.core.jobs.values import JobKind
 from app.features.maintenance.service.file_group_reconciler import DueGroups
-from app.features.maintenance.values import Observation
 from app.kernel.commit.compaction_plan import small_below
 from app.kernel.commit.compaction_policy import GroupShape, is_due, next_due_at
 from app.kernel.format.policies import CompactionPolicy, TableServices

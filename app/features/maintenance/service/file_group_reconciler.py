@@ -10,10 +10,10 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec import structs
 
+from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.core.jobs.tasks import ClusteringTask, CompactionTask
 from app.core.jobs.values import JobKind
 from app.features.maintenance.service.policy_jobs import Attempts, PolicyJobs
-from app.features.maintenance.values import Observation, ReconcileResult
 from app.kernel.format.policies import TableServices
 
 # The approximate number of groups of one job: their names are in its request.

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from app.features.maintenance.values import Observation, ReconcileResult
+from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.infra.files.changelog_merge import MergedChangelog
 from app.kernel.changelog.merge_plan import SmallFile, run_to_merge, settled_before
 from app.kernel.format.errors import CorruptFile

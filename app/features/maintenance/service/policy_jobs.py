@@ -10,9 +10,9 @@ import msgspec
 from msgspec import structs
 
 from app.core.catalog.values import Dataset
+from app.core.feature.reconcilers import Observation
 from app.core.jobs.tasks import CleanTask, ClusteringTask, CompactionTask
 from app.core.jobs.values import Accepted, Job, JobKind, JobState
-from app.features.maintenance.values import Observation
 from app.kernel.format.errors import NotFound
 
 ServiceTask = CompactionTask | ClusteringTask | CleanTask

@@ -12,13 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from app.features.maintenance.values import (
-    ClaimedTable,
-    MaintenanceClaims,
-    Observation,
-    Reconciler,
-    ReconcilerRecord,
-)
+from app.core.feature.reconcilers import Observation, Reconciler
+from app.features.maintenance.values import ClaimedTable, MaintenanceClaims, ReconcilerRecord
 
 _log = logging.getLogger(__name__)
 # Longer than all reconcilers of a dataset take together.

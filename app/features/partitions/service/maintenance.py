@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.features.maintenance.values import Observation, ReconcileResult
+from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.features.partitions.repository.marks import PartitionStore
 from app.features.partitions.values import MarkerWork
 from app.infra.files.ports import ObjectStorage

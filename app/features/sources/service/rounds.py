@@ -11,6 +11,7 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
+from app.core.feature.stagers import StagedInput
 from app.core.jobs.values import Job, NewJob, SourceRound, WriteRequest
 from app.core.timeline.values import Checkpoint, SourceItem
 from app.features.sources.engine import RoundEngine
@@ -29,7 +30,6 @@ from app.features.sources.service.positions import check_storable
 from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
 from app.features.sources.values import DataSource, SourceMode
 from app.features.writes.engine import DecodedInput
-from app.features.writes.ports import StagedInput
 from app.infra.sharing.fair_slots import FairSlots
 from app.kernel.commit.write_options import OnError
 from app.kernel.commit.write_rules import check_options

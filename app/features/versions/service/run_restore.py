@@ -10,11 +10,11 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
+from app.core.feature.stagers import RestoredVersion, StagedInput
 from app.core.jobs.engine import Engine
 from app.core.jobs.values import Job, RestoreTarget
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.version_pins import VersionPins
-from app.features.writes.ports import RestoredVersion, StagedInput
 from app.kernel.commit.restore_plan import plan_restaging, plan_restore
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.errors import NotEnoughWrites

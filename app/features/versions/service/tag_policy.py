@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from app.core.catalog.values import Dataset
-from app.features.maintenance.values import Observation, ReconcileResult
+from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.features.versions.tag_periods import beginning, end, ended, name_of, outlived
 from app.kernel.format.policies import TagPolicy
 

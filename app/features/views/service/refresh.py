@@ -12,6 +12,7 @@ import msgspec
 
 from app.core.changes.ports import ChangelogIndex
 from app.core.consumers.followers import Consumer
+from app.core.feature.stagers import StagedInput
 from app.core.jobs.values import InputRange, Job
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import VersionPins
@@ -27,7 +28,6 @@ from app.features.views.values import (
     new_refresh,
     view_of,
 )
-from app.features.writes.ports import StagedInput
 from app.kernel.derivation.engine import Derivation
 from app.kernel.derivation.request import DeriveInput, DeriveRequest, FeedInput, TableInput, relation_of
 from app.kernel.format.errors import NotFound, OffsetExpired, VersionExpired

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.catalog.ports import DatasetLookup
+from app.core.feature.stagers import InputStager
 from app.core.jobs.engine import merge
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.give_back import give_back
@@ -21,7 +22,6 @@ from app.core.timeline.service.version_pins import KeptVersions, expired_if_miss
 from app.core.timeline.values import Fenced, Overtaken
 from app.features.writes.attempt import Claimed, Committed, Decoded, Planned, Refused, Replan, WriteGroup
 from app.features.writes.engine import WriteEngine
-from app.features.writes.ports import InputStager
 from app.features.writes.service.plan import PlanWrites
 from app.features.writes.service.read_input import ReadInput
 from app.infra.files.ports import ObjectStorage

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pytest
 
-from app.features.maintenance import compose as maintenance
+from app.features.maintenance.compose import maintenance_store
 from app.features.maintenance.service.run_maintenance import RunMaintenance
 from app.features.retention.repository.feed import RetentionStore
 from tests.support.exports import reap
 from tests.support.http import problem, upsert
 from tests.support.service import Service
 from tests.support.shares import share
+from workers.wiring import reconcilers
 
 WRITERS, WRITES = 3, 6
 ARROW = "application/vnd.apache.arrow.stream"
@@ -35,12 +36,11 @@ class Merging:
     def __init__(self, service: Service, client: httpx.Client, path: str) -> None:
         self.id: str = client.get(path).json()["id"]
         patch(client, path, services={"changelog": {"small_files": 2, "seconds": 0}})
-        platform = service.platform
-        tables = maintenance.maintenance_store(platform)
+        tables = maintenance_store(service.platform)
         self.tenant_id = next(tenant for tenant, dataset in tables.due(10_000) if dataset == self.id)
         self._run = RunMaintenance(
             tables=tables,
-            reconcilers={"changelog": maintenance.reconcilers(platform)["changelog"]},
+            reconcilers={"changelog": reconcilers(service.worker)["changelog"]},
             owner="tests",
         )
 

@@ -12,7 +12,7 @@ from app.core.jobs.service.lease import Lease
 from app.core.jobs.values import Claim, Job, Progress
 from app.infra.db.session import Database
 from app.kernel.format.errors import Unavailable
-from app.process.composition import FAILURE_PARTICIPANTS
+from app.process.features import FAILURE_PARTICIPANTS
 from tests.support.store_fixtures import Stores
 
 

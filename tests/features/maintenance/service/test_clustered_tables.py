@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from msgspec import structs
 
+from app.core.feature.reconcilers import Observation
 from app.core.jobs.tasks import ClusteringTask
 from app.features.maintenance.service.cluster_groups import ClusterGroups
 from app.features.maintenance.service.table_service_plans import clustering
-from app.features.maintenance.values import Observation
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.commit.clustering_plan import UnorderedGroup, due_groups, plan_clustering

@@ -10,13 +10,13 @@ import pytest
 from msgspec import structs
 
 from app.core.catalog.values import Dataset
+from app.core.feature.reconcilers import Observation, ReconcileResult, ReconcilerMemory
 from app.core.jobs.tasks import CompactionTask
 from app.core.jobs.values import Accepted, Job, JobKind, JobState, Progress
 from app.features.maintenance.service import file_group_reconciler as keep_file_groups
 from app.features.maintenance.service.compact_groups import CompactGroups
 from app.features.maintenance.service.file_group_reconciler import FileGroupReconciler
 from app.features.maintenance.service.policy_jobs import PolicyJobs, ServiceTask
-from app.features.maintenance.values import Observation, ReconcileResult, ReconcilerMemory
 from app.kernel.commit.compaction_policy import GroupShape
 from app.kernel.format.errors import NotFound
 from app.kernel.format.instant import RowCounts

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.features.maintenance.service.merge_changelog import MergeChangelog
-from app.features.maintenance.values import Observation, ReconcileResult
 from app.infra.files.changelog_merge import ChangelogMerger
 from app.infra.files.storage import LocalStorage
 from app.kernel.changelog.merge_plan import SmallFile

@@ -10,14 +10,9 @@ import pytest
 from msgspec import structs
 
 from app.core.catalog.values import Dataset
+from app.core.feature.reconcilers import Observation, ReconcileResult, ReconcilerMemory
 from app.features.maintenance.service.run_maintenance import RunMaintenance
-from app.features.maintenance.values import (
-    ClaimedTable,
-    Observation,
-    ReconcileResult,
-    ReconcilerMemory,
-    ReconcilerRecord,
-)
+from app.features.maintenance.values import ClaimedTable, ReconcilerRecord
 from tests.support.lakehouse import definition
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.features.maintenance.values import Observation, ReconcileResult
+from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.features.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
 from app.features.metastore.service.maintenance import MetastoreReconciler
 from app.features.overview.values import PartitionRecord

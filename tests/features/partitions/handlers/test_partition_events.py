@@ -16,11 +16,11 @@ from app.features.retention.service.reaper import Reap
 from app.infra.files.storage import open_storage
 from tests.support.http import problem, upsert
 from tests.support.receiver import Receiver
-from tests.support.service import Service, TasksInProcess
+from tests.support.service import Service
 from tests.support.shares import share
 from tests.support.waiting import until
 from tests.support.webhooks import patch, state_of, tenant_of, work_until
-from workers.wiring import WorkerContext, reconcilers
+from workers.wiring import reconcilers
 
 MONDAY, TUESDAY = "day=2026-11-16", "day=2026-11-17"
 VISITS = {
@@ -48,15 +48,10 @@ def write(client: httpx.Client, service: Service, path: str, *rows: dict[str, An
 @pytest.fixture
 def keep(client: httpx.Client, service: Service, visits: str) -> Callable[[], None]:
     """Does what the reconciler of partitions does in a worker, if the dataset is due."""
-    worker = WorkerContext(
-        platform=service.platform,
-        engine=TasksInProcess(open_storage(service.settings.storage_uri)),
-        id="tests",
-    )
     keeping = RunMaintenance(
         tables=maintenance_store(service.platform),
-        reconcilers={"partitions": reconcilers(worker)["partitions"]},
-        owner=worker.id,
+        reconcilers={"partitions": reconcilers(service.worker)["partitions"]},
+        owner="tests",
     )
     place = tenant_of(client, service), client.get(visits).json()["id"]
     return lambda: keeping.run(*place) and None

@@ -13,9 +13,8 @@ import pytest
 from sqlalchemy import make_url
 
 from app.core.idempotency.repository import ReplyStore
-from app.features.maintenance.compose import maintenance_store, table_services
+from app.features.maintenance.compose import maintenance_store
 from app.features.maintenance.service.run_maintenance import RunMaintenance
-from app.features.retention.compose import reconcilers
 from app.features.retention.repository.feed import RetentionStore
 from app.features.retention.service.feed import Retain
 from app.infra.files.storage import LocalStorage
@@ -23,6 +22,7 @@ from tests.support.expired_rows import expire_rows
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.postgres import TestServer
 from tests.support.service import Service
+from workers.wiring import reconcilers
 
 # How many days ago the versions from 1 on were committed. Version 3 was the latest one a week ago.
 AGES = (10, 9, 8, 2, 0)
@@ -56,7 +56,7 @@ def age(service: Service, postgres: TestServer, client: httpx.Client) -> Age:
 def maintain(service: Service) -> Maintain:
     """Runs the policy of histories for every dataset that is due, and what it starts."""
     tables = maintenance_store(service.platform)
-    policies = reconcilers(service.platform, table_services(service.platform))
+    policies = {"history": reconcilers(service.worker)["history"]}
     keeping = RunMaintenance(tables=tables, reconcilers=policies, owner="tests")
 
     def run() -> None:

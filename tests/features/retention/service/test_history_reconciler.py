@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 
 from app.core.catalog.values import Dataset
+from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.core.jobs.tasks import CleanTask
-from app.features.maintenance.values import Observation, ReconcileResult
 from app.features.retention.service.history_reconciler import HistoryReconciler
 from app.features.retention.values import HistoryExpiry
 from app.kernel.format.policies import HistoryPolicy, TableServices, TimelinePolicy

@@ -10,13 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from app.features.maintenance.compose import maintenance_store, reconcilers
+from app.features.maintenance.compose import maintenance_store
 from app.features.maintenance.service.run_maintenance import RunMaintenance
 from app.features.sources.compose import round_store
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service
 from tests.support.sources import Incoming, notes
 from tests.support.webhooks import tenant_of
+from workers.wiring import reconcilers
 
 
 def test_sources_are_listed_by_name_in_pages(incoming: Incoming, orders: str, events: str) -> None:
@@ -154,10 +155,9 @@ def test_rounds_lead_to_a_compaction(incoming: Incoming, service: Service) -> No
     new = {**ORDERS, "record_key": [], "services": services}
     incoming.client.post("/datasets", json=new).raise_for_status()
     path = incoming.register(mode="continuous", max_items=1)
-    platform = service.platform
     keeping = RunMaintenance(
-        tables=maintenance_store(platform),
-        reconcilers={"compaction": reconcilers(platform)["compaction"]},
+        tables=maintenance_store(service.platform),
+        reconcilers={"compaction": reconcilers(service.worker)["compaction"]},
         owner="tests",
     )
     place = tenant_of(incoming.client, service), incoming.client.get("/datasets/orders").json()["id"]

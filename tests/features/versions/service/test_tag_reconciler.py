@@ -10,7 +10,7 @@ from itertools import pairwise
 from msgspec import structs
 
 from app.core.catalog.values import Dataset
-from app.features.maintenance.values import Observation, ReconcileResult, ReconcilerMemory
+from app.core.feature.reconcilers import Observation, ReconcileResult, ReconcilerMemory
 from app.features.versions.service.tag_policy import TagReconciler
 from app.kernel.format.policies import TableServices, TagPeriod, TagPolicy
 from tests.support.lakehouse import definition

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
+from app.core.feature.stagers import RestoredVersion, StagedInput
 from app.features.writes.attempt import Claimed, Decoded, Planned, Replan
-from app.features.writes.ports import RestoredVersion, StagedInput
 from app.features.writes.service.plan import PlanWrites
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_options import Overwrite, SaveMode, WriteOptions

@@ -15,11 +15,11 @@ import msgspec
 import pytest
 from sqlalchemy import func, select, update
 
+from app.core.feature.stagers import StagedInput
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job, JobKind, JobState, WriteProcess, WriteRequest
 from app.core.timeline.values import Advance
 from app.features.transactions.values import NewTransaction
-from app.features.writes.ports import StagedInput
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.evolution import evolve

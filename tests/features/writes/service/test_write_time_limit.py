@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from app.core.feature.stagers import StagedInput
 from app.core.jobs.values import Job, JobKind, WriteRequest
-from app.features.writes.ports import StagedInput
 from app.kernel.format.errors import EngineStopped
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import RawInput

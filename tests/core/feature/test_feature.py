@@ -1,16 +1,17 @@
-"""Dependencies of handlers by name."""
+"""What features state by name."""
 
 import pytest
 
-from app.http.dependencies import merged, provided_by_name
-from app.process.providers import PROVIDERS
+from app.core.feature.api import provided_by_name
+from app.core.feature.feature import merged
+from app.process.api import PROVIDERS
 
 
-def test_dependencies_of_all_features_are_merged():
+def test_entries_of_all_features_are_merged():
     assert merged({"jobs": 1}, {"views": 2}, {}) == {"jobs": 1, "views": 2}
 
 
-def test_name_that_two_features_use_is_refused():
+def test_name_that_two_features_state_is_refused():
     with pytest.raises(ValueError, match="exports, views"):
         merged({"views": 1, "exports": 2}, {"jobs": 3}, {"exports": 4, "views": 5})
 

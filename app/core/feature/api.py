@@ -1,0 +1,76 @@
+"""What a feature adds to the API. It imports the framework, which no worker does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from litestar.di import Provide
+from litestar.handlers import HTTPRouteHandler
+
+from app.core.feature.feature import merged
+from app.core.platform import Platform
+from app.http.auth import Resource
+from app.http.dependencies import Provider
+from app.http.limits.threads import PageThreads, Threads
+from app.http.waiting.subscriptions import Subscriptions
+from app.infra.db.session import Database
+from app.infra.files.lookups.key_search import KeySearch
+
+CountOf = Callable[[str], int]
+"""How much a tenant, by its id, has of what a quota limits."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApiProcess:
+    """What the use cases of the API process share. They are synchronous: handlers call them through `threads`."""
+
+    platform: Platform
+    threads: Threads
+    page_threads: PageThreads
+    """Of pages of rows and changes, which count the bytes that clients have not read."""
+    subscriptions: Subscriptions
+    """What wakes requests that wait."""
+    key_search: KeySearch
+    administration: Database | None
+    """With the login that administers tenants; None if the deployment has none."""
+    credentials_changed: Callable[[str], None]
+    """Called with the id of a tenant whose credentials have changed."""
+    quota_use: Mapping[str, CountOf]
+    """By the name of the quota."""
+
+
+def _nothing(_: object) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FeatureApi:
+    """What a feature adds to the API. A field that is a function is called when the process starts."""
+
+    name: str
+    routes: Sequence[HTTPRouteHandler]
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    """What handlers of all features get from a request, by the name of the parameter."""
+    dependencies: Callable[[ApiProcess], Mapping[str, object]] = _nothing
+    """What handlers of all features get from the process, by the name of the parameter."""
+    resources: Callable[[Platform], Mapping[str, Resource]] = _nothing
+    """What belongs to datasets, by the name of the first parameter of its path."""
+    quotas: Callable[[Platform], Mapping[str, CountOf]] = _nothing
+    """What a tenant has, by the name of the quota that limits it."""
+
+
+def provided_by_name(values: Mapping[str, object], providers: Mapping[str, Provider]) -> dict[str, Provide]:
+    """Values of an application, and providers, as the framework takes them. Raises ValueError; see `merged`."""
+    return merged(
+        {name: _provide(value) for name, value in values.items()},
+        {name: Provide(provider) for name, provider in providers.items()},
+    )
+
+
+def _provide(value: Any) -> Provide:
+    def provided() -> Any:
+        return value
+
+    return Provide(provided, sync_to_thread=False)

@@ -1,0 +1,130 @@
+"""The features of which the API is composed: its routes, and what their handlers get."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from app.core import api as core
+from app.core.compose import read_memory
+from app.core.feature.api import ApiProcess, CountOf, FeatureApi
+from app.core.feature.feature import merged
+from app.core.platform import Platform
+from app.features.administration import api as administration
+from app.features.exports import api as exports
+from app.features.maintenance import api as maintenance
+from app.features.metastore import api as metastore
+from app.features.overview import api as overview
+from app.features.partitions import api as partitions
+from app.features.quarantine import api as quarantine
+from app.features.reads import api as reads
+from app.features.retention import api as retention
+from app.features.sources import api as sources
+from app.features.transactions import api as transactions
+from app.features.verifications import api as verifications
+from app.features.versions import api as versions
+from app.features.views import api as views
+from app.features.webhooks import api as webhooks
+from app.features.writes import api as writes
+from app.http import dependencies as http
+from app.http.auth import Resource
+from app.http.dependencies import Provider
+from app.http.health import get_liveness, get_readiness
+from app.http.in_flight import InFlight
+from app.http.limits.threads import (
+    OUTBOUND_TENANT_MAX,
+    OUTBOUND_THREADS_MAX,
+    ROW_STREAMS_MAX,
+    ROW_STREAMS_TENANT_MAX,
+    Threads,
+)
+from app.infra.files.lookups.hot_folder import HotFolder
+from app.infra.files.lookups.key_search import KeySearch
+from app.infra.files.s3.links import storage_links
+from app.infra.settings import Settings
+from app.infra.sharing.fair_slots import FairSlots
+
+_log = logging.getLogger(__name__)
+
+
+def _of_process(process: ApiProcess) -> dict[str, object]:
+    settings = process.platform.settings
+    return {
+        "threads": process.threads,
+        "page_threads": process.page_threads,
+        "row_streams": FairSlots(ROW_STREAMS_MAX, party_max=ROW_STREAMS_TENANT_MAX),
+        "outbound": Threads(OUTBOUND_THREADS_MAX, party_max=OUTBOUND_TENANT_MAX),
+        "in_flight": InFlight(),
+        "subscriptions": process.subscriptions,
+        "json_body_bytes_max": settings.json_body_bytes_max,
+        "storage_links": storage_links(
+            settings.storage_uri,
+            endpoint=settings.storage_link_url,
+            seconds=settings.storage_link_seconds,
+            environment=os.environ,
+        ),
+    }
+
+
+APIS: Final = (
+    FeatureApi(
+        name="process",
+        routes=(get_liveness, get_readiness),
+        providers=http.PROVIDERS,
+        dependencies=_of_process,
+    ),
+    core.API,
+    administration.API,
+    exports.API,
+    maintenance.API,
+    metastore.API,
+    overview.API,
+    partitions.API,
+    quarantine.API,
+    reads.API,
+    retention.API,
+    sources.API,
+    transactions.API,
+    verifications.API,
+    versions.API,
+    views.API,
+    webhooks.API,
+    writes.API,
+)
+
+ROUTES: Final = tuple(route for each in APIS for route in each.routes)
+PROVIDERS: Final[Mapping[str, Provider]] = merged(*(each.providers for each in APIS))
+"""What is read from a request, by the name of the parameter that it is provided as."""
+
+
+def dependencies(process: ApiProcess) -> Mapping[str, object]:
+    """What handlers get from the process, by name. Raises ValueError for a name that two features state."""
+    return merged(*(each.dependencies(process) for each in APIS))
+
+
+def resources(platform: Platform) -> Mapping[str, Resource]:
+    """What belongs to datasets, by the parameter of its path. See `require_grant`. Raises ValueError."""
+    return merged(*(each.resources(platform) for each in APIS))
+
+
+def quota_use(platform: Platform) -> Mapping[str, CountOf]:
+    """What a tenant has, by the name of the quota that limits it. Raises ValueError."""
+    return merged(*(each.quotas(platform) for each in APIS))
+
+
+def key_search(platform: Platform) -> KeySearch:
+    """Looks up rows by key. A process has one, whose copies of files have one limit."""
+    return KeySearch(platform.storage, platform.reader, read_memory(platform), _hot_folder(platform.settings))
+
+
+def _hot_folder(settings: Settings) -> HotFolder | None:
+    """The folder for copies of files in which rows are looked up; None without one, which makes lookups slower."""
+    if not settings.hot_bytes_max:
+        return None
+    try:
+        return HotFolder(settings.data_dir / "hot", settings.hot_bytes_max)
+    except OSError as error:
+        _log.warning("rows are looked up without copies of files: %s", error)
+        return None
