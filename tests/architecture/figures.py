@@ -8,13 +8,16 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-ROOT: Final = Path(__file__).parents[2]
+from tests.architecture.participles import participle_figures
+from tests.architecture.syntax import ROOT, nodes_of, tree_of
+
 CODE: Final = ("app", "workers", "clients")
 FEATURES: Final = {
     "webhooks": r"webhook",
@@ -25,10 +28,19 @@ FEATURES: Final = {
 # Two classes restate each other if they share this part of the fields that either has.
 _EQUAL_SHARE: Final = 0.7
 _FIELDS_MIN: Final = 4
+_PARTS: Final = frozenset({"service", "repository", "handlers"})
+_PART_LINES_MIN: Final = 200
+# The parts of a feature, the highest first.
+_FEATURE_PARTS: Final = (
+    "compose", "providers", "handlers", "schemas", "service", "repository", "tables", "ports", "values",
+)  # fmt: skip
+_TYPES: Final = "app.kernel.format.schema.types"
+_NO_TYPES: Final = frozenset({"TypeSyntaxError", "Final"})
 _GENERATED: Final = "Generated from openapi/openapi.json"
 
 
-def modules(*roots: str) -> dict[str, Path]:
+@cache
+def modules(*roots: str) -> Mapping[str, Path]:
     """Dotted name to file, of all Python modules below these top-level folders."""
     found = {}
     for root in roots:
@@ -41,11 +53,6 @@ def modules(*roots: str) -> dict[str, Path]:
     return found
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def modules_per_folder(names: Iterable[Path]) -> dict[str, int]:
     """How many modules lie in each folder, packages' own files not counted."""
     counts: dict[str, int] = defaultdict(int)
@@ -55,13 +62,14 @@ def modules_per_folder(names: Iterable[Path]) -> dict[str, int]:
     return dict(counts)
 
 
-def imports() -> dict[str, set[str]]:
+@cache
+def imports() -> Mapping[str, set[str]]:
     """Which modules of the project each of its modules imports."""
     known = modules(*CODE)
     graph = {}
     for name, path in known.items():
         found: set[str] = set()
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names if alias.name in known}
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -113,7 +121,7 @@ def fields(cls: ast.ClassDef) -> frozenset[str]:
 def classes(*roots: str) -> Iterator[tuple[str, ast.ClassDef]]:
     """Every class with its module."""
     for name, path in modules(*roots).items():
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 yield name, node
 
@@ -157,7 +165,7 @@ def untyped_handlers() -> list[str]:
     return [
         f"{name}.{node.name}"
         for name, path in modules("app").items()
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.AsyncFunctionDef | ast.FunctionDef)
         and node.returns is not None
         and ast.unparse(node.returns) == "Response[Any]"
@@ -174,28 +182,177 @@ def _methods(cls: ast.ClassDef) -> frozenset[str]:
     )
 
 
-def lonely_protocols() -> list[str]:
-    """Protocols whose methods one class of the service has, and no class of the tests."""
+def lonely_protocols() -> list[tuple[str, str, str]]:
+    """Protocols whose methods one class of the service has, and no class of the tests: module, name, and its module."""
     served = [(name, cls, _methods(cls)) for name, cls in classes("app", "workers", "clients")]
     doubles = [_methods(cls) for _, cls in classes("tests", "bench")]
     found = []
     for name, cls, methods in served:
-        if "Protocol" not in {ast.unparse(base).split("[")[0] for base in cls.bases} or not methods:
+        if not _is_protocol(cls) or not methods:
             continue
-        having = [
-            other
-            for _, other, theirs in served
-            if other is not cls
-            and methods <= theirs
-            and "Protocol" not in {ast.unparse(base).split("[")[0] for base in other.bases}
-        ]
+        having = [place for place, other, theirs in served if methods <= theirs and not _is_protocol(other)]
         if len(having) == 1 and not any(methods <= theirs for theirs in doubles):
-            found.append(f"{name}.{cls.name}")
+            found.append((name, cls.name, having[0]))
     return found
 
 
+def names_in_app() -> list[str]:
+    """What `ls app` shows, apart from the docstring of the package."""
+    folder = ROOT / "app"
+    packages = [path.parent.name for path in folder.glob("*/__init__.py")]
+    return sorted([*packages, *(path.name for path in folder.glob("*.py") if path.stem != "__init__")])
+
+
+@cache
+def layers(of: str) -> Mapping[str, int]:
+    """The layers of a package as the contract states them, by the name of a child: the lowest is 0."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    found = [each for each in contracts if each["type"] == "layers" and each["containers"] == [of]]
+    return {
+        name.strip("() "): height
+        for contract in found
+        for height, layer in enumerate(reversed(contract["layers"]))
+        for name in layer.split("|")
+    }
+
+
+def upward_imports() -> list[str]:
+    """Imports of a wing by a lower one."""
+    heights = layers("app")
+
+    def height(module: str) -> int:
+        parts = module.split(".")
+        return heights[parts[1]] if parts[0] == "app" and len(parts) > 1 else len(heights)
+
+    return [
+        f"{name} > {other}"
+        for name, others in imports().items()
+        for other in sorted(others)
+        if name.startswith("app.") and other.startswith("app.") and height(name) < height(other)
+    ]
+
+
+def small_parts() -> list[str]:
+    """Packages called service, repository or handlers that have one module, or fewer than 200 lines."""
+    found = []
+    for package in sorted((ROOT / "app").rglob("__init__.py")):
+        if package.parent.name in _PARTS:
+            files = sorted(package.parent.rglob("*.py"))
+            if len(files) <= 2 or sum(_lines(path) for path in files) < _PART_LINES_MIN:
+                found.append(str(package.parent.relative_to(ROOT)))
+    return found
+
+
+def protocols() -> list[tuple[str, ast.ClassDef]]:
+    """Every Protocol of the service with its module."""
+    return [(name, cls) for name, cls in classes("app", "workers") if _is_protocol(cls)]
+
+
+def _is_protocol(cls: ast.ClassDef) -> bool:
+    return "Protocol" in {ast.unparse(base).split("[")[0] for base in cls.bases}
+
+
+def importable_ports() -> list[str]:
+    """Ports with one implementation and no double, which a module that names the port may import."""
+    graph = imports()
+    found = []
+    for place, port, implementation in lonely_protocols():
+        users = [place, *(name for name, others in graph.items() if place in others)]
+        if any(_names(user, port) and may_import(user, implementation) for user in users):
+            found.append(f"{place}.{port}")
+    return found
+
+
+def _names(module: str, name: str) -> bool:
+    """Whether the module names a class beside where it is declared."""
+    return any(isinstance(node, ast.Name) and node.id == name for node in nodes_of(modules(*CODE)[module]))
+
+
+def may_import(module: str, other: str) -> bool:
+    """Whether the contracts let a module of `app` import another one, of a lower wing, room or part."""
+    ours, theirs = module.split("."), other.split(".")
+    for depth in range(1, max(len(ours), len(theirs))):
+        if ours[:depth] != theirs[:depth]:
+            return False
+        if ours[depth : depth + 1] == theirs[depth : depth + 1]:
+            continue
+        if len(ours) == depth or len(theirs) == depth:
+            return False
+        heights = layers(".".join(ours[:depth])) or dict(
+            zip(reversed(_FEATURE_PARTS), range(9), strict=False)
+        )
+        if ours[depth] not in heights or theirs[depth] not in heights:
+            return False
+        return heights[ours[depth]] > heights[theirs[depth]]
+    return False
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
 def lines(*roots: str) -> int:
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules(*roots).values())
+    return sum(map(_lines, modules(*roots).values()))
+
+
+def code_lines(*roots: str) -> int:
+    """Lines that are neither blank, nor a comment, nor of a docstring."""
+    return sum(code_lines_of(path) for path in modules(*roots).values())
+
+
+def code_lines_of(path: Path) -> int:
+    docstrings = {
+        line
+        for node in nodes_of(path)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    return sum(
+        number not in docstrings and bool(line.strip()) and not line.lstrip().startswith("#")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    )
+
+
+def function_lines(*roots: str) -> list[int]:
+    """The lines of every function, the shortest first."""
+    return sorted(
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for path in modules(*roots).values()
+        for node in nodes_of(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+
+def type_matches() -> dict[str, int]:
+    """The modules of the service that match on column types, with the number of places: `case` and `isinstance`."""
+    counts = {}
+    for name, path in modules("app", "workers").items():
+        nodes = nodes_of(path)
+        types = {
+            alias.asname or alias.name
+            for node in nodes
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_TYPES)
+            for alias in node.names
+            if alias.name[0].isupper() and alias.name not in _NO_TYPES
+        }
+        if name.startswith(_TYPES):
+            types = {cls.name for cls in nodes if isinstance(cls, ast.ClassDef)} - _NO_TYPES
+        if count := sum(matched_types(node, types) for node in nodes):
+            counts[name] = count
+    return counts
+
+
+def matched_types(node: ast.AST, types: set[str]) -> int:
+    """How many of the types a pattern, or a call of `isinstance`, names."""
+    match node:
+        case ast.MatchClass(cls=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in types
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, kinds]):
+            return sum(isinstance(each, ast.Name) and each.id in types for each in ast.walk(kinds))
+        case _:
+            return 0
 
 
 def described(document: Mapping[str, Any]) -> tuple[int, int]:
@@ -227,21 +384,42 @@ def figures() -> dict[str, object]:
     chain = longest_chain(imports())
     with_text, properties = described(document)
     with_example, number = operations(document)
+    groups = restated(*CODE)
+    sizes, matches = function_lines("app", "workers"), type_matches()
+    ports = importable_ports()
     return {
+        "names in app": f"{len(names_in_app())} ({' '.join(names_in_app())})",
+        "imports that point up between wings": len(upward_imports()),
         "modules in one folder, at most": f"{folders[most]} ({most})",
+        "lines of functions, 95th percentile": sizes[len(sizes) * 95 // 100],
+        "small packages service, repository, handlers": _listed(small_parts()),
         **{
             f"folders with code of {name}": len(feature_folders(pattern))
             for name, pattern in FEATURES.items()
         },
         "longest import chain": f"{len(chain)} ({' > '.join(chain)})",
-        "groups of classes with 70 % equal fields": len(restated(*CODE)),
+        "classes with 70 % equal fields": f"{sum(map(len, groups))} in {len(groups)} groups",
         "handlers that return Response[Any]": len(untyped_handlers()),
-        "protocols with one implementation and no double": len(lonely_protocols()),
-        "lines of app, workers and clients": lines(*CODE),
+        "ports": len(protocols()),
+        "ports with one implementation and no double": len(lonely_protocols()),
+        "ports whose implementation their user may import": _listed(ports),
+        "modules that match on column types": f"{len(matches)}, at {sum(matches.values())} places",
+        **participle_figures(node for path in modules("app", "workers").values() for node in nodes_of(path)),
+        "lines of app, workers and clients": f"{lines(*CODE):,}",
+        "code lines of app and workers": f"{code_lines('app', 'workers'):,}",
+        "code lines of bench": f"{code_lines('bench'):,}",
+        "code lines of tests/mutants": f"{code_lines('tests/mutants'):,}",
+        "lines of bench and of tests/mutants": f"{lines('bench'):,} and {lines('tests/mutants'):,}",
         "OpenAPI: properties described": f"{with_text} of {properties}",
         "OpenAPI: operations with an example": f"{with_example} of {number}",
         "OpenAPI: lines of the document": len((ROOT / "openapi" / "openapi.json").read_text().splitlines()),
     }
+
+
+def _listed(names: Iterable[str]) -> str:
+    """How many there are, and which."""
+    names = list(names)
+    return f"{len(names)} ({', '.join(names)})" if names else "0"
 
 
 def main() -> None:

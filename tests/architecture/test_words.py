@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.figures import ROOT, classes, modules, tree_of
+from tests.architecture.figures import classes, modules
+from tests.architecture.syntax import ROOT, nodes_of
 
 # Words that stood for something the field has a word for, with that word.
 WORDS = {
@@ -64,7 +65,7 @@ PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 def names(path: Path) -> Iterator[tuple[int, str]]:
     """Every name that a module gives to something, with its line."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield node.lineno, node.name
