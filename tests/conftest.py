@@ -27,8 +27,9 @@ settings.load_profile("headwater")
 
 TESTS: Final = Path(__file__).parent
 _HEAVY: Final = frozenset({"cluster", "conformance", "engine", "flows", "spark"})
-# Their tests need no server.
-_PURE: Final = frozenset({"architecture", "bench", "kernel"})
+# Their tests need no server, apart from one module.
+_PURE: Final = frozenset({"architecture", "bench", "docs", "kernel"})
+_SERVED: Final = TESTS / "docs" / "test_document_examples.py"
 # One Postgres server, one broker and so on for each process that tests; one database for each module.
 _FIXTURES: Final = (
     "tests.support.server_fixtures",
@@ -54,7 +55,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByModule | 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
     """Loads the fixtures of the servers for a module that may need them."""
-    if _folder(module_path) not in _PURE:
+    if _folder(module_path) not in _PURE or module_path == _SERVED:
         plugins = parent.config.pluginmanager
         for name in _FIXTURES:
             if not plugins.has_plugin(name):

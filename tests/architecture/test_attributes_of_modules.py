@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.architecture.test_code_rules import PYTHON, ROOT, name
+from tests.architecture.syntax import ROOT, tree_of
+from tests.architecture.test_code_rules import PYTHON, name
 
 CHECKED = [path for path in PYTHON if path.relative_to(ROOT).parts[0] in {"tests", "bench"}]
 OURS = ("app", "workers", "tests", "bench", "headwater_client")
@@ -73,9 +74,8 @@ def replaced_attributes(function: ast.AST, names: dict[str, Any]) -> Iterator[At
                         yield from replaced_attributes(node, {target: names[each]})
 
 
-def missing(source: str) -> list[tuple[int, str]]:
+def missing(tree: ast.Module) -> list[tuple[int, str]]:
     """Line and name of each attribute that does not exist."""
-    tree = ast.parse(source)
     modules = imported(tree)
     found = []
     for function in (node for node in ast.walk(tree) if isinstance(node, Function)):
@@ -91,7 +91,7 @@ def missing(source: str) -> list[tuple[int, str]]:
 
 
 def test_attributes_of_modules_exist() -> None:
-    assert not {name(path): each for path in CHECKED if (each := missing(path.read_text(encoding="utf-8")))}
+    assert not {name(path): each for path in CHECKED if (each := missing(tree_of(path)))}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test(patch):
 def test_of_another(lookup):
     lookup.gone()
 """
-    assert [number for number, _ in missing(source)] == [5]
+    assert [number for number, _ in missing(ast.parse(source))] == [5]
 
 
 def test_checked_files_include_tests_and_benches() -> None:

@@ -5,13 +5,13 @@ import re
 import subprocess
 import tomllib
 from collections import Counter
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.architecture.syntax import ROOT, nodes_of, tree_of
+
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 FOLDER_MODULES_MAX = 20
@@ -40,19 +40,8 @@ def name(path):
     return str(path.relative_to(ROOT))
 
 
-@cache
-def nodes(tree):
-    """All nodes of a file, which are found once for all rules."""
-    return list(ast.walk(tree))
-
-
-def functions(tree):
-    return [node for node in nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-
-
-@pytest.fixture(scope="module")
-def trees():
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PYTHON}
+def functions(path):
+    return [node for node in nodes_of(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def test_checked_files_include_code_and_tests():
@@ -75,28 +64,28 @@ def test_folders_have_few_modules():
     assert not many, f"more than {FOLDER_MODULES_MAX} modules: form packages by what they are about"
 
 
-def test_functions_are_short(trees):
+def test_functions_are_short():
     long = {
         f"{name(path)}:{function.lineno} {function.name}": lines
-        for path, tree in trees.items()
-        for function in functions(tree)
+        for path in PYTHON
+        for function in functions(path)
         if (lines := (function.end_lineno or 0) - function.lineno + 1) > FUNCTION_LINES_MAX
     }
     assert not long, f"more than {FUNCTION_LINES_MAX} lines"
 
 
-def test_imports_are_at_the_top(trees):
+def test_imports_are_at_the_top():
     found = {
         f"{name(path)}:{node.lineno}"
         for path in CODE
-        for function in functions(trees[path])
+        for function in functions(path)
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom) and name(path) not in IMPORTS_INSIDE_FUNCTIONS
     }
     assert not found, "an import inside a function; list its file above with the reason, or move it up"
 
 
-def test_names_are_not_vague(trees):
+def test_names_are_not_vague():
     vague = {
         name(path)
         for path in PYTHON
@@ -104,8 +93,8 @@ def test_names_are_not_vague(trees):
     }
     vague |= {
         f"{name(path)}:{node.lineno} {node.name}"
-        for path, tree in trees.items()
-        for node in nodes(tree)
+        for path in PYTHON
+        for node in nodes_of(path)
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and VAGUE_NAMES.search(node.name)
     }
@@ -122,9 +111,9 @@ def test_files_contain_no_unfinished_markers():
     assert not found
 
 
-def test_every_module_has_a_docstring(trees):
+def test_every_module_has_a_docstring():
     assert not {
-        name(path) for path, tree in trees.items() if path.stat().st_size and ast.get_docstring(tree) is None
+        name(path) for path in PYTHON if path.stat().st_size and ast.get_docstring(tree_of(path)) is None
     }
 
 
@@ -187,12 +176,12 @@ def test_files_refer_to_no_folder_outside_the_repository():
     assert not found
 
 
-def test_every_new_job_names_its_actor(trees):
+def test_every_new_job_names_its_actor():
     """`actor` has a default for tests; in the service it is always specified."""
     made = [
         (name(path), call)
         for path in CODE
-        for call in nodes(trees[path])
+        for call in nodes_of(path)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "NewJob"
     ]
     assert len(made) >= 5

@@ -233,9 +233,9 @@ def module_paths(module):
     return path, path.rpartition("/")[0]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
-def test_documents_name_existing_tests_paths_and_settings(document):
-    text = document.read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def tests():
+    """The names of all tests."""
     listing = subprocess.run(
         ["git", "grep", "--untracked", "-hoE", r"def (test_\w+)", "--", "tests"],
         cwd=ROOT,
@@ -243,7 +243,12 @@ def test_documents_name_existing_tests_paths_and_settings(document):
         text=True,
         check=True,
     )
-    tests = {line.removeprefix("def ") for line in listing.stdout.splitlines()}
+    return {line.removeprefix("def ") for line in listing.stdout.splitlines()}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_documents_name_existing_tests_paths_and_settings(document, tests):
+    text = document.read_text(encoding="utf-8")
     missing = {found for found in re.findall(r"`(test_\w+)`", text) if found not in tests}
     missing |= {
         path
