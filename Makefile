@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories mutants figures security conformance conformance-long check lint format types contracts openapi typescript lock audit clean \
-	bench bench-latency bench-upsert bench-indexes bench-rows bench-feed bench-changelog bench-exports bench-reads bench-spark bench-topics bench-topics-peer bench-clustering bench-compaction bench-memory bench-small-writes bench-spread-writes bench-lower-bounds bench-small-parts bench-locality bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-write
+	bench bench-latency bench-feed bench-exports bench-reads bench-spark bench-topics bench-memory bench-small-writes bench-spread-writes bench-endurance bench-waiting bench-fairness bench-tenants bench-large-table bench-write bench-peers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -140,32 +140,20 @@ typescript: ## build and test the TypeScript package from openapi/openapi.json (
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
 # and leaves bench/results/NAME.json. docs/performance.md explains them. Those whose --help has --cluster measure the
 # services of docker-compose.yml instead, after `make cluster-programs`.
-BENCHES := latency upsert feed changelog exports reads clustering compaction memory small-writes waiting fairness planning
+BENCHES := latency small-writes spread-writes feed reads exports waiting fairness memory
 bench: ## measure the service by itself
 	@$(MAKE) --no-print-directory $(addprefix bench-,$(BENCHES))
 
 bench-latency: setup ## POST to visible in the feed, 1,000 rows and 1 row
 	@$(BIN)/python -m bench.latency $(BENCH)
 
-bench-upsert: setup ## load and upserts of a 10-million-row table, beside rewriting its files
-	@$(BIN)/python -m bench.upsert $(BENCH)
-
-bench-indexes: setup ## upserts of 10,000 rows into 3,000,000 under each type of index
-	@$(BIN)/python -m bench.indexes $(BENCH)
-
-bench-rows: setup ## one row by its key, of 10,000,000: over HTTP, beside DuckLake where its extension is installed
-	@$(BIN)/python -m bench.row_lookups $(BENCH)
-
-bench-feed: setup ## change rows served as JSON, NDJSON and Arrow
+bench-feed: setup ## change rows served as JSON, NDJSON and Arrow; an old feed of small commits, before and after its files are merged
 	@$(BIN)/python -m bench.feed $(BENCH)
-
-bench-changelog: setup ## catching up with a feed of small commits, before and after its files are merged
-	@$(BIN)/python -m bench.changelog $(BENCH)
 
 bench-exports: setup ## changes, and changed rows, written to files in each format
 	@$(BIN)/python -m bench.exports $(BENCH)
 
-bench-reads: setup ## read jobs of a whole table in each format, of a part of it, in an order
+bench-reads: setup ## read jobs of a whole table in each format, of a part of it, in an order; rows by their keys
 	@$(BIN)/python -m bench.reads $(BENCH)
 
 bench-spark: setup ## a whole table and its feed read with Spark, beside Spark's reader on Parquet
@@ -173,16 +161,6 @@ bench-spark: setup ## a whole table and its feed read with Spark, beside Spark's
 
 bench-topics: setup ## messages of a Kafka topic into a keyed dataset, and the time from a message to the feed
 	@$(BIN)/python -m bench.topics $(BENCH)
-
-bench-topics-peer: setup ## the same beside Structured Streaming into Delta; its jars come from Maven Central
-	@$(PYTHON) requirements/build_environment.py --locks-only --venv .venv-bench-spark-4.1 requirements/build.txt requirements/bench-spark-4.1.txt
-	@$(BIN)/python -m bench.topics --formats JSON --runs 30 --peer $(BENCH)
-
-bench-clustering: setup ## a hundredth of a table by a filter: as written, partitioned, clustered; rows clustered per second
-	@$(BIN)/python -m bench.clustering $(BENCH)
-
-bench-compaction: setup ## folding logs and small files, beside small writes, and reads of logs
-	@$(BIN)/python -m bench.compaction $(BENCH)
 
 bench-memory: setup ## the API under a 2 GiB upload, the worker under a large upsert
 	@$(BIN)/python -m bench.memory $(BENCH)
@@ -193,17 +171,8 @@ bench-spread-writes: setup ## small writes over 1, 10 and 100 datasets, and over
 bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 	@$(BIN)/python -m bench.small_writes $(BENCH)
 
-bench-lower-bounds: setup ## what the steps of small writes, pages of the feed and bulk loads cost by themselves
-	@$(BIN)/python -m bench.lower_bounds $(BENCH)
-
-bench-small-parts: setup ## few rows in a Parquet file of their own, or in a row of Postgres
-	@$(BIN)/python -m bench.small_parts $(BENCH)
-
 bench-endurance: setup ## an hour of small writes: memory, files, latency, and the feed from its start
 	@$(BIN)/python -m bench.endurance $(BENCH)
-
-bench-locality: cluster-programs ## upserts on two hosts and S3: with tasks that go back to the host of the hot copies, and not
-	@$(BIN)/python -m bench.locality $(BENCH)
 
 bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and their memory
 	@$(BIN)/python -m bench.waiting $(BENCH)
@@ -216,9 +185,6 @@ bench-tenants: setup ## 10, 100 and 1,000 tenants with 10 datasets each: making,
 
 bench-large-table: setup ## one table of 10,000 and 100,000 files: writes, pages, parts of a snapshot, compactions (hours)
 	@$(BIN)/python -m bench.large_table $(BENCH)
-
-bench-planning: setup ## planning and committing a write as files, versions and instants grow
-	@$(BIN)/python -m bench.planning $(BENCH)
 
 bench-write: setup ## all ways to write beside DuckLake and delta-rs, in an environment that has them
 	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/build.txt requirements/dev.txt requirements/bench.txt

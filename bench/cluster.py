@@ -18,18 +18,16 @@ _PROGRAMS: Final = Path(__file__).parents[1] / ".venv-cluster" / "bin"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cluster:
-    """How many processes of each kind a cluster has. `pinned`: each Spark worker has one core of this machine."""
+    """How many processes of each kind a cluster has."""
 
     apis: int = 2
     workers: int = 2
     spark_workers: int = 2
-    pinned: bool = False
 
     @property
     def name(self) -> str:
         """A suffix of the names of results."""
-        pinned = "-pinned" if self.pinned else ""
-        return f"-cluster-{self.apis}-{self.workers}-{self.spark_workers}{pinned}"
+        return f"-cluster-{self.apis}-{self.workers}-{self.spark_workers}"
 
     def command(self, data: Path, environment: Mapping[str, str]) -> list[str]:
         """The command that starts it; `environment`: settings of APIs and workers."""
@@ -38,10 +36,6 @@ class Cluster:
             for service in ("api", "worker")
             for name, value in environment.items()
         ]
-        if self.pinned:
-            # As many tasks at a time as there are cores for them.
-            cores = max(1, self.spark_workers // self.workers)
-            settings += ["spark-worker.SPARK_WORKER_CORES=1", f"worker.HEADWATER_SPARK_CORES_MAX={cores}"]
         return [
             sys.executable, "-m", "clients.cluster", "--programs", str(_PROGRAMS),
             "--port", str(free_port()), "--data", str(data),

@@ -7,6 +7,9 @@ The same feed with filters, as Arrow: of values that lie anywhere in it, so that
 values that only its last write has, where the bounds of row groups rule out the rest.
 
 The table and then the feed (`since=snapshot`), beside a plain read of the table's pages and beside the whole feed.
+
+An old feed of small commits, before and after its changelog files are merged, beside the same rows in one commit. The
+first reading of a file also verifies it.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ import pyarrow.ipc as ipc
 from bench.options import parser
 from bench.processes import processor_seconds
 from bench.report import percentiles, publish
-from bench.service import running_service
+from bench.service import API, Service, running_service
+from bench.small_commits import changelog_files, merged, set_services, write_small
 from bench.table import Table
 
 FORMS = {
@@ -49,7 +53,7 @@ def read_all(api: psutil.Process, table: Table, *, form: str, limit: int) -> dic
         size += len(page.content)
         since = int(page.headers["headwater-next-since"])
         sent = time.perf_counter()
-    seconds, cpu_seconds = time.perf_counter() - began, processor_seconds([api]) - cpu_before
+    seconds, cpu_seconds = time.perf_counter() - began, _spent(api, cpu_before)
     return {
         "form": form,
         "limit": limit,
@@ -62,6 +66,11 @@ def read_all(api: psutil.Process, table: Table, *, form: str, limit: int) -> dic
         "MB/cpu s": round(size / 1e6 / cpu_seconds),
         **{f"page {name} ms": value for name, value in percentiles(seconds_of_pages).items()},
     }
+
+
+def _spent(api: psutil.Process, before: float) -> float:
+    """Processor seconds since then: at least one tick of the kernel's clock."""
+    return max(processor_seconds([api]) - before, 0.01)
 
 
 def read_filtered(api: psutil.Process, table: Table, *, selects: str, limit: int) -> dict[str, Any]:
@@ -85,7 +94,7 @@ def read_table(api: psutil.Process, way: str, form: str, pages: Iterator[httpx.R
     """Reads pages to the end, to have the table."""
     cpu_before, began = processor_seconds([api]), time.perf_counter()
     contents = [page.content for page in pages]
-    seconds, cpu_seconds = time.perf_counter() - began, processor_seconds([api]) - cpu_before
+    seconds, cpu_seconds = time.perf_counter() - began, _spent(api, cpu_before)
     if form == "Arrow":
         rows = sum(ipc.open_stream(content).read_all().num_rows for content in contents)
     else:
@@ -111,6 +120,32 @@ def read_ways(api: psutil.Process, table: Table, *, limit: int) -> Iterator[dict
         yield read_table(api, "since=0", form, table.pages(accept, limit=limit))
 
 
+def read_old(
+    service: Service, client: httpx.Client, *, writes: int, rows: int, buckets: int, limit: int
+) -> Iterator[dict[str, Any]]:
+    """Catches up with a feed of small commits, and with the same rows in one commit."""
+    bulk = Table.create(service, client, "bulk", buckets=buckets)
+    bulk.write("upsert", np.arange(writes * rows), ts=1)
+    small = Table.create(service, client, "small", buckets=buckets)
+    set_services(client, small, {"changelog": None, "compaction": None})
+    write_small(client, small, writes, rows)
+
+    def readings(feed: str, table: Table) -> Iterator[dict[str, Any]]:
+        files = changelog_files(client, table)
+        # Pages of another size each time, since pages are cached for some seconds.
+        for number, reading in enumerate(("first", "second", "third")):
+            figures = read_all(service.process(API), table, form="Arrow", limit=limit - number)
+            columns = ("rows", "pages", "rows/s", "rows/cpu s", "page p50 ms")
+            yield {"feed": feed, "files": files, "reading": reading} | {
+                name: figures[name] for name in columns
+            }
+
+    yield from readings("in bulk", bulk)
+    yield from readings("small commits, not merged", small)
+    merged(client, small)
+    yield from readings("small commits, merged", small)
+
+
 def main() -> None:
     """Runs the measurement."""
     options = parser(__doc__)
@@ -122,9 +157,13 @@ def main() -> None:
     options.add_argument(
         "--buckets", type=int, default=4, help="buckets of the dataset, one changelog file each"
     )
+    options.add_argument(
+        "--small-writes", type=int, default=1_000, help="commits of the old feed; 0 leaves it out"
+    )
+    options.add_argument("--small-rows", type=int, default=100, help="rows of each of them")
     chosen = options.parse_args()
     with running_service(chosen.scratch) as service, service.client() as client:
-        api = service.process("app.main")
+        api = service.process(API)
         table = Table.create(service, client, "trips", buckets=chosen.buckets)
         table.write("bulk_insert", np.arange(chosen.rows // 2), ts=0)
         # The second half of the feed: corrections, two change rows for every row written.
@@ -140,9 +179,14 @@ def main() -> None:
         ]
         filtered = [read_filtered(api, table, selects=each, limit=chosen.limit) for each in FILTERS]
         ways = list(read_ways(api, table, limit=chosen.limit))
-    publish("feed", {"limit": chosen.limit, "buckets": chosen.buckets}, figures)
-    publish("feed-filtered", {"limit": chosen.limit, "buckets": chosen.buckets}, filtered)
-    publish("feed-snapshot", {"limit": chosen.limit, "buckets": chosen.buckets}, ways)
+        small = {"writes": chosen.small_writes, "rows": chosen.small_rows}
+        setting = {"limit": chosen.limit, "buckets": chosen.buckets}
+        old = list(read_old(service, client, **small, **setting)) if chosen.small_writes else []
+    publish("feed", setting, figures)
+    publish("feed-filtered", setting, filtered)
+    publish("feed-snapshot", setting, ways)
+    if old:
+        publish("feed-old", small | setting, old)
 
 
 if __name__ == "__main__":

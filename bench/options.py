@@ -30,11 +30,6 @@ def parser(description: str | None, *, cluster: bool = False) -> argparse.Argume
         for name, what in counts:
             option = f"--{name.replace('_', '-')}"
             found.add_argument(option, type=int, default=2, help=f"{what} of the cluster")
-        found.add_argument(
-            "--pinned",
-            action="store_true",
-            help="each Spark worker of the cluster, and what it starts, has one core of this machine",
-        )
     return found
 
 
@@ -42,9 +37,4 @@ def chosen_cluster(chosen: argparse.Namespace) -> Cluster | None:
     """The cluster to measure; None for the embedded service."""
     if not chosen.cluster:
         return None
-    return Cluster(
-        apis=chosen.apis,
-        workers=chosen.workers,
-        spark_workers=chosen.spark_workers,
-        pinned=chosen.pinned,
-    )
+    return Cluster(apis=chosen.apis, workers=chosen.workers, spark_workers=chosen.spark_workers)

@@ -108,14 +108,14 @@ def _add(peak: Peak, process: psutil.Process) -> None:
 def one_core() -> Iterator[None]:
     """Keeps this process, whatever threads it has or starts, on one core."""
     cores = os.sched_getaffinity(0)
-    keep_on(os.getpid(), {min(cores)})
+    _keep_on(os.getpid(), {min(cores)})
     try:
         yield
     finally:
-        keep_on(os.getpid(), cores)
+        _keep_on(os.getpid(), cores)
 
 
-def keep_on(pid: int, cores: set[int]) -> None:
+def _keep_on(pid: int, cores: set[int]) -> None:
     """Keeps a process on these cores: its threads, and those that they start."""
     with suppress(FileNotFoundError):
         for thread in Path(f"/proc/{pid}/task").iterdir():

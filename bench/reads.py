@@ -1,4 +1,8 @@
-"""Read jobs of a whole table in each format, of a part of it, in an order, and of a few rows."""
+"""Read jobs of a whole table in each format, of a part of it, in an order, and of a few rows; and rows by their keys.
+
+Lookups are `GET …/rows/{key}`, one request at a time, in a `merge_on_read` table of the same rows. Half of the keys
+have no row.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,10 @@ import numpy as np
 
 from bench.options import parser
 from bench.processes import processor_seconds, tree
-from bench.report import publish
+from bench.report import percentiles, publish
 from bench.service import Service, finished, running_service
 from bench.table import Table
+from bench.trips import trips
 
 READS: Final[dict[str, dict[str, Any]]] = {
     "parquet": {"format": "parquet"},
@@ -27,6 +32,8 @@ READS: Final[dict[str, dict[str, Any]]] = {
     "arrow, any 1,000": {"format": "arrow", "limit": 1_000},
     "arrow, what changed last": {"format": "arrow", "query": "incremental", "begin": 1},
 }
+_WARM_UP: Final = 50
+_OK, _NOT_FOUND = 200, 404
 
 
 def read(
@@ -52,11 +59,29 @@ def read(
     }
 
 
+def lookups(client: httpx.Client, table: Table, rows: int, count: int) -> dict[str, Any]:
+    """Milliseconds of the lookup of a row, after some that are not counted."""
+    random = np.random.default_rng(7)
+    present, absent = (
+        random.choice(rows, count // 2, replace=False),
+        np.arange(rows, rows + count - count // 2),
+    )
+    numbers = random.permutation(np.concatenate([present, absent]))
+    seconds = []
+    for number, key in zip(numbers, trips(numbers, ts=0).column("uuid").to_pylist(), strict=True):
+        began = time.perf_counter()
+        response = client.get(f"/datasets/{table.id}/rows/{key}")
+        seconds.append(time.perf_counter() - began)
+        assert response.status_code == (_OK if number < rows else _NOT_FOUND), response.text
+    return {"lookups": count - _WARM_UP, **percentiles(seconds[_WARM_UP:])}
+
+
 def main() -> None:
     """Runs the measurement."""
     options = parser(__doc__)
     options.add_argument("--rows", type=int, default=1_000_000, help="rows of the table")
     options.add_argument("--buckets", type=int, default=4, help="buckets of the dataset")
+    options.add_argument("--lookups", type=int, default=2_050, help="rows that are looked up by key")
     chosen = options.parse_args()
     with running_service(chosen.scratch) as service, service.client() as client:
         table = Table.create(service, client, "trips", buckets=chosen.buckets)
@@ -69,7 +94,12 @@ def main() -> None:
             {"read": name, **read(service, client, table, chosen.rows, request)}
             for name, request in READS.items()
         ]
-    publish("reads", {"buckets": chosen.buckets, "rows": chosen.rows}, figures)
+        keyed = Table.create(service, client, "keyed", buckets=chosen.buckets, table_type="merge_on_read")
+        keyed.write("bulk_insert", np.arange(chosen.rows), ts=0)
+        times = lookups(client, keyed, chosen.rows, chosen.lookups)
+    setting = {"buckets": chosen.buckets, "rows": chosen.rows}
+    publish("reads", setting, figures)
+    publish("reads-by-key", setting, [times])
 
 
 if __name__ == "__main__":

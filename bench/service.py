@@ -23,7 +23,7 @@ import httpx
 import psutil
 
 from bench.cluster import Cluster
-from bench.processes import keep_on, tree
+from bench.processes import tree
 
 ROOT = Path(__file__).parents[1]
 API, WORKER = "app.main", "workers.main"
@@ -109,29 +109,18 @@ def running_service(
             )
         try:
             note = _announced(process, data / "headwater.json", log)
-            service = Service(
+            yield Service(
                 url=note["url"],
                 api_key=note["api_key"],
                 data=data,
                 supervisor=psutil.Process(process.pid),
                 storage=data / ("storage" if cluster is None else _BUCKET),
             )
-            if cluster is not None and cluster.pinned:
-                _pin(service)
-            yield service
         finally:
             _stop(process)
     finally:
         shutil.rmtree(data, ignore_errors=True)
         log.unlink(missing_ok=True)
-
-
-def _pin(service: Service) -> None:
-    """Keeps each Spark worker, and all that it has started or starts, on one core: the next one of this machine's."""
-    cores = sorted(os.sched_getaffinity(0))
-    for number, worker in enumerate(service.processes(SPARK[1])):
-        for process in tree(worker):
-            keep_on(process.pid, {cores[number % len(cores)]})
 
 
 def _announced(process: subprocess.Popen[bytes], note: Path, log: Path) -> dict[str, Any]:

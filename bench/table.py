@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,33 +11,10 @@ from typing import Any
 import httpx
 import numpy as np
 
-from app.kernel.format.dataset import IndexType
 from bench.service import Service, finished
 from bench.trips import definition, write_parquet
 
 _STEP_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Written:
-    """One write: its job, and how long it took."""
-
-    job: dict[str, Any]
-    upload_seconds: float
-    """Sending the file."""
-    seconds: float
-    """From the request of the write to the response that it is committed."""
-    files: dict[Path, int]
-    """Files that it left, by path below the storage root, with their sizes."""
-
-    @property
-    def run_seconds(self) -> float:
-        """From the worker's claim to the commit."""
-        return run_seconds(self.job)
-
-    def megabytes(self, folder: str) -> float:
-        """Megabytes of those files below a folder of the dataset, such as `data` or `changes`."""
-        return sum(size for path, size in self.files.items() if folder in path.parts) / 1e6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,14 +34,11 @@ class Table:
         *,
         buckets: int | None,
         table_type: str = "copy_on_write",
-        index: IndexType | None = None,
         compression: str = "zstd",
     ) -> Table:
-        """A new, empty one. Without `buckets` they grow. Without `index` it has that of its bucket mode."""
+        """A new, empty one. Without `buckets` they grow."""
         settings = {"table_type": table_type, "compression": compression}
         registration = definition(name, buckets=buckets) | settings
-        if index is not None:
-            registration["index"] = {"type": index.value}
         made = client.post("/datasets", json=registration).raise_for_status().json()
         return cls(service=service, client=client, id=made["id"])
 
@@ -98,19 +71,13 @@ class Table:
         )
         return finished(self.client, reply.raise_for_status().json())
 
-    def write(self, operation: str, numbers: np.ndarray, *, ts: int) -> Written:
-        """Uploads the rows with these numbers as Parquet and writes them."""
+    def write(self, operation: str, numbers: np.ndarray, *, ts: int) -> dict[str, Any]:
+        """Uploads the rows with these numbers as Parquet and writes them; the job of the write."""
         file = self.service.data / f"{self.id}.parquet"
         write_parquet(file, numbers, ts=ts)
-        before = self.stored()
-        began = time.perf_counter()
-        source = self.upload(file)
-        uploaded = time.perf_counter()
-        job = self.commit(operation, source=source)
-        ended = time.perf_counter()
+        job = self.commit(operation, source=self.upload(file))
         file.unlink()
-        files = {path: size for path, size in self.stored().items() if path not in before}
-        return Written(job=job, upload_seconds=uploaded - began, seconds=ended - uploaded, files=files)
+        return job
 
     def pages(
         self,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import threading
 import time
 import uuid
@@ -37,7 +36,7 @@ from app.infra.runtime.loopback import LOOPBACK
 from bench.latency import Follower
 from bench.options import parser
 from bench.processes import processor_seconds, tree
-from bench.report import ROOT, percentiles, publish
+from bench.report import percentiles, publish
 from bench.service import Service, running_service
 from bench.table import Table
 from bench.trips import SCHEMA, chunks, definition, trips
@@ -48,9 +47,6 @@ _PARTITIONS: Final = 2
 _ROUND_ROWS: Final = 250_000
 _WARM_UP: Final = 5
 _SECONDS_MAX: Final = 600.0
-_SETTLED_SECONDS: Final = 15.0
-_APART_SECONDS: Final = 4.0
-_PEER_RUNS_MAX: Final = 30
 FORMATS: Final = ("JSON", "JSON, transform", "Avro")
 _AVRO: Final = {pa.string(): "string", pa.int64(): "long", pa.float64(): "double"}
 
@@ -237,56 +233,9 @@ def followed(service: Service, client: httpx.Client, make: Callable[[], Topic], 
     return {"format": "JSON", "messages": runs, **found}
 
 
-def streamed(
-    bootstrap: str, make: Callable[[], Topic], rows: int, runs: int, scratch: Path | None
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The same by Spark's Structured Streaming into a Delta table, in a process of its own."""
-    warm, *loaded, last = topics = [make() for _ in range(4)]
-    warm.send(chunks(np.arange(_ROUND_ROWS // 10), ts=0))
-    for at, topic in enumerate(loaded):
-        topic.send(chunks(np.arange(rows), ts=at))
-    command = [str(ROOT / ".venv-bench-spark-4.1" / "bin" / "python"), "-m", "bench.peers.spark.streams"]
-    command += [bootstrap, *(topic.name for topic in topics)]
-    command += ["--batch", str(_ROUND_ROWS), "--messages", str(_WARM_UP + runs)]
-    command += ["--scratch", str(scratch)] if scratch else []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        # Spark's resolution of packages writes lines of its own.
-        lines = (line for line in process.stdout or () if line.startswith(("{", "ready")))
-        figures = []
-        for work in ("new keys", "the same keys"):
-            found = json.loads(next(lines))
-            figures.append(
-                {
-                    "format": "JSON, Delta",
-                    "work": work,
-                    "rows": rows,
-                    "s": round(found["s"], 1),
-                    "rows/s": round(rows / found["s"]),
-                    "cpu s": round(found["cpu s"], 1),
-                    "rows/cpu s": round(rows / found["cpu s"]),
-                }
-            )
-        next(lines)
-        time.sleep(_SETTLED_SECONDS)
-        sent = []
-        for number in range(_WARM_UP + runs):
-            sent.append(time.time())
-            last.send(iter([trips(np.array([number]), ts=number)]))
-            # Longer than a message takes, and at another time of the trigger's interval for each.
-            time.sleep(_APART_SECONDS + number % 7 / 70)
-        seen = json.loads(next(lines))["seen"]
-    taken = [after - before for before, after in zip(sent, seen, strict=False)][_WARM_UP:]
-    return figures, {"format": "JSON, Delta", "messages": runs} | {
-        f"{name} ms": value for name, value in percentiles(taken).items()
-    }
-
-
 def main() -> None:
     """Runs the measurement."""
     options = parser(__doc__)
-    options.add_argument(
-        "--peer", action="store_true", help="the same by Structured Streaming into Delta, too (JSON)"
-    )
     options.add_argument("--rows", type=int, default=1_000_000, help="messages of each format")
     options.add_argument("--runs", type=int, default=100, help="messages whose way to the feed is timed")
     options.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
@@ -303,12 +252,6 @@ def main() -> None:
                 for each in loaded(service, client, form, topics[form], chosen.rows)
             ]
             times = [followed(service, client, topics["JSON"], chosen.runs)]
-        if chosen.peer:
-            # The service has ended: the peer has the machine for itself.
-            runs = min(chosen.runs, _PEER_RUNS_MAX)
-            more, latency = streamed(broker.bootstrap, topics["JSON"], chosen.rows, runs, chosen.scratch)
-            figures += more
-            times.append(latency)
     publish("topics", {"partitions": _PARTITIONS, "rows": chosen.rows}, figures)
     publish("topics-latency", {"interval_seconds": 0.1}, times)
 
