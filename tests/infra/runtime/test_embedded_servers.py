@@ -3,6 +3,8 @@
 import os
 import signal
 import stat
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import psycopg
@@ -18,6 +20,13 @@ from app.infra.runtime.valkey import EmbeddedValkey
 
 def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def tmp_path():
+    """Not pytest's own folder, which each run of pytest closes to the account that Postgres runs as."""
+    with TemporaryDirectory(prefix="headwater-tests-") as folder:
+        yield Path(folder)
 
 
 def test_postgres_keeps_rows_over_a_restart_and_restricts_the_application_role(tmp_path):
