@@ -1,7 +1,8 @@
 """What all tests share: their order, their division between processes, and the fixtures of those that need servers.
 
 Where tests run in several processes, those that start Spark or the whole service run in one of them, one after another,
-and first, since they take longest; each other module runs as a whole, in whichever is free.
+and first, since they take longest; each other module runs as a whole, in whichever is free. Those of pure rules are
+the last.
 
 A test of pure rules starts within two seconds, since this file imports nothing of the service. The first module that is
 collected outside of the folders of pure tests loads the fixtures of the servers.
@@ -19,7 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.examples import a_third_of
 
-pytest_plugins = ["tests.support.complete_runs", "tests.support.left_out"]
+pytest_plugins = ["tests.support.complete_runs", "tests.support.left_out", "tests.support.pace"]
 
 # An example takes as long as it takes: a busy machine is no fault.
 settings.register_profile("headwater", deadline=None, max_examples=a_third_of(100))
@@ -55,7 +56,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByModule | 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
     """Loads the fixtures of the servers for a module that may need them."""
-    if _folder(module_path) not in _PURE or module_path == _SERVED:
+    if not _is_pure(module_path):
         plugins = parent.config.pluginmanager
         for name in _FIXTURES:
             if not plugins.has_plugin(name):
@@ -63,13 +64,18 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the slow ones first."""
-    items.sort(key=lambda item: _folder(item.path) not in _HEAVY)
+    """Puts the slow ones first, and the pure ones last: with short modules at the end both processes end together."""
+    items.sort(key=lambda item: (_folder(item.path) not in _HEAVY, _is_pure(item.path)))
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """The id of a value: bytes are named by their argument, since compressed ones can differ with the time of day."""
     return argname if isinstance(val, bytes) else None
+
+
+def _is_pure(module: Path) -> bool:
+    """Whether the tests of a module need no server."""
+    return _folder(module) in _PURE and module != _SERVED
 
 
 def _folder(path: Path) -> str:
