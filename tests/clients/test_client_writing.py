@@ -61,6 +61,12 @@ def test_registration_accepts_every_part_of_a_definition(headwater):
     )  # fmt: skip
     assert (found.table_type, found.merge_mode, found.compression) == ("merge_on_read", "partial", "lz4")
     assert headwater.change_compression(found, "zstd").compression == "zstd"
+    noted = register(headwater, "noted", description="Notes.", labels={"team": "ops"})
+    assert (noted.description, noted.labels) == ("Notes.", {"team": "ops"})
+    assert [each.name for each in headwater.datasets(labels={"team": "ops"})] == ["noted"]
+    assert headwater.change_labels(noted, {"team": "sales"}).labels == {"team": "sales"}
+    assert headwater.change_description(noted, None).description is None
+    assert list(headwater.datasets(labels={"team": "ops"})) == []
     sums = register(headwater, "sums", merge_mode="aggregate", aggregates={"note": "max"})
     headwater.write_rows(sums, [*rows(1, note="a"), *rows(1, note="b"), *rows(1, note="a")], wait=30)
     assert notes(headwater, sums) == [(1, "b")]

@@ -60,6 +60,7 @@ _MORE = (
     "VALUES (:new, 'in', :dataset, 'orders', '{}', '{}', 'active', '{}')",
     "INSERT INTO source_items (source_id, name, fingerprint, checksum, size_bytes, round) "
     "VALUES (:new, 'f', '1-1', 'c', 1, 1)",
+    "INSERT INTO dataset_labels (dataset_id, key, value) VALUES (:dataset, 'team', 'ops')",
     "INSERT INTO named_versions (dataset_id, name, kind, version) VALUES (:dataset, 'n', 'tag', 1)",
     "INSERT INTO read_leases (dataset_id, reader, version, lease_until) VALUES (:dataset, 'r', 1, now())",
     "INSERT INTO timeline_archives (dataset_id, path, first_instant, last_instant, row_count, size_bytes, checksum) "

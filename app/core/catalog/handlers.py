@@ -72,9 +72,13 @@ async def list_datasets(
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> DatasetPage:
-    """Lists the tenant's datasets by name."""
+    """Lists the tenant's datasets by name: all, or those with all of some labels."""
     page = await threads.run(
-        datasets.list, principal, page_size=options.page_size, page_token=options.page_token
+        datasets.list,
+        principal,
+        page_size=options.page_size,
+        page_token=options.page_token,
+        labels=options.labels,
     )
     return DatasetPage(items=[dataset_response(each) for each in page.items], next_page_token=page.next_token)
 
@@ -110,8 +114,8 @@ async def change_dataset(
 ) -> Tagged[DatasetResponse]:
     """Changes the members of the request: the name, the schema, the retention of the feed, the table services.
 
-    All of them are changed, or none. That makes a version without files. No file is rewritten: rows that are there
-    already are read under the new schema.
+    All of them are changed, or none. That makes a version without files, unless only the description and the labels are
+    changed. No file is rewritten: rows that are there already are read under the new schema.
     """
     if data.name is not msgspec.UNSET:
         granted.check_new(data.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -19,13 +19,40 @@ from app.kernel.format.dataset import (
     TableType,
     Watermark,
 )
-from app.kernel.format.definition.settings import TableSettings, table_settings
+from app.kernel.format.definition.settings import (
+    LABEL_KEY,
+    LABEL_VALUE,
+    NOTES,
+    DatasetSettings,
+    table_settings,
+)
+from app.kernel.format.identifiers import PATTERN_END
+from app.kernel.format.member_errors import EXPECTED
 from app.kernel.format.policies import TableServices
 from app.kernel.format.schema.schema import Field
+
+_LABELS_MAX: Final = 16
+_Label = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=rf"^{LABEL_KEY}:{LABEL_VALUE}{PATTERN_END}",
+        examples=["team:ops"],
+        extra_json_schema={EXPECTED: "a label in the form `key:value`"},
+    ),
+]
 
 
 class ListDatasetsOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `list_datasets`."""
+
+    label: Annotated[list[_Label], msgspec.Meta(max_length=_LABELS_MAX)] | None = None
+    """Labels in the form `key:value`; repeated: datasets that have all of them."""
+
+    @property
+    def labels(self) -> list[tuple[str, str]]:
+        """The labels as keys and values."""
+        pairs = [text.partition(":") for text in self.label or ()]
+        return [(key, value) for key, _, value in pairs]
 
 
 class ListSchemasOptions(PageOptions, frozen=True, kw_only=True):
@@ -82,7 +109,7 @@ class IndexResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"type_": 
     """The kind of index."""
 
 
-class DatasetResponse(TableSettings, frozen=True, kw_only=True):
+class DatasetResponse(DatasetSettings, frozen=True, kw_only=True):
     """A dataset."""
 
     id: str
@@ -225,6 +252,7 @@ def dataset_response(dataset: Dataset) -> DatasetResponse:
             partitions=f"{path}/partitions",
             statistics=f"{path}/statistics",
         ),
+        **{name: getattr(dataset, name) for name in NOTES},
         **table_settings(definition),
     )
 

@@ -13,6 +13,7 @@ from app.core.catalog.repository.live_datasets import dataset_not_found
 from app.core.catalog.values import Dataset, SchemaVersion
 from app.kernel.format.definition.dataset_definition import (
     define_dataset,
+    new_notes,
     with_changelog,
     with_services,
     with_settings,
@@ -20,6 +21,7 @@ from app.kernel.format.definition.dataset_definition import (
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.definition.schema_change import UpdateDataset
+from app.kernel.format.definition.settings import dataset_notes
 from app.kernel.format.errors import (
     DerivedDataset,
     Forbidden,
@@ -48,15 +50,23 @@ class Datasets:
     def register(self, tenant_id: str, new: CreateDataset) -> Dataset:
         """Raises InvalidDataset, DatasetExists."""
         _check_metastore(new.services, available=self.metastore)
-        return self.catalog.create(tenant_id, new_id(), define_dataset(new))
+        return self.catalog.create(tenant_id, new_id(), define_dataset(new), dataset_notes(new))
 
-    def list(self, principal: Principal, *, page_size: int, page_token: str | None) -> Page:
-        """The datasets that the principal may read, by name."""
+    def list(
+        self,
+        principal: Principal,
+        *,
+        page_size: int,
+        page_token: str | None,
+        labels: Collection[tuple[str, str]] = (),
+    ) -> Page:
+        """The datasets that the principal may read and that have all of the labels, by name."""
         return self.catalog.list(
             principal.tenant_id,
             page_size=page_size,
             page_token=page_token,
             patterns=principal.patterns(KeyScope.READ),
+            labels=labels,
         )
 
     def change(
@@ -70,7 +80,9 @@ class Datasets:
     ) -> Dataset:
         """Changes the settings, schema, feed or services of a dataset, which must still be at `version`.
 
-        The change makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
+        The change makes the next version, unless it only changes the description or the labels.
+
+        Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
         DatasetExists, DerivedDataset (the SQL of a view determines its schema).
         """
         dataset = self.catalog.get(tenant_id, reference)
@@ -78,6 +90,7 @@ class Datasets:
             raise PreconditionFailed(
                 f"The dataset is at version {dataset.version}, not {version}", version=dataset.version
             )
+        notes = new_notes(wanted)
         evolved = with_settings(dataset.definition, wanted)
         if wanted.changelog is not msgspec.UNSET:
             evolved = with_changelog(evolved, wanted.changelog)
@@ -85,11 +98,19 @@ class Datasets:
             services = wanted.services.instead_of(evolved.services)
             _check_metastore(services, available=self.metastore)
             evolved = with_services(evolved, services)
+        if notes and evolved is dataset.definition and not wanted.changes:
+            return self.catalog.note(tenant_id, dataset.id, notes, version=version)
         if wanted.changes or evolved is dataset.definition:
             refuse_derived(dataset)
             evolved = evolve(evolved, wanted.changes)
         return self.catalog.evolve(
-            tenant_id, dataset.id, evolved, version=version, instant_id=new_instant_id(), actor=actor
+            tenant_id,
+            dataset.id,
+            evolved,
+            version=version,
+            instant_id=new_instant_id(),
+            actor=actor,
+            notes=notes,
         )
 
     def schema(self, dataset: Dataset, schema_id: int | None) -> SchemaVersion:

@@ -12,6 +12,7 @@ from typing import Final
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    ForeignKeyConstraint,
     Index,
     Integer,
     PrimaryKeyConstraint,
@@ -41,6 +42,8 @@ datasets: Final = Table(
     id_column("id"),
     text_column("name"),
     json_column("definition", DatasetDefinition),
+    # Settings that are not of the table are columns, and rows of `dataset_labels`: they change without a version.
+    Column("description", Text),
     timestamp_column("created_at", default=True),
     timestamp_column("deleted_at", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
@@ -48,6 +51,22 @@ datasets: Final = Table(
     Index(
         "datasets_live_name", "tenant_id", "name", unique=True, postgresql_where=text("deleted_at IS NULL")
     ),
+)
+
+dataset_labels: Final = Table(
+    "dataset_labels",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    text_column("key"),
+    text_column("value"),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "key"),
+    # A release that does not know the labels deletes datasets, too.
+    ForeignKeyConstraint(
+        ["tenant_id", "dataset_id"], ["datasets.tenant_id", "datasets.id"], ondelete="CASCADE"
+    ),
+    # Equality of texts is leakproof, so that a filter finds its rows under row level security.
+    Index("dataset_labels_value", "tenant_id", "key", "value", "dataset_id"),
 )
 
 # The one hot row of a dataset, locked by each commit. It is apart from `datasets` so that accepting a write,

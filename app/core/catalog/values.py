@@ -19,6 +19,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     versions from `earliest_version` on, and of those that have a name.
     `watermark`: that of the head; None before the first event time.
     `derived`: it is a view's, so that nothing but its refreshes writes to it.
+    `description`, `labels`: the notes of its users.
     """
 
     id: str
@@ -32,6 +33,8 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     earliest_version: int = 0
     watermark: datetime | None = None
     derived: bool = False
+    description: str | None = None
+    labels: dict[str, str] = {}
 
 
 class AwaitedHead(NamedTuple):

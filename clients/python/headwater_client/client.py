@@ -190,6 +190,8 @@ class Headwater:
     change_vocabulary = blocking(DatasetCalls.change_vocabulary)
     change_services = blocking(DatasetCalls.change_services)
     change_compression = blocking(DatasetCalls.change_compression)
+    change_description = blocking(DatasetCalls.change_description)
+    change_labels = blocking(DatasetCalls.change_labels)
     get_schema = blocking(DatasetCalls.get_schema)
     schemas = iterating(DatasetCalls.schemas)
 

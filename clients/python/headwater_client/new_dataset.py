@@ -45,6 +45,8 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     target_bytes: int | None = None
     compression: FileCompression | None = None
     services: dict[str, Any] | None = None
+    description: str | None = None
+    labels: dict[str, str] = {}
 
     def document(self) -> dict[str, Any]:
         """The JSON form of the registration, without members that are not set."""
@@ -61,6 +63,8 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
             "target_bytes": self.target_bytes,
             "compression": self.compression,
             "services": self.services,
+            "description": self.description,
+            "labels": self.labels or None,
         }
         bucket = CreateBucket(count=self.buckets) if self.bucket is None else self.bucket
         return {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 from sqlalchemy import BigInteger, Connection, any_, bindparam, column, func, insert, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -15,6 +16,7 @@ from app.core.catalog.repository.live_datasets import (
     dataset_of,
     share_datasets,
 )
+from app.core.catalog.repository.notes import has_label, store_notes
 from app.core.catalog.repository.participants import CatalogParticipants, DefinitionCommit
 from app.core.catalog.repository.schemas import change_definition, schemas_of
 from app.core.catalog.tables import datasets, heads, schema_versions, uploads
@@ -50,10 +52,18 @@ class CatalogStore:
             .where(heads.c.next_offset > _AWAITED.c.position)
         )
 
-    def create(self, tenant_id: str, dataset_id: str, definition: DatasetDefinition) -> Dataset:
-        """Raises DatasetExists if a live dataset has the name, QuotaExceeded."""
+    def create(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        definition: DatasetDefinition,
+        notes: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Dataset:
+        """`notes`: settings that are not of the table. Raises DatasetExists if a live dataset has the name,
+        QuotaExceeded.
+        """
         with self._database.tenant(tenant_id) as connection:
-            return self.live.insert(connection, dataset_id, definition)
+            return self.live.insert(connection, dataset_id, definition, notes)
 
     def count(self, tenant_id: str) -> int:
         """The datasets that count against the quota `datasets`."""
@@ -96,15 +106,18 @@ class CatalogStore:
         page_size: int,
         page_token: str | None,
         patterns: Collection[str] | None = None,
+        labels: Collection[tuple[str, str]] = (),
     ) -> Page:
-        """Live datasets by name, those whose names match a pattern, unless None.
+        """Live datasets by name: those whose names match a pattern, unless None, and that have all the labels.
 
         Raises InvalidRequest for a token that is not valid.
         """
-        tokens = PageTokens("datasets", tenant_id)
+        filters = [sorted(labels)] if labels else []
+        tokens = PageTokens("datasets", tenant_id, *filters)
         query = self.live.query().order_by(datasets.c.name).limit(page_size + 1)
         if patterns is not None:
             query = query.where(matches_any(datasets.c.name, patterns))
+        query = query.where(*(has_label(key, value) for key, value in labels))
         if page_token is not None:
             query = query.where(datasets.c.name > tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:
@@ -137,8 +150,11 @@ class CatalogStore:
         version: int,
         instant_id: str,
         actor: str | None = None,
+        notes: Mapping[str, Any] = MappingProxyType({}),
     ) -> Dataset:
         """Stores an evolved definition as the next version of the dataset, which must still be at `version`.
+
+        `notes`: settings to change that are not of the table.
 
         Raises NotFound, PreconditionFailed, DatasetExists if the definition has a name that is taken.
         """
@@ -163,6 +179,20 @@ class CatalogStore:
                     actor=actor,
                 ),
             )
+            store_notes(connection, dataset_id, notes)
+            return self.live.find(connection, dataset_id)
+
+    def note(self, tenant_id: str, dataset_id: str, notes: Mapping[str, Any], *, version: int) -> Dataset:
+        """Changes settings that are not of the table, of a dataset that must still be at `version`, and stays there.
+
+        Raises NotFound, PreconditionFailed.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            self.live.find(connection, dataset_id)
+            head = _lock_head(connection, dataset_id)
+            self.live.find(connection, dataset_id)
+            _check_version(head, version)
+            store_notes(connection, dataset_id, notes)
             return self.live.find(connection, dataset_id)
 
     def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:

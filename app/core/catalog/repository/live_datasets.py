@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, any_, bindparam, func, insert, select
@@ -10,6 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.access.tenants.repository.quotas import check_count
+from app.core.catalog.repository.notes import note_columns, store_notes
 from app.core.catalog.repository.participants import Derivations
 from app.core.catalog.repository.schemas import name_taken, store_schema
 from app.core.catalog.tables import datasets, heads
@@ -47,6 +49,7 @@ class LiveDatasets:
             datasets.c.created_at,
             heads.c.committed_at,
             self.derivations.is_derived().label("derived"),
+            *note_columns(),
         )
 
     def query(self) -> Select[Any]:
@@ -57,8 +60,17 @@ class LiveDatasets:
             .where(datasets.c.deleted_at.is_(None))
         )
 
-    def insert(self, connection: Connection, dataset_id: str, definition: DatasetDefinition) -> Dataset:
-        """A new dataset at version 0. Raises DatasetExists if a live dataset has the name, QuotaExceeded."""
+    def insert(
+        self,
+        connection: Connection,
+        dataset_id: str,
+        definition: DatasetDefinition,
+        notes: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Dataset:
+        """A new dataset at version 0. Raises DatasetExists if a live dataset has the name, QuotaExceeded.
+
+        `notes`: settings that are not of the table, by name.
+        """
         new_dataset = (
             insert_unless(datasets)
             .values(id=dataset_id, name=definition.name, definition=definition)
@@ -74,6 +86,7 @@ class LiveDatasets:
         check_count(connection, "datasets", COUNT)
         connection.execute(insert(heads).values(dataset_id=dataset_id))
         store_schema(connection, dataset_id, definition.schema)
+        store_notes(connection, dataset_id, {name: value for name, value in notes.items() if value})
         return self.find(connection, dataset_id)
 
     def find(self, connection: Connection, reference: str) -> Dataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -29,6 +30,7 @@ from app.kernel.format.definition.policy_rules import service_faults
 from app.kernel.format.definition.schema_change import UpdateChangelog, UpdateDataset
 from app.kernel.format.definition.settings import (
     Change,
+    DatasetSettings,
     Fault,
     TableSettings,
     requested_changes,
@@ -90,6 +92,16 @@ def with_settings(dataset: DatasetDefinition, update: UpdateDataset) -> DatasetD
     values = requested_changes(TableSettings, update, Change.BY_VERSION)
     _refuse(list(setting_faults(TableSettings, values)))
     return msgspec.structs.replace(dataset, **values) if values else dataset
+
+
+def new_notes(update: UpdateDataset) -> dict[str, Any]:
+    """The notes about a dataset that a request changes, by name: settings that are not of the table.
+
+    Raises InvalidDataset.
+    """
+    values = requested_changes(DatasetSettings, update, Change.AT_ONCE)
+    _refuse(list(setting_faults(DatasetSettings, values)))
+    return values
 
 
 def with_services(dataset: DatasetDefinition, services: TableServices) -> DatasetDefinition:

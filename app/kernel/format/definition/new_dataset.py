@@ -16,7 +16,7 @@ from app.kernel.format.dataset import (
     TableType,
     Watermark,
 )
-from app.kernel.format.definition.settings import TableSettings
+from app.kernel.format.definition.settings import DatasetSettings
 from app.kernel.format.policies import TableServices
 
 
@@ -120,7 +120,7 @@ class CreateSequenceGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     """The fields that the ordering field applies to."""
 
 
-class CreateDataset(TableSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateDataset(DatasetSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A registration of a dataset."""
 
     schema: CreateSchema

@@ -9,6 +9,7 @@ declared in `new_dataset`, with rules in `dataset_rules`.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -23,6 +24,15 @@ from app.kernel.format.identifiers import is_uuid
 DEFAULT_TARGET_BYTES: Final = 256 * 1024 * 1024
 _TARGET_BYTES_MIN: Final = 64 * 1024
 _TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
+_DESCRIPTION_CHARACTERS_MAX: Final = 4_096
+_LABELS_MAX: Final = 64
+_LABEL_NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+LABEL_KEY: Final = rf"(?:[a-z0-9](?:[a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_LABEL_NAME}"
+"""The pattern of the key of a label, as in Kubernetes: a name, after a domain and a slash or alone."""
+LABEL_VALUE: Final = rf"(?:{_LABEL_NAME})?"
+"""The pattern of the value of a label: a name, or empty."""
+_KEY: Final = re.compile(LABEL_KEY)
+_VALUE: Final = re.compile(LABEL_VALUE)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
 Fault = tuple[str, str]
@@ -36,6 +46,8 @@ class Change(Enum):
     """It keeps the value of the registration."""
     BY_VERSION = "by_version"
     """The change makes the next version of the dataset."""
+    AT_ONCE = "at_once"
+    """The change makes no version: the setting is not of the table."""
 
 
 def _no_faults(value: object) -> Iterator[Fault]:  # noqa: ARG001
@@ -64,6 +76,34 @@ def _target_bytes_faults(size_bytes: int) -> Iterator[Fault]:
         yield "", f"expected {_TARGET_BYTES_MIN}–{_TARGET_BYTES_MAX}, got {size_bytes}"
 
 
+def _description_faults(text: str | None) -> Iterator[Fault]:
+    if text is None:
+        return
+    if not 1 <= len(text) <= _DESCRIPTION_CHARACTERS_MAX:
+        yield "", f"expected 1–{_DESCRIPTION_CHARACTERS_MAX} characters, got {len(text)}; null for none"
+    if any(unicodedata.category(each) == "Cc" and each not in "\n\t" for each in text):
+        yield "", "expected no control characters but line feeds and tabs"
+
+
+def _labels_faults(labels: Mapping[str, str]) -> Iterator[Fault]:
+    if len(labels) > _LABELS_MAX:
+        yield "", f"expected at most {_LABELS_MAX} labels, got {len(labels)}"
+    for key, value in labels.items():
+        pointer = "/" + key.replace("~", "~0").replace("/", "~1")
+        if not _KEY.fullmatch(key):
+            yield (
+                pointer,
+                "expected a key of 1–63 letters, digits, '_', '-' or '.' that starts and ends with a letter or digit; "
+                "a domain and '/' may precede it",
+            )
+        if not _VALUE.fullmatch(value):
+            yield (
+                pointer,
+                "expected a value of at most 63 letters, digits, '_', '-' or '.' that starts and ends with a letter or "
+                "digit, or an empty one",
+            )
+
+
 class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The settings of the table: they are part of its definition."""
 
@@ -77,6 +117,21 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How the columns of new files are compressed: `zstd` for small files, `lz4` for fast reads and writes."""
 
 
+class DatasetSettings(TableSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of the table, and the notes about the dataset, which are not of the table."""
+
+    description: Annotated[str | None, Setting(change=Change.AT_ONCE, faults=_description_faults)] = None
+    """What the dataset is, for its users: 1–4,096 characters; null for nothing."""
+    labels: Annotated[dict[str, str], Setting(change=Change.AT_ONCE, faults=_labels_faults)] = {}
+    """Its labels, by which lists select datasets: at most 64, with keys and values of at most 63 characters."""
+
+
+NOTES: Final = tuple(
+    name for name in DatasetSettings.__struct_fields__ if name not in TableSettings.__struct_fields__
+)
+"""The names of the settings that are not of the table."""
+
+
 class SettingsUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The settings to change; one that is left out keeps its value."""
 
@@ -84,6 +139,10 @@ class SettingsUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The new name. The old one is free at once; what refers to the dataset by its id goes on working."""
     compression: FileCompression | msgspec.UnsetType = msgspec.UNSET
     """How the columns of new files are compressed."""
+    description: str | msgspec.UnsetType | None = msgspec.UNSET
+    """The new description; null removes it. It makes no version."""
+    labels: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """The labels, in place of those that the dataset has. They make no version."""
 
 
 @cache
@@ -101,6 +160,11 @@ def declared_settings(type_: type[TableSettings]) -> Mapping[str, Setting]:
 def table_settings(values: TableSettings) -> dict[str, Any]:
     """The settings of the table among those of a value, by name."""
     return {name: getattr(values, name) for name in TableSettings.__struct_fields__}
+
+
+def dataset_notes(values: DatasetSettings) -> dict[str, Any]:
+    """The notes among the settings of a value, by name."""
+    return {name: getattr(values, name) for name in NOTES}
 
 
 def setting_faults(type_: type[TableSettings], values: Mapping[str, Any]) -> Iterator[Fault]:

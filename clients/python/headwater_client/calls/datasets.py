@@ -30,9 +30,10 @@ class DatasetCalls(Connection):
         """The current state of a dataset."""
         return decoded(Dataset, await self._get(dataset_path(dataset)))
 
-    def datasets(self) -> AsyncGenerator[Dataset, None]:
-        """The tenant's datasets by name."""
-        return self._items("/datasets", DatasetPage)
+    def datasets(self, *, labels: Mapping[str, str] | None = None) -> AsyncGenerator[Dataset, None]:
+        """The tenant's datasets by name, those that have all of the labels."""
+        selectors = [f"{key}:{value}" for key, value in (labels or {}).items()]
+        return self._items("/datasets", DatasetPage, {"label": selectors or None})
 
     async def delete_dataset(self, dataset: Dataset | str) -> None:
         """Deletes a dataset and cancels its jobs."""
@@ -80,6 +81,18 @@ class DatasetCalls(Connection):
     ) -> Dataset:
         """Changes how new files of the dataset are compressed. `version`: see `change_schema`."""
         return await self._change_dataset(dataset, {"compression": compression}, version)
+
+    async def change_description(
+        self, dataset: Dataset | str, description: str | None, *, version: int | None = None
+    ) -> Dataset:
+        """Changes what the dataset is described as; None removes it. `version`: see `change_schema`; it stays."""
+        return await self._change_dataset(dataset, {"description": description}, version)
+
+    async def change_labels(
+        self, dataset: Dataset | str, labels: Mapping[str, str], *, version: int | None = None
+    ) -> Dataset:
+        """Replaces the labels of the dataset. `version`: see `change_schema`; it stays."""
+        return await self._change_dataset(dataset, {"labels": labels}, version)
 
     async def _change_dataset(
         self, dataset: Dataset | str, change: dict[str, Any], version: int | None

@@ -268,6 +268,10 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """The size at which a data file ends and the next one starts."""
     compression: str
     """How the columns of new files are compressed: `zstd` for small files, `lz4` for fast reads and writes."""
+    description: str | None
+    """What the dataset is, for its users: 1–4,096 characters; null for nothing."""
+    labels: dict[str, str]
+    """Its labels, by which lists select datasets: at most 64, with keys and values of at most 63 characters."""
     id: str
     """Its id, which it keeps when it is renamed."""
     schema: Columns
