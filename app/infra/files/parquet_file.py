@@ -13,11 +13,12 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.infra.files.byte_cache import ByteCache, footer_bytes, table_bytes
 from app.infra.files.checksums import HashingSink, buffered, verify
+from app.infra.files.memory_size import footer_bytes, table_bytes
 from app.infra.files.parquet_encoding import column_layout, stored_as_dictionaries
 from app.infra.files.statistics import row_groups, row_ranges
 from app.infra.files.storage import Storage
+from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_format import FileCompression
 from app.kernel.format.file_group import StoredFile

@@ -3,6 +3,7 @@
     single_flight   a call that is under way, joined by all who request the same
     next_flight     the next call, where an answer must not be older than the request
     fair_slots      slots that tenants share: threads, calls, tasks, bytes that wait to be sent
+    byte_cache      values that are kept in a bounded memory
 
 A read of the storage, which two requests need at the same time:
 

@@ -17,7 +17,6 @@ import pytest
 import xxhash
 
 from app.infra.files import parquet_file
-from app.infra.files.byte_cache import ByteCache
 from app.infra.files.parquet_file import ParquetReader, create_parquet, read_row_group
 from app.infra.files.staged_file import StagedFileStore, only_parts
 from app.infra.files.statistics import column_statistics
@@ -266,25 +265,6 @@ def test_consecutive_slices_join_to_the_file(tmp_path: Path, step: int) -> None:
             slices = [reader.read_slice(file, schema, first, step) for _ in range(2)]
             for found in slices:
                 assert found.to_pylist() == wanted.slice(first, step).to_pylist()
-
-
-def test_cache_stays_within_its_bytes() -> None:
-    """An entry has some bytes beside its value."""
-    cache = ByteCache[str, int](3_000)
-    for number, name in enumerate("abc"):
-        cache.put(name, number, 900)
-    assert cache.take("a") is None
-    assert (cache.get("b"), cache.get("c")) == (1, 2)
-    assert cache.take("c") == 2
-    assert cache.take("c") is None
-    for _ in range(5):
-        cache.put("d", 3, 900)
-    assert cache.get("b") == 1
-    cache.put("e", 4, 3_000)
-    assert (cache.get("e"), cache.get("d")) == (None, 3)
-    cache.put("f", 5, 900)
-    assert (cache.get("b"), cache.get("d"), cache.get("f")) == (None, 3, 5)
-    assert 2_000 < cache.size_bytes <= 3_000
 
 
 @pytest.mark.parametrize("small", [True, False])

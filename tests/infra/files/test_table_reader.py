@@ -10,7 +10,7 @@ import pytest
 
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.merged_rows_cache import CachedRows, MergedRowsCache
+from app.infra.files.slices.merged_range import MergedRange
 from app.infra.files.slices.table_reader import TableReader
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.file_group import FileKind
@@ -95,16 +95,17 @@ def test_only_rows_of_base_files_have_a_file_name(versioned: VersionedTable) -> 
                 assert row[VERSION_COLUMN] <= written[name].written_version
 
 
-def test_cache_keeps_one_row_range_per_group_and_always_the_last() -> None:
+def test_range_of_merged_rows_has_what_it_has_room_for() -> None:
     rows = pa.table({"n": pa.array(range(100), pa.int64())})
-    kept = MergedRowsCache(rows.nbytes + 100)
-    kept.put("a", CachedRows(first=0, rows=rows, ended=True))
-    assert kept.find("a", 40, 1_000, 2**30).rows_from(40, 3).column("n").to_pylist() == [40, 41, 42]
-    kept.put("b", CachedRows(first=50, rows=rows, ended=False))
-    assert kept.find("a", 0, 1, 2**30) is None
-    assert kept.find("b", 49, 1, 2**30) is None
-    assert kept.find("b", 149, 2, 2**30) is None
-    assert kept.find("b", 149, 1, 2**30).rows_from(149, 1).column("n").to_pylist() == [99]
-    kept.put("b", CachedRows(first=150, rows=rows, ended=True))
-    assert kept.find("b", 50, 1, 2**30) is None
-    assert kept.find("b", 250, 5, 2**30).rows_from(250, 5).num_rows == 0
+    whole = MergedRange(first=0, rows=rows, ended=True)
+    assert whole.has(40, 1_000, 2**30)
+    assert whole.rows_from(40, 3).column("n").to_pylist() == [40, 41, 42]
+    part = MergedRange(first=50, rows=rows, ended=False)
+    assert not part.has(49, 1, 2**30)
+    assert not part.has(149, 2, 2**30)
+    assert part.has(149, 1, 2**30)
+    assert part.rows_from(149, 1).column("n").to_pylist() == [99]
+    end = MergedRange(first=150, rows=rows, ended=True)
+    assert not end.has(50, 1, 2**30)
+    assert end.has(250, 5, 2**30)
+    assert end.rows_from(250, 5).num_rows == 0

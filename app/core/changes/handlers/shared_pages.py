@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,13 +17,14 @@ from app.core.changes.positions import FeedPosition, SnapshotPosition
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.values import ChangePage
 from app.http.limits.threads import Threads
+from app.infra.sharing.byte_cache import ByteCache
 from app.infra.sharing.single_flight import SingleFlight, landed
 
 _KEPT_BYTES: Final = 32 * 1024 * 1024
 _KEPT_SECONDS: Final = 2.0
 _SETTLED_SECONDS: Final = 60.0
-# A key without its query, a page without events and its place in the cache.
-_ENTRY_BYTES: Final = 2_048
+# A key without its query, and a page without events.
+_PAGE_BYTES: Final = 1_536
 
 Encode: TypeAlias = Callable[[ChangePage], bytes]
 ReadPage: TypeAlias = Callable[[Dataset, FeedPosition, FeedQuery], ChangePage]
@@ -59,7 +59,6 @@ class _Kept:
     page: EncodedPage
     since: float
     expiry: asyncio.TimerHandle
-    size_bytes: int
 
 
 class SharedPages:
@@ -87,12 +86,10 @@ class SharedPages:
         """
         self._read = read
         self._threads = threads
-        self._kept_bytes = kept_bytes
         self._kept_seconds = kept_seconds
         self._settled_seconds = settled_seconds
         self._reads = SingleFlight[_Key, asyncio.Task[EncodedPage]]()
-        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
-        self._bytes = 0
+        self._cache = ByteCache[_Key, _Kept](kept_bytes, dropped=lambda kept: kept.expiry.cancel())
 
     async def page(
         self,
@@ -133,31 +130,17 @@ class SharedPages:
 
     def _find(self, key: _Key, seconds: float) -> EncodedPage | None:
         """The cached page, unless it is older than this."""
-        kept = self._kept.get(key)
+        kept = self._cache.get(key)
         if kept is None or asyncio.get_running_loop().time() - kept.since > seconds:
             return None
-        self._kept.move_to_end(key)
         return kept.page
 
     def _keep(self, key: _Key, page: EncodedPage, seconds: float) -> None:
-        self._drop(key)
+        # A filter may be longer than the page.
+        size_bytes = len(page.content) + len(msgspec.msgpack.encode(key[4])) + _PAGE_BYTES
         loop = asyncio.get_running_loop()
-        kept = _Kept(
-            page=page,
-            since=loop.time(),
-            expiry=loop.call_later(seconds, self._drop, key),
-            # A filter may be longer than the page.
-            size_bytes=len(page.content) + len(msgspec.msgpack.encode(key[4])) + _ENTRY_BYTES,
-        )
-        self._kept[key] = kept
-        self._bytes += kept.size_bytes
-        while self._bytes > self._kept_bytes:
-            self._drop(next(iter(self._kept)))
-
-    def _drop(self, key: _Key) -> None:
-        if (kept := self._kept.pop(key, None)) is not None:
-            kept.expiry.cancel()
-            self._bytes -= kept.size_bytes
+        expiry = loop.call_later(seconds, self._cache.take, key)
+        self._cache.put(key, _Kept(page=page, since=loop.time(), expiry=expiry), size_bytes)
 
 
 def _as_of(page: EncodedPage, dataset: Dataset) -> EncodedPage:

@@ -36,6 +36,8 @@ _UNLISTED_SECONDS: Final = 3_600
 class HotFolder:
     """Files by name, at most `bytes_max` bytes; the least recently used ones make room for new ones.
 
+    Why it is not a ByteCache: processes share it, so the folder itself has the order and the sizes.
+
     Those that were not used for a week are removed when a file is added, within an hour.
 
     Safe with any number of processes and threads. Processes that have a removed file mapped can still read it.

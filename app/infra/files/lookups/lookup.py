@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.infra.files.byte_cache import ByteCache
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.lookups.hot_copy import HotCopies, Positions
 from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.lookups.key_index_file import KEPT_ROWS_MIN, index_in, put_index, read_index
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.storage import LocalStorage, Storage
+from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.deletion_vector import live_mask
 from app.kernel.format.index.key_hash import Hashes, hash_keys

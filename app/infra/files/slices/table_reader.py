@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from app.infra.files.deletion_vector_file import VectorReader
+from app.infra.files.memory_size import table_bytes
 from app.infra.files.parquet_file import ParquetReader, row_groups_with
 from app.infra.files.slices.derived_columns import block_rows, of_file, projected
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
-from app.infra.files.slices.merged_rows_cache import CachedRows, MergedRowsCache
+from app.infra.files.slices.merged_range import MergedRange
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.storage import Storage
+from app.infra.sharing.byte_cache import ByteCache
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.index.deletion_vector import live_mask
@@ -46,7 +48,8 @@ class TableReader:
         self._slices = SliceReader(reader, self._vectors)
         self._memory = memory
         self._cache_bytes = cache_bytes
-        self._merged_rows = MergedRowsCache(cache_bytes)
+        # One range of each group, and always the last one: a reader of a large group continues in it.
+        self._merged_rows = ByteCache[str, MergedRange](cache_bytes, keeps_last=True)
 
     def read_group(
         self,
@@ -150,12 +153,12 @@ class TableReader:
         # schema of the dataset, a column of the same name may be another column.
         columns = [f"{field_id(field)} {field.type} {field.name}" for field in schema]
         key = "|".join([*(path for file in files for path in file.paths), *columns])
-        cached = self._merged_rows.find(key, first_row, rows, bytes_max)
-        if cached is None:
-            cached = self._merge(dataset, files, schema, first_row, rows, bytes_max)
-            self._merged_rows.put(key, cached)
-        found = cached.rows_from(first_row, rows)
-        return found if found.nbytes <= bytes_max else found.slice(0, _rows_up_to(found, bytes_max))
+        merged = self._merged_rows.get(key)
+        if merged is None or not merged.has(first_row, rows, bytes_max):
+            merged = self._merge(dataset, files, schema, first_row, rows, bytes_max)
+            self._merged_rows.put(key, merged, table_bytes(merged.rows))
+        page = merged.rows_from(first_row, rows)
+        return page if page.nbytes <= bytes_max else page.slice(0, _rows_up_to(page, bytes_max))
 
     def _merge(
         self,
@@ -165,7 +168,7 @@ class TableReader:
         first_row: int,
         rows: int,
         bytes_max: int,
-    ) -> CachedRows:
+    ) -> MergedRange:
         """A range of the merged group with these rows, from the first row to the last for which there is room.
 
         It has at least `bytes_max` bytes of the rows, if these are too large.
@@ -177,7 +180,7 @@ class TableReader:
         with closing(merged_blocks(self._slices, dataset, files, self._memory)) as blocks:
             for block in blocks:
                 if size >= self._cache_bytes:
-                    found = CachedRows(first=first, rows=pa.concat_tables(parts), ended=False)
+                    found = MergedRange(first=first, rows=pa.concat_tables(parts), ended=False)
                     if found.has(first_row, rows, bytes_max):
                         return found
                 table = block_rows(block, dataset, files, schema)
@@ -191,7 +194,7 @@ class TableReader:
                     if not parts:
                         break
         merged = pa.concat_tables([schema.empty_table(), *parts])
-        return CachedRows(first=first, rows=merged, ended=True)
+        return MergedRange(first=first, rows=merged, ended=True)
 
 
 def _rows_up_to(rows: pa.Table, bytes_max: int) -> int:

@@ -321,14 +321,14 @@ def test_page_cache_is_bounded_in_time_and_bytes(seconds):
     async def walk():
         if seconds > 1:
             await request_page(0, 2, 0, 2, 4, 2, 4)
-            assert (reads.calls, len(pages._kept)) == (3, 2)
-            assert 20 <= pages._bytes <= 5_000
+            assert (reads.calls, len(pages._cache)) == (3, 2)
+            assert 20 <= pages._cache.size_bytes <= 5_000
             await request_page(0)
-            assert (reads.calls, len(pages._kept)) == (4, 2)
+            assert (reads.calls, len(pages._cache)) == (4, 2)
         else:
             await request_page(0, 2)
-            await when(lambda: not pages._kept)
-            assert pages._bytes == 0
+            await when(lambda: not pages._cache)
+            assert pages._cache.size_bytes == 0
             await request_page(0)
             assert reads.calls == 3
 
@@ -346,7 +346,7 @@ def test_long_filters_count_in_the_cache():
             await pages.page(DATASET, 0, FeedQuery(limit=2, where=where), ten_bytes)
 
     asyncio.run(walk())
-    assert len(pages._kept) == 8
+    assert len(pages._cache) == 8
 
 
 def test_settled_page_is_read_once_whatever_is_committed_behind_it():
