@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -26,6 +27,7 @@ from app.core.consumers.repository.places import keep_version, stored_place
 from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace
 from app.core.jobs.repository.outbox import post
+from app.infra.db.claims import ClaimColumns, tenants_in_turn
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
 
@@ -36,12 +38,18 @@ _NEVER: Final[ColumnElement[Any]] = literal_column("'infinity'::timestamptz")
 IN_FEED: Final = consumers.c.kind != ConsumerKind.PARTITION_WEBHOOK.value
 
 _BEHIND: Final = or_(consumers.c.position < heads.c.next_offset, consumers.c.snapshot.is_not(None))
-_FREE: Final = or_(consumers.c.lease_until.is_(None), consumers.c.lease_until < func.clock_timestamp())
+FOLLOWER_CLAIMS: Final = ClaimColumns(
+    due_at=consumers.c.wake_at,
+    owner=consumers.c.member,
+    epoch=consumers.c.lease_epoch,
+    until=consumers.c.lease_until,
+)
+_IS_FOLLOWER: Final = consumers.c.kind != ConsumerKind.READER.value
 _DUE: Final = and_(
-    consumers.c.kind != ConsumerKind.READER.value,
+    _IS_FOLLOWER,
     or_(
         and_(IN_FEED, consumers.c.wake_at.is_(None), _BEHIND),
-        consumers.c.wake_at <= func.clock_timestamp(),
+        FOLLOWER_CLAIMS.is_due(),
     ),
 )
 # When the follower is due has not been set since it was claimed.
@@ -60,16 +68,13 @@ class FollowerStore:
 
         The first of every tenant come before the second of any; of a tenant, those come first that moved longest ago.
         """
-        moved_at = func.min(consumers.c.moved_at)
-        number = func.row_number().over(partition_by=consumers.c.tenant_id, order_by=moved_at)
         query = (
             select(consumers.c.tenant_id, consumers.c.dataset_id)
             .join(heads, _HEAD)
-            .where(_DUE, _FREE)
+            .where(_DUE, FOLLOWER_CLAIMS.is_free())
             .group_by(consumers.c.tenant_id, consumers.c.dataset_id)
-            .order_by(number, moved_at)
-            .limit(limit)
         )
+        query = tenants_in_turn(query, consumers.c.tenant_id, func.min(consumers.c.moved_at), limit)
         with self._database.relay() as connection:
             return [(row[0], row[1]) for row in connection.execute(query)]
 
@@ -78,14 +83,12 @@ class FollowerStore:
         free = (
             select(consumers.c.name)
             .join(heads, _HEAD)
-            .where(consumers.c.dataset_id == dataset_id, _DUE, _FREE)
+            .where(consumers.c.dataset_id == dataset_id, _DUE, FOLLOWER_CLAIMS.is_free())
             # The follower that moved longest ago comes first, so that none starves behind one that is always due.
             .order_by(consumers.c.moved_at)
             .limit(1)
             .with_for_update(of=consumers, skip_locked=True)
         )
-        # The time of the transaction, so that both columns get the same: see `settle`.
-        until = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease_seconds)
         with self._database.tenant(tenant_id) as connection:
             name = connection.execute(free).scalar_one_or_none()
             if name is None:
@@ -93,12 +96,7 @@ class FollowerStore:
             held = (
                 update(consumers)
                 .where(consumers.c.dataset_id == dataset_id, consumers.c.name == name)
-                .values(
-                    member=owner,
-                    lease_epoch=consumers.c.lease_epoch + 1,
-                    lease_until=until,
-                    wake_at=until,
-                )
+                .values(FOLLOWER_CLAIMS.claimed(owner, lease_seconds))
                 .returning(*CONSUMER_COLUMNS)
             )
             return consumer_of(connection.execute(held).one())
@@ -113,36 +111,21 @@ class FollowerStore:
             connection.execute(
                 update(consumers)
                 .where(
-                    _named(consumer.dataset_id, consumer.name),
-                    consumers.c.lease_epoch == consumer.lease_epoch,
+                    _named(consumer.dataset_id, consumer.name), FOLLOWER_CLAIMS.is_held(consumer.lease_epoch)
                 )
-                .values(
-                    member=None,
-                    lease_until=None,
-                    wake_at=case((_NOT_WOKEN, _wake_at(wake_after_seconds)), else_=consumers.c.wake_at),
-                )
+                .values(FOLLOWER_CLAIMS.released(_unless_woken(_wake_at(wake_after_seconds))))
             )
 
     def end_claims(self, owner: str) -> None:
         """Frees the followers of every tenant that a worker has claimed: it has ended."""
-        claimed = consumers.c.kind != ConsumerKind.READER.value, consumers.c.member == owner
-        query = select(consumers.c.tenant_id).where(*claimed).distinct()
-        with self._database.relay() as connection:
-            tenants = connection.execute(query).scalars().all()
-        for tenant_id in tenants:
-            with self._database.tenant(tenant_id) as connection:
-                freed = connection.execute(
-                    update(consumers)
-                    .where(*claimed)
-                    .values(
-                        member=None,
-                        lease_until=None,
-                        wake_at=case((_NOT_WOKEN, func.clock_timestamp()), else_=consumers.c.wake_at),
-                    )
-                    .returning(consumers.c.dataset_id)
-                )
-                for dataset_id in sorted(set(freed.scalars())):
-                    post(connection, "follow", dataset_id)
+        FOLLOWER_CLAIMS.end_of(
+            self._database,
+            owner,
+            _IS_FOLLOWER,
+            due_at=_unless_woken(func.clock_timestamp()),
+            returning=consumers.c.dataset_id,
+            ended=_post_follow,
+        )
 
 
 def consumer_of(row: Any) -> Consumer:
@@ -238,12 +221,21 @@ def is_at(place: ConsumerPlace) -> ColumnElement[bool]:
 
 def is_followed(dataset_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether a dataset has followers of its feed."""
-    is_follower = consumers.c.kind != ConsumerKind.READER.value
-    return exists().where(consumers.c.dataset_id == dataset_id, is_follower, IN_FEED)
+    return exists().where(consumers.c.dataset_id == dataset_id, _IS_FOLLOWER, IN_FEED)
 
 
 def _named(dataset_id: str, name: str) -> ColumnElement[bool]:
     return and_(consumers.c.dataset_id == dataset_id, consumers.c.name == name)
+
+
+def _unless_woken(due_at: Any) -> ColumnElement[Any]:
+    """When a claimed follower is due: a time that another transaction has set during the claim is kept."""
+    return case((_NOT_WOKEN, due_at), else_=consumers.c.wake_at)
+
+
+def _post_follow(connection: Connection, dataset_ids: Sequence[str]) -> None:
+    for dataset_id in sorted(set(dataset_ids)):
+        post(connection, "follow", dataset_id)
 
 
 def _wake_at(after_seconds: float | None) -> Any:

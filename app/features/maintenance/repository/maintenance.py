@@ -11,9 +11,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import (
-    ColumnElement,
+    BigInteger,
     Connection,
     Double,
+    Text,
     bindparam,
     delete,
     exists,
@@ -29,13 +30,19 @@ from app.core.catalog.repository.live_datasets import LiveDatasets
 from app.core.catalog.tables import heads
 from app.features.maintenance.tables import table_maintenance
 from app.features.maintenance.values import ClaimedTable, ReconcilerRecord
+from app.infra.db.claims import ClaimColumns, tenants_in_turn
 from app.infra.db.session import Database
-from app.infra.db.times import lease_end, seconds_ago
+from app.infra.db.times import seconds_ago
 from app.kernel.format.errors import NotFound
 
-_IS_HELD: Final = table_maintenance.c.lease_until >= func.clock_timestamp()
+_CLAIMS: Final = ClaimColumns(
+    due_at=table_maintenance.c.wake_at,
+    owner=table_maintenance.c.owner,
+    epoch=table_maintenance.c.epoch,
+    until=table_maintenance.c.lease_until,
+)
 _IS_DUE: Final = or_(
-    table_maintenance.c.wake_at <= func.clock_timestamp(),
+    _CLAIMS.is_due(),
     exists().where(heads.c.dataset_id == table_maintenance.c.dataset_id, heads.c.unkept_since.is_not(None)),
 )
 
@@ -57,28 +64,23 @@ class MaintenanceStore:
             .where(
                 table_maintenance.c.tenant_id == heads.c.tenant_id,
                 table_maintenance.c.dataset_id == heads.c.dataset_id,
-                _IS_HELD,
+                ~_CLAIMS.is_free(),
             )
             .exists()
         )
-        unreconciled = (
-            select(heads.c.tenant_id, heads.c.dataset_id)
-            .where(heads.c.unkept_since <= seconds_ago(settled_seconds), ~held)
-            .order_by(_turn(heads.c.tenant_id, heads.c.unkept_since), heads.c.unkept_since)
-            .limit(limit)
+        unreconciled = select(heads.c.tenant_id, heads.c.dataset_id).where(
+            heads.c.unkept_since <= seconds_ago(settled_seconds), ~held
         )
         # A claimed dataset is due when its lease ends. So one whose worker died is found.
-        awake = (
-            select(table_maintenance.c.tenant_id, table_maintenance.c.dataset_id)
-            .where(table_maintenance.c.wake_at <= func.now())
-            .order_by(
-                _turn(table_maintenance.c.tenant_id, table_maintenance.c.wake_at), table_maintenance.c.wake_at
-            )
-            .limit(limit)
+        awake = select(table_maintenance.c.tenant_id, table_maintenance.c.dataset_id).where(
+            table_maintenance.c.wake_at <= func.now()
+        )
+        rows = union_all(
+            tenants_in_turn(unreconciled, heads.c.tenant_id, heads.c.unkept_since, limit),
+            tenants_in_turn(awake, table_maintenance.c.tenant_id, table_maintenance.c.wake_at, limit),
         )
         with self._database.relay() as connection:
-            found = connection.execute(union_all(unreconciled, awake))
-            return list(dict.fromkeys((row[0], row[1]) for row in found))
+            return list(dict.fromkeys((row[0], row[1]) for row in connection.execute(rows)))
 
     def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> ClaimedTable | None:
         """The dataset, now claimed by `owner`; None if it is not due, claimed, being committed to, or gone."""
@@ -127,19 +129,7 @@ class MaintenanceStore:
 
     def end_claims(self, owner: str) -> None:
         """Frees the datasets of every tenant that a worker has claimed: it has ended."""
-        claimed = table_maintenance.c.owner == owner
-        query = select(table_maintenance.c.tenant_id).where(claimed).distinct()
-        with self._database.relay() as connection:
-            tenants = connection.execute(query).scalars().all()
-        freed = update(table_maintenance).where(claimed)
-        for tenant_id in tenants:
-            with self._database.tenant(tenant_id) as connection:
-                connection.execute(freed.values(owner=None, lease_until=None, wake_at=func.clock_timestamp()))
-
-
-def _turn(tenant_id: ColumnElement[str], since: ColumnElement[datetime]) -> ColumnElement[int]:
-    """The number of a row among those of its tenant, the oldest first."""
-    return func.row_number().over(partition_by=tenant_id, order_by=since)
+        _CLAIMS.end_of(self._database, owner)
 
 
 def _hold(connection: Connection, dataset_id: str, owner: str, lease_seconds: float) -> Any:
@@ -150,7 +140,6 @@ def _hold(connection: Connection, dataset_id: str, owner: str, lease_seconds: fl
 
 
 _DATASET: Final = bindparam("dataset", type_=heads.c.dataset_id.type)
-_UNTIL: Final = lease_end(bindparam("seconds", type_=Double))
 # The statements of each claim, made once.
 _LOCK_HEAD: Final = (
     select(heads.c.version).where(heads.c.dataset_id == _DATASET).with_for_update(skip_locked=True)
@@ -159,20 +148,19 @@ _UNMARK: Final = update(heads).where(heads.c.dataset_id == _DATASET).values(unke
 _ADD: Final = insert_unless(table_maintenance).values(dataset_id=_DATASET, memory={}).on_conflict_do_nothing()
 _HOLD: Final = (
     update(table_maintenance)
-    .where(
-        table_maintenance.c.dataset_id == _DATASET,
-        or_(table_maintenance.c.lease_until.is_(None), ~_IS_HELD),
-        _IS_DUE,
-    )
-    .values(owner=bindparam("by"), epoch=table_maintenance.c.epoch + 1, lease_until=_UNTIL, wake_at=_UNTIL)
+    .where(table_maintenance.c.dataset_id == _DATASET, _CLAIMS.is_free(), _IS_DUE)
+    .values(_CLAIMS.claimed(bindparam("by", type_=Text), bindparam("seconds", type_=Double)))
     .returning(table_maintenance.c.epoch, table_maintenance.c.memory, func.clock_timestamp().label("now"))
 )
 _SETTLE: Final = (
     update(table_maintenance)
     .where(
         table_maintenance.c.dataset_id == _DATASET,
-        table_maintenance.c.epoch == bindparam("held"),
+        _CLAIMS.is_held(bindparam("held", type_=BigInteger)),
         table_maintenance.c.lease_until.is_not(None),
     )
-    .values(memory=bindparam("states"), wake_at=bindparam("wake"), owner=None, lease_until=None)
+    .values(
+        memory=bindparam("states"),
+        **_CLAIMS.released(bindparam("wake", type_=table_maintenance.c.wake_at.type)),
+    )
 )

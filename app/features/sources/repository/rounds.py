@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Uuid, case, func, literal, select, update
+from sqlalchemy import BigInteger, Uuid, case, literal, select, update
 
 from app.access.tenants.quotas import METERED, quotas_of
 from app.access.tenants.repository.quotas import STORED_QUOTAS, check_metered
@@ -23,11 +23,13 @@ from app.features.sources.repository.sources import start_round, unfinished_roun
 from app.features.sources.tables import source_items, sources
 from app.features.sources.values import DataSource, SourceState, is_transient, retry_seconds
 from app.infra.db.any_of import any_of
+from app.infra.db.claims import ClaimColumns, tenants_in_turn
 from app.infra.db.columns import CURRENT_TENANT
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
 from app.kernel.format.errors import Fault
 
+_CLAIMS: Final = ClaimColumns(due_at=sources.c.due_at, owner=sources.c.planner, epoch=sources.c.epoch)
 _ACTIVE: Final = sources.c.state == SourceState.ACTIVE.value
 _UNFINISHED: Final = (JobState.QUEUED, JobState.RUNNING)
 # A commit makes the source due, and so does a failure. This covers a round that was cancelled.
@@ -43,13 +45,8 @@ class RoundStore:
 
     def due(self, limit: int) -> list[tuple[str, str]]:
         """Tenants and sources whose next round is due; the first of every tenant come before the second of any."""
-        number = func.row_number().over(partition_by=sources.c.tenant_id, order_by=sources.c.due_at)
-        query = (
-            select(sources.c.tenant_id, sources.c.id)
-            .where(_ACTIVE, sources.c.due_at <= func.clock_timestamp())
-            .order_by(number, sources.c.due_at)
-            .limit(limit)
-        )
+        query = select(sources.c.tenant_id, sources.c.id).where(_ACTIVE, _CLAIMS.is_due())
+        query = tenants_in_turn(query, sources.c.tenant_id, sources.c.due_at, limit)
         with self._database.relay() as connection:
             return [(row[0], row[1]) for row in connection.execute(query)]
 
@@ -60,18 +57,11 @@ class RoundStore:
         """
         tenant = select(tenants.c.state).where(tenants.c.tenant_id == CURRENT_TENANT).scalar_subquery()
         active = tenant == "active"
+        values = _CLAIMS.claimed(owner, lease_seconds)
         held = (
             update(sources)
-            .where(
-                sources.c.id == source_id,
-                _ACTIVE,
-                sources.c.due_at <= func.clock_timestamp(),
-            )
-            .values(
-                due_at=case((active, lease_end(lease_seconds)), else_=lease_end(_POLL_SECONDS)),
-                epoch=sources.c.epoch + 1,
-                planner=owner,
-            )
+            .where(sources.c.id == source_id, _ACTIVE, _CLAIMS.is_free())
+            .values({**values, "due_at": case((active, values["due_at"]), else_=lease_end(_POLL_SECONDS))})
             .returning(active)
         )
         with self._database.tenant(tenant_id) as connection:
@@ -81,16 +71,7 @@ class RoundStore:
 
     def end_claims(self, owner: str) -> None:
         """Makes the sources of every tenant due that a worker has claimed: it has ended."""
-        claimed = sources.c.planner == owner
-        with self._database.relay() as connection:
-            found = connection.execute(select(sources.c.tenant_id).where(claimed).distinct()).scalars().all()
-        for tenant_id in found:
-            with self._database.tenant(tenant_id) as connection:
-                connection.execute(
-                    update(sources)
-                    .where(claimed)
-                    .values(due_at=func.clock_timestamp(), epoch=sources.c.epoch + 1, planner=None)
-                )
+        _CLAIMS.end_of(self._database, owner)
 
     def settle(
         self,
@@ -105,10 +86,9 @@ class RoundStore:
         or the source changed, meanwhile.
         """
         values: dict[str, Any] = {
-            "due_at": lease_end(due_seconds),
+            **_CLAIMS.released(lease_end(due_seconds)),
             "failures": 0,
             "error": None,
-            "planner": None,
         }
         if lag is not None:
             values["lag"] = lag
@@ -138,9 +118,7 @@ class RoundStore:
             connection.execute(
                 update(sources)
                 .where(sources.c.id == source.id)
-                .values(
-                    due_at=lease_end(_POLL_SECONDS), planner=None, **({} if lag is None else {"lag": lag})
-                )
+                .values(**_CLAIMS.released(lease_end(_POLL_SECONDS)), **({} if lag is None else {"lag": lag}))
             )
             if unfinished_round(connection, found, _UNFINISHED) is not None:
                 return None
@@ -204,7 +182,7 @@ class RoundStore:
                 update(sources)
                 .where(
                     sources.c.id == source.id,
-                    sources.c.epoch == source.epoch,
+                    _CLAIMS.is_held(source.epoch),
                     sources.c.revision == source.revision,
                 )
                 .values(values)

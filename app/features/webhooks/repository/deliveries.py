@@ -8,7 +8,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from app.core.changes.values import DeliveryFormat
 from app.core.consumers.followers import Consumer
-from app.core.consumers.repository.followers import is_at, move_consumer
+from app.core.consumers.repository.followers import FOLLOWER_CLAIMS, is_at, move_consumer
 from app.core.consumers.repository.places import extend_version
 from app.core.consumers.tables import consumers
 from app.core.consumers.values import ConsumerPlace
@@ -219,7 +219,7 @@ def _holds(connection: Connection, consumer: Consumer, place: ConsumerPlace) -> 
         .where(
             consumers.c.dataset_id == consumer.dataset_id,
             consumers.c.name == consumer.name,
-            consumers.c.lease_epoch == consumer.lease_epoch,
+            FOLLOWER_CLAIMS.is_held(consumer.lease_epoch),
             is_at(place),
         )
         .with_for_update()
