@@ -90,6 +90,30 @@ class _Round(msgspec.Struct, frozen=True, kw_only=True):
         number = self.prefix.rpartition("-")[2]
         return f"{quarantine_prefix(place, self.job.id, self.job.epoch)}-{number}-{suffix}"
 
+    def checkpoint(self, fetched: Sequence[Fetched], rejected: Mapping[str, SourceItem]) -> Checkpoint:
+        """Where the source is after its parts were read. `rejected`: items that were left out, by the path of their
+        body.
+        """
+        position = dict(self.plan.position)
+        for part in fetched:
+            position |= part.position
+        check_storable(position)
+        items = [item for part in fetched for item in part.items]
+        items += [
+            rejected.get(body.raw.path, body.item) for part in fetched for body in part.bodies if body.item
+        ]
+        # The next round follows at once while there is more to read: that of a source that is read once shows that it
+        # has read everything. A source that has nothing of what it announces is not read again at once.
+        more = self.plan.more or self.source.definition.mode is SourceMode.ONCE
+        progress = bool(items) or position != self.source.position
+        return Checkpoint(
+            source_id=self.source.id,
+            since=self.source.rounds,
+            position=position,
+            items=tuple(items),
+            due_seconds=0.0 if more and progress else self.source.definition.interval_seconds,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRounds:
@@ -141,7 +165,7 @@ class RunRounds:
             return StagedInput(job=job, staged=(), checkpoint=checkpoint, result=_result(checkpoint))
         job = _decided(job, source, dataset, plan)
         transform = source.definition.transform
-        it = _Round(
+        round_ = _Round(
             job=job,
             source=source,
             place=place,
@@ -150,7 +174,7 @@ class RunRounds:
             tag=tag,
             transform=None if transform is None else bind_transform(transform),
         )
-        return it, self._fetch(it)
+        return round_, self._fetch(round_)
 
     def _source(self, job: Job) -> DataSource:
         request = job.write.round
@@ -161,45 +185,29 @@ class RunRounds:
         except NotFound:
             raise SourceFailed(f"the source {request.source!r} was deleted") from None
 
-    def _read(self, it: _Round, fetched: Sequence[Fetched], dataset: Dataset) -> StagedInput:
-        fresh = self._fresh(it, [body for part in fetched for body in part.bodies])
-        if not fresh and it.plan.operation is None:
-            it = msgspec.structs.replace(it, job=_without_rows(it.job))
-        decoded, rejected = self._decode(it, dataset, fresh)
-        if it.transform is not None:
+    def _read(self, round_: _Round, fetched: Sequence[Fetched], dataset: Dataset) -> StagedInput:
+        fresh = self._fresh(round_, [body for part in fetched for body in part.bodies])
+        if not fresh and round_.plan.operation is None:
+            round_ = msgspec.structs.replace(round_, job=_without_rows(round_.job))
+        decoded, rejected = self._decode(round_, dataset, fresh)
+        if round_.transform is not None:
             staged = transformed(
                 self.engine,
-                it.transform,
+                round_.transform,
                 decoded.staged,
                 dataset.definition,
-                it.job.write.operation,
-                relation=relation_of(it.job.id, it.job.epoch),
-                prefix=f"{it.prefix}-t",
-                tag=it.tag,
+                round_.job.write.operation,
+                relation=relation_of(round_.job.id, round_.job.epoch),
+                prefix=f"{round_.prefix}-t",
+                tag=round_.tag,
             )
             decoded = msgspec.structs.replace(decoded, staged=staged)
-        position = dict(it.plan.position)
-        for part in fetched:
-            position |= part.position
-        check_storable(position)
-        items = [item for part in fetched for item in part.items]
-        items += [
-            rejected.get(body.raw.path, body.item) for part in fetched for body in part.bodies if body.item
-        ]
-        # Whether it has read everything shows at once. A source that has nothing of what it announces is not asked on.
-        goes_on = it.plan.more or it.source.definition.mode is SourceMode.ONCE
-        moved = bool(items) or position != it.source.position
-        checkpoint = Checkpoint(
-            source_id=it.source.id,
-            since=it.source.rounds,
-            position=position,
-            items=tuple(items),
-            due_seconds=0.0 if goes_on and moved else it.source.definition.interval_seconds,
-        )
-        self.rounds.decide(it.job.tenant_id, it.job.claim, _at(it.job.write, position))
+        checkpoint = round_.checkpoint(fetched, rejected)
+        request = _at(round_.job.write, checkpoint.position)
+        self.rounds.decide(round_.job.tenant_id, round_.job.claim, request)
         own = tuple(file for part in fetched for file in part.quarantined)
         return StagedInput(
-            job=it.job,
+            job=round_.job,
             staged=decoded.staged,
             quarantined=(*decoded.quarantined, *own),
             definition=decoded.definition,
@@ -207,58 +215,64 @@ class RunRounds:
             result=_result(checkpoint),
         )
 
-    def _fetch(self, it: _Round) -> list[Fetched]:
-        kind, limits = self.kinds[it.source.definition.kind], it.source.definition.limits
-        prefix, quarantine = f"{it.prefix}-f", it.quarantine("f")
+    def _fetch(self, round_: _Round) -> list[Fetched]:
+        kind, limits = self.kinds[round_.source.definition.kind], round_.source.definition.limits
+        prefix, quarantine = f"{round_.prefix}-f", round_.quarantine("f")
         if not kind.in_task:
-            needed = partial(self.rounds.holds, it.job.tenant_id, it.job.claim)
-            return self.here.run(kind, it.place, it.plan.parts, limits, prefix, quarantine, needed)
+            needed = partial(self.rounds.holds, round_.job.tenant_id, round_.job.claim)
+            return self.here.run(kind, round_.place, round_.plan.parts, limits, prefix, quarantine, needed)
         return FetchInTasks(engine=self.engine).run(
-            it.source.definition.kind, it.place, it.plan.parts, limits, prefix, quarantine, it.tag
+            round_.source.definition.kind,
+            round_.place,
+            round_.plan.parts,
+            limits,
+            prefix,
+            quarantine,
+            round_.tag,
         )
 
-    def _fresh(self, it: _Round, bodies: Sequence[FetchedBody]) -> list[FetchedBody]:
+    def _fresh(self, round_: _Round, bodies: Sequence[FetchedBody]) -> list[FetchedBody]:
         """The bodies without those whose content was read before under the same name."""
         names = [body.item.name for body in bodies if body.item is not None]
-        known = self.ledger_of(it.source).checksums(names) if names else {}
+        checksums = self.ledger_of(round_.source).checksums(names) if names else {}
         return [
             body
             for body in bodies
-            if body.item is None or body.item.checksum not in known.get(body.item.name, set())
+            if body.item is None or body.item.checksum not in checksums.get(body.item.name, set())
         ]
 
     def _decode(
-        self, it: _Round, dataset: Dataset, bodies: Sequence[FetchedBody]
+        self, round_: _Round, dataset: Dataset, bodies: Sequence[FetchedBody]
     ) -> tuple[DecodedInput, dict[str, SourceItem]]:
         """The rows of the bodies, and the items that were left out, by the path of their bodies.
 
         An item that cannot be decoded at all is left out if the source quarantines bad records.
         """
-        left, rejected = list(bodies), dict[str, SourceItem]()
-        while left:
+        remaining, rejected = list(bodies), dict[str, SourceItem]()
+        while remaining:
             try:
-                return self._decode_all(it, dataset, left, len(rejected)), rejected
+                return self._decode_all(round_, dataset, remaining, len(rejected)), rejected
             except _OF_A_BODY as error:
-                bad = next((body for body in left if body.raw.origin == error.facts.get("origin")), None)
-                keeps = it.job.write.options.on_error is OnError.QUARANTINE
+                bad = next((body for body in remaining if body.raw.origin == error.facts.get("origin")), None)
+                keeps = round_.job.write.options.on_error is OnError.QUARANTINE
                 if bad is None or bad.item is None or not keeps or len(rejected) == _REJECTED_MAX:
                     raise
                 rejected[bad.raw.path] = msgspec.structs.replace(bad.item, error=Fault.of(error))
-                left.remove(bad)
+                remaining.remove(bad)
         return DecodedInput(staged=()), rejected
 
     def _decode_all(
-        self, it: _Round, dataset: Dataset, bodies: Sequence[FetchedBody], attempt: int
+        self, round_: _Round, dataset: Dataset, bodies: Sequence[FetchedBody], attempt: int
     ) -> DecodedInput:
         read = dataset.definition
         return self.engine.decode(
             [body.raw for body in bodies],
-            read if it.transform is None else it.transform.rows_of(read),
-            it.job.write.operation,
-            prefix=f"{it.prefix}-{attempt}",
-            options=it.job.write.options,
-            quarantine=it.quarantine(str(attempt)),
-            tag=it.tag,
+            read if round_.transform is None else round_.transform.rows_of(read),
+            round_.job.write.operation,
+            prefix=f"{round_.prefix}-{attempt}",
+            options=round_.job.write.options,
+            quarantine=round_.quarantine(str(attempt)),
+            tag=round_.tag,
         )
 
 
