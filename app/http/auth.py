@@ -14,7 +14,7 @@ from litestar.types import ASGIApp
 from app.access.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_part
 from app.http.credentials import Credentials
 from app.http.limits.threads import PARTY, Threads
-from app.http.waiting.held_credential import HeldCredential, Permit
+from app.http.waiting.request_credential import Permit, RequestCredential
 from app.kernel.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.sql.conditions.row_access import RowAccess
@@ -94,8 +94,10 @@ class Authentication(AbstractAuthenticationMiddleware):
         if principal is None:
             raise Unauthorized("the credential is not a valid API key; send `Authorization: Bearer hw_…`")
         PARTY.set(principal.tenant_id)
-        held = HeldCredential(self._credentials, credential, principal, connection, self._permits)
-        return AuthenticationResult(user=principal, auth=held)
+        request_credential = RequestCredential(
+            self._credentials, credential, principal, connection, self._permits
+        )
+        return AuthenticationResult(user=principal, auth=request_credential)
 
 
 def api_key_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
@@ -163,9 +165,9 @@ def require_grant(resources: Mapping[str, Resource], threads: Threads) -> Permit
         if not names or not all(map(principal.reaches, names)):
             raise NotFound(f"there is no {kind} {reference!r}")
         # Not there where it is checked again, for an open request.
-        held: HeldCredential | None = connection.scope.get("auth")
-        if held is not None:
-            held.began_with(names)
+        credential: RequestCredential | None = connection.scope.get("auth")
+        if credential is not None:
+            credential.began_with(names)
         scope = scope_of(handler)
         if scope is not None and not all(scope in principal.scopes_on(name) for name in names):
             raise scope_missing(scope.value)

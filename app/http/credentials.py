@@ -15,7 +15,7 @@ import msgspec
 
 from app.access.tenants.quotas import RateLimited
 from app.access.tenants.values import API_KEY, KEYS_MAX, Principal
-from app.http.waiting.standing import KnownCredential, Standing, TenantChanges
+from app.http.waiting.credential_checks import CredentialCheck, TenantCredentials, ValidPrincipal
 from app.infra.sharing.fair_slots import FairSlots
 from app.kernel.format.errors import Unavailable
 
@@ -80,13 +80,13 @@ class Credentials:
         self._authenticate = authenticate
         self._name_of = name_of
         self._lock = threading.Lock()
-        self._cached: dict[bytes, KnownCredential] = {}
+        self._cached: dict[bytes, ValidPrincipal] = {}
         # The digests of each tenant, the first cached first.
         self._of_tenant: dict[str, dict[bytes, None]] = {}
         self._unknown: dict[bytes, float] = {}
         self._changes = 0
-        # Of the tenants whose requests hold a credential open.
-        self._observed: WeakValueDictionary[str, TenantChanges] = WeakValueDictionary()
+        # Of the tenants that have open requests.
+        self._open: WeakValueDictionary[str, TenantCredentials] = WeakValueDictionary()
         self._confirmed_at = -CONFIRMED_SECONDS
         self._lookups = FairSlots(LOOKUPS_MAX)
         self._used: dict[str, set[str]] = {}
@@ -103,15 +103,15 @@ class Credentials:
         self._note_use(found.principal)
         return found.principal
 
-    def standing(self, credential: str, tenant_id: str) -> Standing:
-        """What is known of a credential of this tenant while a request holds it open. Called on the event loop."""
+    def check_of(self, credential: str, tenant_id: str) -> CredentialCheck:
+        """The check of a credential of this tenant, for a request that stays open. Called on the event loop."""
         with self._lock:
-            changes = self._observed.get(tenant_id)
-            if changes is None:
-                changes = self._observed[tenant_id] = TenantChanges(
+            tenant = self._open.get(tenant_id)
+            if tenant is None:
+                tenant = self._open[tenant_id] = TenantCredentials(
                     tenant_id, self._find, partial(self._name_of, tenant_id), self._hears
                 )
-        return changes.standing(_digest(credential), credential)
+        return tenant.check_of(_digest(credential), credential)
 
     def confirm(self, moment: float) -> None:
         """All changes until this moment (of the monotonic clock) have been reported to `drop`."""
@@ -123,9 +123,9 @@ class Credentials:
         with self._lock:
             self._changes += 1
             self._expire(self._of_tenant.get(tenant_id, ()))
-            observed = self._observed.get(tenant_id)
-        if observed is not None:
-            observed.note()
+            tenant = self._open.get(tenant_id)
+        if tenant is not None:
+            tenant.note()
 
     def drop_all(self) -> None:
         """Changes may have been missed."""
@@ -133,8 +133,8 @@ class Credentials:
             self._changes += 1
             self._expire(tuple(self._cached))
             self._confirmed_at = -CONFIRMED_SECONDS
-            observed = list(self._observed.values())
-        for each in observed:
+            tenants = list(self._open.values())
+        for each in tenants:
             each.note()
 
     def take_used(self) -> dict[str, set[str]]:
@@ -143,8 +143,8 @@ class Credentials:
             used, self._used, self._used_count = self._used, {}, 0
         return used
 
-    async def _find(self, credential: str, address: str | None = None) -> KnownCredential | None:
-        """What is known of a credential. `address`: that of the client; None if a request holds it open.
+    async def _find(self, credential: str, address: str | None = None) -> ValidPrincipal | None:
+        """The principal of a credential. `address`: that of the client; None for a request that is open.
 
         One that expires while it is read was valid, and is read again when it is used next.
         """
@@ -166,7 +166,7 @@ class Credentials:
         """Whether the process hears of changes, so that what was read before holds."""
         return time.monotonic() - self._confirmed_at < CONFIRMED_SECONDS
 
-    def _known(self, digest: bytes) -> KnownCredential | None:
+    def _known(self, digest: bytes) -> ValidPrincipal | None:
         with self._lock:
             if not self._hears():
                 return None
@@ -177,7 +177,7 @@ class Credentials:
     def _is_unknown(self, digest: bytes) -> bool:
         return self._unknown.get(digest, 0.0) > time.monotonic()
 
-    async def _read(self, credential: str, digest: bytes) -> KnownCredential | None:
+    async def _read(self, credential: str, digest: bytes) -> ValidPrincipal | None:
         changes, now = self._changes, time.monotonic()
         principal = await self._authenticate(credential)
         if principal is None:
@@ -188,14 +188,14 @@ class Credentials:
                 self._remove(digest)
             return None
         seconds = principal.valid_seconds
-        found = KnownCredential(principal, float("inf") if seconds is None else now + seconds)
+        found = ValidPrincipal(principal, float("inf") if seconds is None else now + seconds)
         with self._lock:
             # What changed during the query may not be in its answer.
             if changes == self._changes:
                 self._store(digest, found)
         return found
 
-    def _store(self, digest: bytes, found: KnownCredential) -> None:
+    def _store(self, digest: bytes, found: ValidPrincipal) -> None:
         of_tenant = self._of_tenant.get(found.principal.tenant_id, {})
         if digest not in of_tenant:
             if len(of_tenant) >= _TENANT_SIZE_MAX:

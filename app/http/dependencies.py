@@ -29,7 +29,7 @@ from app.http.parameters.headers import (
 from app.http.parameters.query_options import decode_options, options_type
 from app.http.request import ApiRequest
 from app.http.stored_file import RANGE_HEADERS, Download
-from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.request_credential import RequestCredential
 from app.infra.files.s3.links import StorageLinks
 
 _T = TypeVar("_T")
@@ -53,7 +53,7 @@ async def principal(request: ApiRequest) -> Principal:
     return request.user
 
 
-async def credential(request: ApiRequest) -> HeldCredential:
+async def credential(request: ApiRequest) -> RequestCredential:
     """The credential of the request, for streams and waits."""
     return request.auth
 

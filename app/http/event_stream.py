@@ -9,7 +9,7 @@ from typing import Final
 from litestar.response import Stream
 
 from app.http.problems import document, encoded_problem
-from app.http.waiting.held_credential import CredentialEnded, HeldCredential
+from app.http.waiting.request_credential import CredentialEnded, RequestCredential
 
 EVENT_STREAM: Final = "text/event-stream"
 STREAM: Final = "stream"
@@ -22,13 +22,13 @@ STREAM_HEADERS: Final[Mapping[str, str]] = {"Cache-Control": "no-store", "X-Acce
 """Nothing on the way may keep events back."""
 
 
-def event_stream(events: AsyncGenerator[bytes, None], credential: HeldCredential) -> Stream:
+def event_stream(events: AsyncGenerator[bytes, None], credential: RequestCredential) -> Stream:
     """A response that sends events as they arrive; the next one is read once the last is sent."""
     return Stream(while_valid(events, credential), media_type=EVENT_STREAM, headers=dict(STREAM_HEADERS))
 
 
 async def while_valid(
-    events: AsyncGenerator[bytes, None], credential: HeldCredential
+    events: AsyncGenerator[bytes, None], credential: RequestCredential
 ) -> AsyncIterator[bytes]:
     """The events for as long as the credential permits them. The last one is then an event `error` with the problem."""
     try:

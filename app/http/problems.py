@@ -14,7 +14,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
 from app.access.tenants.values import Principal
-from app.http.waiting.held_credential import CredentialEnded
+from app.http.waiting.request_credential import CredentialEnded
 from app.kernel.format.errors import (
     Fault,
     FieldError,

@@ -11,7 +11,7 @@ from litestar.types import Empty
 from app.access.tenants.values import Principal
 from app.http.body_stream import JSON, announces_body, read_body, refuse_encoding, require_media_type
 from app.http.json_body import decode_json
-from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.request_credential import RequestCredential
 
 ACT_BODY: Final = "headwater_body"
 """The state of a request has its JSON body under this name, once the body was read."""
@@ -21,7 +21,7 @@ JSON_BODY_BYTES_MAX: Final = 64 * 1024
 """The largest JSON body where a handler sets no `request_max_body_size` of its own."""
 
 
-class ApiRequest(Request[Principal, HeldCredential, State]):
+class ApiRequest(Request[Principal, RequestCredential, State]):
     """A request of an authenticated principal.
 
     A handler declares its JSON body as `data: JSONBody[CreateWebhook]`. A default makes the body optional.

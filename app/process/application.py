@@ -33,7 +33,7 @@ from app.http.problems import (
 )
 from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
 from app.http.response import ApiResponse
-from app.http.waiting.held_credential import CredentialEnded, Permit
+from app.http.waiting.request_credential import CredentialEnded, Permit
 from app.kernel.format.errors import HeadwaterError
 from app.process.api import PROVIDERS, ROUTES
 from app.process.openapi import schema_handler

@@ -19,7 +19,7 @@ from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
 from app.http.credentials import Credentials
 from app.http.limits.threads import Threads
-from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
 from app.kernel.format.rows.changelog import Op
@@ -44,7 +44,7 @@ def serving(stored: Stored, read: Callable[..., ChangePage] | None = None) -> An
         subscriptions=subscriptions,
         pages=SharedPages(read or changes.page, threads),
         head_polls=head_polls(subscriptions, threads, stored.moved_heads),
-        credential=held_credential(),
+        credential=request_credential(),
     )
 
 
@@ -53,7 +53,7 @@ async def no_name(_: str, __: str) -> None:
     return
 
 
-def held_credential() -> HeldCredential:
+def request_credential() -> RequestCredential:
     """A credential that stays valid."""
     principal = Principal(tenant_id=DATASET.tenant_id, actor="reader", scopes=frozenset())
 
@@ -62,7 +62,7 @@ def held_credential() -> HeldCredential:
 
     credentials = Credentials(authenticate, no_name)
     credentials.confirm(float("inf"))
-    return HeldCredential(credentials, "key", principal, ASGIConnection({"type": "http"}), ())  # type: ignore[typeddict-item]
+    return RequestCredential(credentials, "key", principal, ASGIConnection({"type": "http"}), ())  # type: ignore[typeddict-item]
 
 
 async def streamed(services: Any, query: FeedQuery, since: int = 0) -> AsyncIterator[bytes]:

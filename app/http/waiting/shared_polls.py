@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, Generic, TypeAlias, TypeVar
 from zlib import crc32
 
-from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.kernel.format.errors import Unavailable
 
@@ -50,10 +50,10 @@ class SharedPolls(Generic[_Wanted, _Found]):
 
     @contextmanager
     def join(
-        self, tenant_id: str, dataset_id: str, credential: HeldCredential
+        self, tenant_id: str, dataset_id: str, credential: RequestCredential
     ) -> Iterator[Waiter[_Wanted, _Found]]:
         """A waiter for this dataset, valid until the context ends. `credential`: that of the request."""
-        credential.is_of(dataset_id)
+        credential.shows(dataset_id)
         key = (tenant_id, dataset_id)
         poll = self._open.get(key)
         if poll is None:
@@ -72,7 +72,7 @@ class SharedPolls(Generic[_Wanted, _Found]):
 class Waiter(Generic[_Wanted, _Found]):
     """A request that waits for a dataset, possibly several times in a row."""
 
-    def __init__(self, poll: _SharedPoll[_Wanted, _Found], credential: HeldCredential) -> None:
+    def __init__(self, poll: _SharedPoll[_Wanted, _Found], credential: RequestCredential) -> None:
         self._poll = poll
         self._credential = credential
         # The last poll whose result this waiter has received. Results of polls before it joined may be outdated.

@@ -32,7 +32,7 @@ from app.http.limits.unread_bytes import LARGE_BYTES
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
-from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.kernel.changelog.forms import flat
 from app.kernel.paging import PAGE_ROWS_MAX
@@ -87,7 +87,7 @@ async def read_changes(
     pages: Provided[SharedPages],
     head_polls: Provided[HeadPolls],
     subscriptions: Provided[Subscriptions],
-    credential: Provided[HeldCredential],
+    credential: Provided[RequestCredential],
     threads: Provided[Threads],
 ) -> ApiResponse[bytes] | Stream:
     """Returns changes from a position on, in commit order, without gaps but for those that filters leave out.

@@ -30,7 +30,7 @@ from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, STREAM_HEADER
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import TEXT, Answer, documented
 from app.http.parameters.query_parameters import natural
-from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
 from app.kernel.format.errors import (
     GrantNotApplicable,
@@ -86,7 +86,7 @@ async def follow_changes(
     pages: Provided[SharedPages],
     head_polls: Provided[HeadPolls],
     subscriptions: Provided[Subscriptions],
-    credential: Provided[HeldCredential],
+    credential: Provided[RequestCredential],
     threads: Provided[Threads],
     last_event_id: Annotated[
         str | None,

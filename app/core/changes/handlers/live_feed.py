@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.core.changes.handlers.head_polls import HeadPolls
 from app.core.changes.handlers.shared_pages import SharedPages
-from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
 
 
@@ -20,4 +20,4 @@ class LiveFeed:
     pages: SharedPages
     head_polls: HeadPolls
     subscriptions: Subscriptions
-    credential: HeldCredential
+    credential: RequestCredential

@@ -23,7 +23,7 @@ from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import TEXT, documented
 from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.response import ApiResponse, encode_json
-from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.request_credential import RequestCredential
 
 _TAGS: Final = ["jobs"]
 
@@ -107,7 +107,7 @@ async def follow_job(
     jobs: Provided[Jobs],
     waiter: Provided[JobWaiter],
     principal: Provided[Principal],
-    credential: Provided[HeldCredential],
+    credential: Provided[RequestCredential],
     threads: Provided[Threads],
 ) -> Stream:
     """Sends the job as it stands, and again whenever it changes, until it has ended."""

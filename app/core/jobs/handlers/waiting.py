@@ -9,7 +9,7 @@ from typing import Final
 from app.core.jobs.handlers.job_polls import AwaitedJob, JobPolls
 from app.core.jobs.values import Job
 from app.http.limits.threads import Threads
-from app.http.waiting.held_credential import HeldCredential
+from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
 
 _SILENCE_SECONDS: Final = 10.0
@@ -33,7 +33,7 @@ class JobWaiter:
     """
 
     waits: JobWaits
-    credential: HeldCredential
+    credential: RequestCredential
     shown: Callable[[Job], Job]
 
     async def until_final(self, job: Job, seconds: float) -> Job:
@@ -54,7 +54,7 @@ class JobWaiter:
     async def until_all_final(self, jobs: Sequence[Job], seconds: float) -> None:
         """Waits for jobs of several datasets that end at once. Raises as `until_final` does."""
         for job in jobs:
-            self.credential.is_of(job.dataset_id)
+            self.credential.shows(job.dataset_id)
         await self.until_final(jobs[0], seconds)
 
     async def states(self, job: Job) -> AsyncGenerator[Job | None, None]:
@@ -62,7 +62,7 @@ class JobWaiter:
 
         Raises CredentialEnded.
         """
-        self.credential.is_of(job.dataset_id)
+        self.credential.shows(job.dataset_id)
         yield await self._shown(job)
         waits = self.waits
         with waits.polls.join(job.tenant_id, job.dataset_id, self.credential) as waiter:

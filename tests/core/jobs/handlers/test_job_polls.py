@@ -14,7 +14,7 @@ from app.core.jobs.values import Job, JobState, Progress
 from app.http.limits.threads import Threads
 from app.http.waiting import shared_polls
 from app.http.waiting.subscriptions import Subscriptions
-from tests.support.streams import held_credential
+from tests.support.streams import request_credential
 
 
 def test_progress_is_found_without_announcements_also_beside_a_request_that_waits_for_the_end(
@@ -33,7 +33,7 @@ def test_progress_is_found_without_announcements_also_beside_a_request_that_wait
         subscriptions = Subscriptions()
         subscriptions.set_hears(True)
         polls = job_polls(subscriptions, Threads(), find)
-        place = dataset.tenant_id, dataset.id, held_credential()
+        place = dataset.tenant_id, dataset.id, request_credential()
         with polls.join(*place) as ends, polls.join(*place) as steps:
             end = asyncio.create_task(ends.wait(AwaitedJob(job.id, None), 20))
             known, seen = job, []

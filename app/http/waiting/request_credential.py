@@ -13,7 +13,7 @@ from litestar.handlers import BaseRouteHandler
 
 from app.access.tenants.values import KeyScope, Principal
 from app.http.credentials import Credentials
-from app.http.waiting.standing import Standing, may_read_the_same
+from app.http.waiting.credential_checks import CredentialCheck, may_read_the_same
 from app.kernel.format.errors import Forbidden, HeadwaterError, NotFound, Unavailable
 from app.kernel.sql.conditions.row_access import RowAccess
 
@@ -44,7 +44,7 @@ class CredentialEnded(Exception):
         self.path = path
 
 
-class HeldCredential:
+class RequestCredential:
     """The credential with which a request began. Used on the event loop only.
 
     Nothing is read for it before the request waits or streams. From then on it is read again after each change of the
@@ -53,13 +53,13 @@ class HeldCredential:
 
     __slots__ = (
         "_approved",
+        "_check",
         "_credential",
         "_credentials",
         "_datasets",
         "_permits",
         "_reaches",
         "_scope",
-        "_standing",
     )
 
     def __init__(
@@ -77,7 +77,7 @@ class HeldCredential:
         # A copy: the original gets a reference to this object, and a cycle would keep it after the request.
         self._scope: Any = {**connection.scope}
         self._permits = permits
-        self._standing: Standing | None = None
+        self._check: CredentialCheck | None = None
         self._datasets: tuple[str, ...] = ()
         self._reaches: list[Reach] | None = None
 
@@ -85,25 +85,25 @@ class HeldCredential:
         """The names that the datasets of the request had when it was permitted."""
         self._reaches = [reach_of(self._approved, name) for name in names]
 
-    def is_of(self, dataset_id: str) -> None:
+    def shows(self, dataset_id: str) -> None:
         """The request shows something of this dataset. Renamed to what is granted otherwise, it ends the request."""
         if dataset_id not in self._datasets:
             self._datasets = (*self._datasets, dataset_id)
 
     async def check(self) -> None:
         """Raises CredentialEnded if the request may not go on, Unavailable if that cannot be known."""
-        standing = self._held()
-        if not standing.current:
-            await standing.refresh()
-        if standing.refused is not None:
-            raise self._ended(standing.refused)
-        principal = standing.principal
+        check = self._credential_check()
+        if not check.current:
+            await check.refresh()
+        if check.refused is not None:
+            raise self._ended(check.refused)
+        principal = check.principal
         if principal is not None and principal is not self._approved:
             if not may_read_the_same(principal, self._approved):
                 raise self._ended(await self._refusal(principal))
             self._approved = principal
         if self._approved.grants is not None:
-            await self._check_names(standing)
+            await self._check_names(check)
 
     async def check_if_possible(self) -> bool:
         """As `check`; false if the answer cannot be known at the moment."""
@@ -127,22 +127,22 @@ class HeldCredential:
     async def seconds_to_wait(self) -> float:
         """For how long the request may wait before it calls this again, unless it is woken. Raises CredentialEnded."""
         if await self.check_if_possible():
-            return self._held().valid_until - time.monotonic()
+            return self._credential_check().valid_until - time.monotonic()
         return _RETRY_SECONDS
 
     @contextmanager
     def waking(self, wait: asyncio.Timeout) -> Iterator[None]:
         """Ends the wait, as its time would, once the credential has ended."""
-        waits = self._held().waits
+        waits = self._credential_check().waits
         waits.add(wait)
         try:
             yield
         finally:
             waits.discard(wait)
 
-    async def _check_names(self, standing: Standing) -> None:
+    async def _check_names(self, check: CredentialCheck) -> None:
         """Raises CredentialEnded if the grants give another reach for a dataset than when the request began."""
-        names = [await standing.name_of(dataset_id) for dataset_id in self._datasets]
+        names = [await check.name_of(dataset_id) for dataset_id in self._datasets]
         reaches = [reach_of(self._approved, name or "") for name in names]
         if self._reaches is None:
             # The path names none: the datasets of the body were checked when it was accepted.
@@ -151,10 +151,10 @@ class HeldCredential:
             hidden = not all(self._approved.reaches(name or "") for name in names)
             raise self._ended(await self._refusal(self._approved, hidden=hidden))
 
-    def _held(self) -> Standing:
-        if self._standing is None:
-            self._standing = self._credentials.standing(self._credential, self._approved.tenant_id)
-        return self._standing
+    def _credential_check(self) -> CredentialCheck:
+        if self._check is None:
+            self._check = self._credentials.check_of(self._credential, self._approved.tenant_id)
+        return self._check
 
     async def _refusal(self, principal: Principal, *, hidden: bool = False) -> HeadwaterError:
         """The error of a new request with the principal. One that is permitted may see something else than this one.

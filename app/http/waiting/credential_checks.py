@@ -1,4 +1,11 @@
-"""What is known of credentials that requests hold open, and how changes of a tenant's credentials reach it."""
+"""Checks of the credentials of open requests: again after each change that may end them.
+
+TenantCredentials    the credentials that open requests of a tenant have, checked again after changes
+CredentialCheck      the latest check of one credential, shared by all its requests
+ValidPrincipal       the result: a principal, and until when it is valid
+
+A request has its RequestCredential (`request_credential.py`), which compares the result with what it began with.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +35,18 @@ _NAMES_MAX: Final = 1_000
 _log = logging.getLogger(__name__)
 
 
-class KnownCredential(msgspec.Struct, frozen=True):
-    """The principal of a credential, and the time (of the monotonic clock) until which it holds."""
+class ValidPrincipal(msgspec.Struct, frozen=True):
+    """The principal of a credential, and the time (of the monotonic clock) until which it is valid."""
 
     principal: Principal
     valid_until: float
 
 
-class TenantChanges:
-    """The changes of a tenant's credentials and state, and of the names of its datasets.
+class TenantCredentials:
+    """The credentials of a tenant's open requests.
 
-    After each, what its requests hold open is checked.
+    Those of requests that wait are checked after each change of the tenant's credentials and state, and of the names
+    of its datasets.
 
     Belongs to the event loop on which it is made, except for `note`.
     """
@@ -46,11 +54,11 @@ class TenantChanges:
     def __init__(
         self,
         tenant_id: str,
-        read: Callable[[str], Awaitable[KnownCredential | None]],
+        read: Callable[[str], Awaitable[ValidPrincipal | None]],
         name_of: Callable[[str], Awaitable[str | None]],
         heard: Callable[[], bool],
     ) -> None:
-        """`read`: what is known of a credential. `name_of`: the name of a dataset by its id.
+        """`read`: the principal of a credential; None if it has none. `name_of`: the name of a dataset by its id.
 
         `heard`: whether all changes until now have been noted.
         """
@@ -58,9 +66,9 @@ class TenantChanges:
         self.read = read
         self._name_of = name_of
         self.heard = heard
-        self.count = 0
+        self.changes = 0
         self.checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
-        self._held: WeakValueDictionary[bytes, Standing] = WeakValueDictionary()
+        self._checks_by_digest: WeakValueDictionary[bytes, CredentialCheck] = WeakValueDictionary()
         # The number of changes before it was read, and the name, by dataset.
         self._names: dict[str, tuple[int, str | None]] = {}
         self._name_reads = SingleFlight[tuple[str, int], asyncio.Task[str | None]]()
@@ -69,20 +77,20 @@ class TenantChanges:
         self._timer: asyncio.TimerHandle | None = None
         self._checking: asyncio.Task[None] | None = None
 
-    def standing(self, digest: bytes, credential: str) -> Standing:
-        """What is known of this credential, the same for all requests that hold it. `digest`: of the credential."""
-        found = self._held.get(digest)
+    def check_of(self, digest: bytes, credential: str) -> CredentialCheck:
+        """The check of this credential, the same for all requests that have it. `digest`: of the credential."""
+        check = self._checks_by_digest.get(digest)
         # One that was refused is of requests that end. This request was admitted after that.
-        if found is None or found.refused is not None:
-            found = self._held[digest] = Standing(self, credential)
-        return found
+        if check is None or check.refused is not None:
+            check = self._checks_by_digest[digest] = CredentialCheck(self, credential)
+        return check
 
     async def name_of(self, dataset_id: str) -> str | None:
         """The name of a dataset, read once after each change for all that need it. Raises Unavailable."""
         after, name = self._names.get(dataset_id, (None, None))
-        if after == self.count and self.heard():
+        if after == self.changes and self.heard():
             return name
-        key = (dataset_id, self.count)
+        key = (dataset_id, self.changes)
         return await landed(
             self._name_reads.join(
                 key, lambda: asyncio.create_task(self._read_name(*key), name="dataset name")
@@ -98,7 +106,7 @@ class TenantChanges:
 
     def note(self) -> None:
         """Something that decides what its credentials may do has changed, or may have. Called on any thread."""
-        self.count += 1
+        self.changes += 1
         # A loop that has ended holds no request open.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._check_soon, _PAUSE_SECONDS)
@@ -109,7 +117,7 @@ class TenantChanges:
 
     def _check(self) -> None:
         self._timer, self._checked_at = None, self._loop.time()
-        waited_for = [each for each in self._held.values() if each.waited_for]
+        waited_for = [each for each in self._checks_by_digest.values() if each.waited_for]
         if not waited_for:
             return
         if not self.heard():
@@ -117,43 +125,44 @@ class TenantChanges:
             self._check_soon(_RETRY_SECONDS)
             return
         self._checking = self._loop.create_task(
-            self._check_all(waited_for, self.count), name="held credentials"
+            self._check_all(waited_for, self.changes), name="credentials of open requests"
         )
 
-    async def _check_all(self, waited_for: Sequence[Standing], count: int) -> None:
+    async def _check_all(self, waited_for: Sequence[CredentialCheck], changes: int) -> None:
         results = await asyncio.gather(*(each.refresh() for each in waited_for), return_exceptions=True)
         self._checking = None
         failed = [result for result in results if isinstance(result, Exception)]
         for error in failed:
             if not isinstance(error, Unavailable):
-                _log.error("a credential that is held open could not be checked", exc_info=error)
-        if failed or count != self.count:
+                _log.error("the credential of an open request could not be checked", exc_info=error)
+        if failed or changes != self.changes:
             self._check_soon(_RETRY_SECONDS if failed else _PAUSE_SECONDS)
 
 
-class Standing:
-    """What is known of one credential. `principal`: None before the first `refresh`. `refused`: why it has ended."""
+class CredentialCheck:
+    """The latest check of one credential. `principal`: None before the first `refresh`. `refused`: why it has ended."""
 
-    def __init__(self, changes: TenantChanges, credential: str) -> None:
+    def __init__(self, tenant: TenantCredentials, credential: str) -> None:
         self.principal: Principal | None = None
         self.refused: HeadwaterError | None = None
         self.valid_until = float("-inf")
         self.waits: set[asyncio.Timeout] = set()
-        self._changes = changes
+        self._tenant = tenant
         self._credential = credential
-        self._seen = -1
+        # The number of changes before it was read.
+        self._changes = -1
         # The flight gets this object as its key: a method of it would be a cycle, which keeps it for longer.
-        self._reads = NextFlight[Standing, Never, None](_refresh)
+        self._reads = NextFlight[CredentialCheck, Never, None](_refresh)
 
     @property
     def current(self) -> bool:
         """Whether nothing can have changed since it was read."""
-        changes = self._changes
-        return self._seen == changes.count and time.monotonic() < self.valid_until and changes.heard()
+        tenant = self._tenant
+        return self._changes == tenant.changes and time.monotonic() < self.valid_until and tenant.heard()
 
     async def name_of(self, dataset_id: str) -> str | None:
         """The name of a dataset of the tenant. Raises Unavailable."""
-        return await self._changes.name_of(dataset_id)
+        return await self._tenant.name_of(dataset_id)
 
     @property
     def waited_for(self) -> bool:
@@ -167,22 +176,22 @@ class Standing:
     async def read_unless_current(self) -> None:
         """Reads the credential unless it is current. Raises Unavailable."""
         if self.refused is None and not self.current:
-            PARTY.set(self._changes.tenant_id)
-            async with self._changes.checks:
+            PARTY.set(self._tenant.tenant_id)
+            async with self._tenant.checks:
                 await self._read()
 
     async def _read(self) -> None:
-        before, seen, known = self.principal, self._changes.count, None
+        before, changes, valid = self.principal, self._tenant.changes, None
         try:
-            known = await self._changes.read(self._credential)
+            valid = await self._tenant.read(self._credential)
         except Unauthorized as error:
             # The frames of its traceback have this object.
             self.refused = error.with_traceback(None)
-        if known is not None:
-            self.principal, self.valid_until, self._seen = known.principal, known.valid_until, seen
+        if valid is not None:
+            self.principal, self.valid_until, self._changes = valid.principal, valid.valid_until, changes
         elif self.refused is None:
             self.refused = Unauthorized("the API key was revoked or has expired")
-        granted = known is not None and known.principal.grants is not None
+        granted = valid is not None and valid.principal.grants is not None
         # Grants match names, which may be what has changed.
         if self.refused is not None or granted or not may_read_the_same(before, self.principal):
             self._wake()
@@ -193,8 +202,8 @@ class Standing:
                 wait.reschedule(asyncio.get_running_loop().time())
 
 
-async def _refresh(standing: Standing, _: Sequence[Never]) -> None:
-    await standing.read_unless_current()
+async def _refresh(check: CredentialCheck, _: Sequence[Never]) -> None:
+    await check.read_unless_current()
 
 
 def may_read_the_same(one: Principal | None, other: Principal | None) -> bool:

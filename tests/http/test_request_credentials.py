@@ -15,8 +15,8 @@ from app.access.oidc.token import TokenRefused
 from app.access.tenants.values import Grant, KeyScope, Principal
 from app.http.credentials import Credentials
 from app.http.event_stream import HEARTBEAT, while_valid
-from app.http.waiting import held_credential, shared_polls, standing
-from app.http.waiting.held_credential import CredentialEnded, HeldCredential
+from app.http.waiting import credential_checks, request_credential, shared_polls
+from app.http.waiting.request_credential import CredentialEnded, RequestCredential
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
 from app.kernel.format.errors import Unavailable
@@ -69,13 +69,13 @@ class World:
             raise self.fault
         return name
 
-    async def held(self, credential: str) -> HeldCredential:
+    async def held(self, credential: str) -> RequestCredential:
         principal = await self.credentials.principal(credential)
         assert principal is not None
         connection: Any = ASGIConnection(
             {"type": "http", "path": "/feed", "headers": [], "route_handler": None}
         )  # type: ignore[typeddict-item]
-        return HeldCredential(self.credentials, credential, principal, connection, ())
+        return RequestCredential(self.credentials, credential, principal, connection, ())
 
 
 def polls() -> SharedPolls[int, int]:
@@ -87,7 +87,9 @@ def polls() -> SharedPolls[int, int]:
     return SharedPolls(Subscriptions(), nothing)
 
 
-async def wait(shared: SharedPolls[int, int], credential: HeldCredential, seconds: float = 30) -> int | None:
+async def wait(
+    shared: SharedPolls[int, int], credential: RequestCredential, seconds: float = 30
+) -> int | None:
     with shared.join("a", "dataset", credential) as waiter:
         return await waiter.wait(1, seconds)
 
@@ -166,7 +168,7 @@ def test_name_of_a_dataset_is_read_once_after_a_change_and_ends_requests_whose_g
 def test_tenant_that_changes_its_keys_all_the_time_is_checked_a_few_times_a_second(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(standing, "_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(credential_checks, "_PAUSE_SECONDS", 0.2)
     world, shared = World(), polls()
 
     async def main() -> None:
@@ -245,8 +247,8 @@ def test_token_that_expires_while_it_is_verified_ends_what_waits_with_its_reason
 def test_nothing_of_the_data_is_sent_while_the_credential_cannot_be_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(held_credential, "_RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(standing, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(request_credential, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(credential_checks, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(shared_polls, "POLL_SECONDS", 0.01)
     world, shared = World(), polls()
 
@@ -284,7 +286,7 @@ def test_nothing_of_the_data_is_sent_while_the_credential_cannot_be_checked(
         assert [each async for each in stream] == []
 
     run(main())
-    monkeypatch.setattr(held_credential, "_RETRIES_MAX", 3)
+    monkeypatch.setattr(request_credential, "_RETRIES_MAX", 3)
     world = World()
 
     async def away() -> None:
