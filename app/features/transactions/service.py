@@ -103,7 +103,7 @@ class AcceptTransaction:
 
     def _withdraw(self, prepared: list[NewJob]) -> None:
         for new in prepared:
-            self.writes.withdraw(new)
+            self.writes.inputs.withdraw(new)
 
 
 def _refused(pointer: str, detail: str) -> InvalidRequest:

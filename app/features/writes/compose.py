@@ -19,6 +19,8 @@ from app.features.writes.repository.creations import CreationParticipant, Creati
 from app.features.writes.service.accept import AcceptWrite
 from app.features.writes.service.accept_new import AcceptNewDataset
 from app.features.writes.service.run import RunWrites
+from app.features.writes.service.uploads import Uploads
+from app.features.writes.service.write_input import WriteInputs
 from app.infra.db.deletion_hold import deletions_held
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.staged_file import StagedFileStore
@@ -26,19 +28,32 @@ from app.infra.files.staged_file import StagedFileStore
 
 def accept_write(platform: Platform) -> AcceptWrite:
     """Accepts writes in the API."""
-    return AcceptWrite(
+    settings = platform.settings
+    inputs = WriteInputs(
         catalog=platform.stores.catalog,
+        storage=platform.storage,
+        staged=StagedFileStore(platform.storage, inline_bytes_max=settings.staged_inline_bytes_max),
+        quarantine=QuarantineFileStore(platform.storage),
+        inline_bytes_max=settings.inline_bytes_max,
+        upload_bytes_max=settings.upload_bytes_max,
+        limits=row_limits(settings),
+    )
+    return AcceptWrite(
+        inputs=inputs,
         jobs=platform.stores.jobs,
         group=platform.group,
-        quotas=QuotaStore(platform.database),
-        storage=platform.storage,
-        staged=StagedFileStore(platform.storage, inline_bytes_max=platform.settings.staged_inline_bytes_max),
-        quarantine=QuarantineFileStore(platform.storage),
         winners=NameWinner(timeline=platform.stores.timeline),
         wake=platform.wake,
-        inline_bytes_max=platform.settings.inline_bytes_max,
+    )
+
+
+def uploads(platform: Platform) -> Uploads:
+    """The uploads of datasets."""
+    return Uploads(
+        catalog=platform.stores.catalog,
+        quotas=QuotaStore(platform.database),
+        storage=platform.storage,
         upload_bytes_max=platform.settings.upload_bytes_max,
-        limits=row_limits(platform.settings),
     )
 
 

@@ -12,7 +12,7 @@ from app.core.catalog.schemas import UploadResponse, upload_response
 from app.core.catalog.values import Dataset, Upload
 from app.core.idempotency.providers import Idempotency
 from app.features.writes.schemas import CreateUploadLink, UploadLinkResponse, upload_link_response
-from app.features.writes.service.accept import AcceptWrite
+from app.features.writes.service.uploads import Uploads
 from app.http.auth import needs
 from app.http.body_stream import (
     OCTET_STREAM,
@@ -44,7 +44,7 @@ async def create_upload(
     idempotency: Provided[Idempotency],
     in_flight: Provided[InFlight],
     found: Provided[Dataset],
-    accept_write: Provided[AcceptWrite],
+    uploads: Provided[Uploads],
     upload_bytes_max: Provided[int],
     threads: Provided[Threads],
 ) -> ApiResponse[UploadResponse]:
@@ -52,10 +52,10 @@ async def create_upload(
     require_media_type(request, [OCTET_STREAM])
     refuse_encoding(request)
     refuse_announced(request, upload_bytes_max)
-    await threads.run(accept_write.check_upload, found)
+    await threads.run(uploads.check, found)
     upload_id = new_id()
     with in_flight.reserved(found.tenant_id, f"{found.id}/uploads", idempotency.key):
-        stored = await spool_body(request, accept_write.spool_upload(found, upload_id), threads)
+        stored = await spool_body(request, uploads.spool(found, upload_id), threads)
         if not isinstance(stored, StoredBody):
             raise AssertionError("an upload is always stored")
         upload = Upload(
@@ -68,7 +68,7 @@ async def create_upload(
         )
 
         def create() -> ApiResponse[UploadResponse]:
-            accept_write.record_upload(found, upload)
+            uploads.record(found, upload)
             return ApiResponse(upload_response(upload), status_code=201)
 
         # The bytes of a retry are those of no upload, so the reaper removes them.
@@ -88,7 +88,7 @@ async def create_upload_link(
     data: JSONBody[CreateUploadLink],
     idempotency: Provided[Idempotency],
     found: Provided[Dataset],
-    accept_write: Provided[AcceptWrite],
+    uploads: Provided[Uploads],
     storage_links: Provided[StorageLinks | None],
 ) -> ApiResponse[UploadLinkResponse]:
     """Returns where to send the bytes of an upload: to the storage, not through the API.
@@ -98,7 +98,7 @@ async def create_upload_link(
     """
 
     def create() -> ApiResponse[UploadLinkResponse]:
-        link = accept_write.link_upload(found, storage_links, size_bytes=data.size_bytes, sha256=data.sha256)
+        link = uploads.link(found, storage_links, size_bytes=data.size_bytes, sha256=data.sha256)
         return ApiResponse(upload_link_response(link), status_code=201, headers={"Cache-Control": "no-store"})
 
     return await idempotency.run(create, dataset_id=found.id, secret=True)

@@ -158,7 +158,7 @@ class _BodyReader:
             checked_write(incoming, place)
         refuse_announced(self.request, self.upload_bytes_max)
         content = await spool_body(
-            self.request, self.accept_write.spool(place.tenant_id, dataset_id), self.threads
+            self.request, self.accept_write.inputs.spool(place.tenant_id, dataset_id), self.threads
         )
         # The hash is only ever compared with that of another request with the key.
         digest = "" if self.key is None else await self.threads.run(_raw_hash, incoming, media_type, content)

@@ -69,19 +69,19 @@ class AcceptNewDataset:
             incoming = checked_write(incoming, dataset)
             new = _registering(self.writes.prepare(dataset, incoming))
         except HeadwaterError:
-            self.writes.discard(incoming)
+            self.writes.inputs.discard(incoming)
             raise
         try:
             accepted = self.creations.accept(place.tenant_id, dataset.definition, new)
         except DatasetExists:
-            self.writes.withdraw(new)
+            self.writes.inputs.withdraw(new)
             return self._accept_there(place, incoming)
         except Unavailable:
             # It may have been recorded.
             raise
         except HeadwaterError:
-            self.writes.withdraw(new)
-            self.writes.discard(incoming)
+            self.writes.inputs.withdraw(new)
+            self.writes.inputs.discard(incoming)
             raise
         self.wake()
         return accepted
@@ -97,11 +97,14 @@ class AcceptNewDataset:
                 moved = msgspec.structs.replace(
                     incoming, source=msgspec.structs.replace(body, content=content)
                 )
-        self.writes.discard(incoming)
+        self.writes.inputs.discard(incoming)
         return self.writes.accept(dataset, moved)
 
     def _copied(self, dataset: Dataset, path: str) -> bytes | StoredBody:
-        with self.writes.spool(dataset.tenant_id, dataset.id) as spool, self.storage.open(path) as file:
+        with (
+            self.writes.inputs.spool(dataset.tenant_id, dataset.id) as spool,
+            self.storage.open(path) as file,
+        ):
             for chunk in iter(partial(file.read, _COPY_BYTES), b""):
                 spool.feed(chunk)
             return spool.finish()

@@ -368,7 +368,7 @@ def test_stored_body_moves_to_the_dataset_that_another_has_registered(client, se
     platform, tenant_id = service.platform, client.get("/me").json()["tenant"]["id"]
     writes = accept_write(platform)
     place = NewPlace(tenant_id=tenant_id, dataset_id=new_id(), name="made")
-    with writes.spool(tenant_id, place.dataset_id) as spool:
+    with writes.inputs.spool(tenant_id, place.dataset_id) as spool:
         spool.feed(b"".join(b'{"id": %d, "note": "b"}\n' % number for number in range(8_000)))
         stored = spool.finish()
     incoming = IncomingWrite(
