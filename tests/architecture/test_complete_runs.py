@@ -1,4 +1,4 @@
-"""A run that leaves out a test without a word fails, in one process and in two."""
+"""A run that leaves out a test without a word fails, and one that says so passes, in one process and in two."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.shares import VARIABLE
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,6 +29,20 @@ EQUAL_IDS = """
 def pytest_collection_modifyitems(items):
     items.append(items[0])
 """
+LEFT_OUT = """
+from tests.support.left_out import left_out
+
+def pytest_collection_modifyitems(items):
+    for item in items[:3]:
+        item.add_marker(left_out("NO_SUCH_VARIABLE", "test-numbers"))
+"""
+SHARED = """
+from tests.support.shares import share
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(share(4))
+"""
 PROCESSES = pytest.mark.parametrize("processes", ["0", "2"])
 
 
@@ -35,8 +51,13 @@ def run(folder: Path, conftest: str, *arguments: str) -> tuple[int, str]:
     (folder / "conftest.py").write_text(conftest)
     (folder / "test_numbers.py").write_text(TESTS)
     (folder / "pytest.ini").write_text("[pytest]")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    plugins = ["-p", "tests.support.complete_runs", "-p", "xdist.plugin", "-p", "no:cacheprovider"]
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PYTEST_") and name != VARIABLE
+    }
+    own = ["-p", "tests.support.complete_runs", "-p", "tests.support.left_out", "-p", "tests.support.pace"]
+    plugins = [*own, "-p", "xdist.plugin", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *plugins, *arguments],
         cwd=folder,
@@ -68,6 +89,17 @@ def test_complete_run_passes(tmp_path: Path, processes: str) -> None:
     code, printed = run(tmp_path, "", "-n", processes)
     assert code == pytest.ExitCode.OK, printed
     assert "did not run" not in printed
+
+
+@PROCESSES
+@pytest.mark.parametrize(("conftest", "target"), [(LEFT_OUT, "test-numbers"), (SHARED, "test-shares")])
+def test_tests_that_are_left_out_are_counted(
+    tmp_path: Path, conftest: str, target: str, processes: str
+) -> None:
+    code, printed = run(tmp_path, conftest, "-n", processes)
+    assert code == pytest.ExitCode.OK, printed
+    assert f"left out: 3 tests that `make {target}` runs" in printed
+    assert "1 passed" in printed
 
 
 def test_list_of_tests_is_complete_without_running_them(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from typing import Any
 
@@ -10,13 +9,13 @@ import pytest
 
 from tests.flows.conftest import tables_of_a_new_tenant
 from tests.support.deployment import WORKERS, Deployment
+from tests.support.left_out import left_out
 from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.stack,
-    pytest.mark.skipif(
-        "SECURITY_EXAMPLES" not in os.environ, reason="takes one to two minutes: a part of `make security`"
-    ),
+    # They take one to two minutes.
+    left_out("SECURITY_EXAMPLES", "security"),
 ]
 
 NOTE = "x" * 1_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests.docs.examples import check_answer, run
 from tests.support.deployment import ROOT, Deployment
+from tests.support.left_out import left_out
 from tests.support.shares import share
 from tests.support.table import Row, Table
 from tests.support.waiting import until
@@ -78,9 +78,8 @@ def led(place: int, match_id: int, player: str, score: int) -> Row:
     return {"place": place, "match_id": match_id, "player": player, "score": score}
 
 
-@pytest.mark.skipif(
-    "SECURITY_EXAMPLES" not in os.environ, reason="takes half a minute: a part of `make security`"
-)
+# It takes half a minute.
+@left_out("SECURITY_EXAMPLES", "security")
 def test_ranking_view_emits_overtakings(scores: Table) -> None:
     """By place, what stands there is corrected; without a key, what is gone is retracted before new rows come."""
     placed = new_view(scores, LEADERS, record_key=["place"], bucket={"count": 1})

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 
 import pytest
 
 from tests.flows.conftest import tables_of_a_new_tenant
 from tests.support.deployment import Deployment
+from tests.support.left_out import left_out
 
 pytestmark = [
     pytest.mark.stack,
-    pytest.mark.skipif(
-        "SECURITY_EXAMPLES" not in os.environ,
-        reason="takes half a minute: a part of `make security`; the model of the queue runs always",
-    ),
+    # They take half a minute. The model of the queue always runs.
+    left_out("SECURITY_EXAMPLES", "security"),
 ]
 
 DATASETS = 4
