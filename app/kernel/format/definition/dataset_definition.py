@@ -11,7 +11,6 @@ from app.kernel.format.dataset import (
     DEFAULT_BUCKETS,
     DEFAULT_TARGET_ROWS,
     Bucket,
-    BucketMode,
     Changelog,
     DatasetDefinition,
     IndexType,
@@ -25,7 +24,7 @@ from app.kernel.format.definition.dataset_rules import (
     vocabulary_faults,
     vocabulary_of,
 )
-from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateRetention
+from app.kernel.format.definition.new_dataset import CreateDataset, CreateRetention
 from app.kernel.format.definition.policy_rules import service_faults
 from app.kernel.format.definition.schema_change import UpdateChangelog, UpdateDataset
 from app.kernel.format.definition.settings import (
@@ -142,29 +141,27 @@ def _required(new: CreateDataset) -> list[str]:
 
 
 def _bucket(new: CreateDataset) -> Bucket:
-    requested = new.bucket or CreateBucket()
-    mode = requested.mode or (BucketMode.FIXED if new.record_key else BucketMode.UNAWARE)
-    sized = (
-        mode in (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE) and not requested.fixed_now
-    )
+    requested = new.buckets
     return Bucket(
-        mode=mode,
-        count=_count(new, requested),
+        mode=new.bucket_mode,
+        count=_count(new),
         key=tuple(requested.key),
         function=requested.function,
-        target_rows=(requested.target_rows or DEFAULT_TARGET_ROWS) if sized or new.halves else None,
-        max_buckets=requested.max_buckets if sized else None,
+        target_rows=(requested.target_rows or DEFAULT_TARGET_ROWS)
+        if new.opens_by_size or new.halves
+        else None,
+        max_buckets=requested.max_buckets if new.opens_by_size else None,
         fixed_now=requested.fixed_now,
         shuffle_by_partition=requested.shuffle_by_partition,
     )
 
 
-def _count(new: CreateDataset, requested: CreateBucket) -> int | None:
+def _count(new: CreateDataset) -> int | None:
     if not new.record_key:
         return 1
     if new.halves:
         return None
-    return requested.count or min(DEFAULT_BUCKETS, requested.max_buckets or DEFAULT_BUCKETS)
+    return new.buckets.count or min(DEFAULT_BUCKETS, new.buckets.max_buckets or DEFAULT_BUCKETS)
 
 
 def _index(new: CreateDataset, bucket: Bucket) -> IndexType | None:

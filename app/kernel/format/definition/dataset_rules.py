@@ -19,7 +19,6 @@ from app.kernel.format.dataset import (
 )
 from app.kernel.format.definition.merge_rules import MERGE_RULES
 from app.kernel.format.definition.new_dataset import (
-    CreateBucket,
     CreateDataset,
     CreateRetention,
     CreateVocabulary,
@@ -34,14 +33,6 @@ from app.kernel.format.schema.types import DataType, TypeSyntaxError, may_be_key
 _Rule = Callable[[CreateDataset], Iterator[Fault]]
 _RETENTION_SECONDS_MAX: Final = 2**31 - 1
 _RETENTION_CHANGES_MAX: Final = 2**63 - 1
-_NOT_BY_SIZE: Final = {
-    "target_rows": (
-        "only the modes dynamic, key_dynamic and postpone open buckets by size, and only mode fixed without a count "
-        "and without logs halves them"
-    ),
-    "max_buckets": "only the modes dynamic, key_dynamic and postpone open buckets by size",
-}
-_SIZED: Final = (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
 
 
 def broken_rules(new: CreateDataset) -> list[Fault]:
@@ -150,7 +141,7 @@ def _ordering_field_rule(new: CreateDataset) -> Iterator[Fault]:
 def _repeats_rule(new: CreateDataset) -> Iterator[Fault]:
     if len(set(new.record_key)) != len(new.record_key):
         yield "/record_key", "a field is named twice"
-    bucket_key = (new.bucket or CreateBucket()).key
+    bucket_key = new.buckets.key
     if len(set(bucket_key)) != len(bucket_key):
         yield "/bucket/key", "a field is listed more than once"
 
@@ -164,32 +155,60 @@ def _key_rule(new: CreateDataset) -> Iterator[Fault]:
             yield f"/{part}", unkeyed
 
 
-def _bucket_rule(new: CreateDataset) -> Iterator[Fault]:
-    bucket = new.bucket or CreateBucket()
-    mode = bucket.mode or (BucketMode.FIXED if new.record_key else BucketMode.UNAWARE)
-    if bucket.count is not None and not 1 <= bucket.count <= BUCKETS_MAX:
-        yield "/bucket/count", f"expected 1–{BUCKETS_MAX}, got {bucket.count}"
-    if new.record_key and mode is BucketMode.UNAWARE:
+def _bucket_count_rule(new: CreateDataset) -> Iterator[Fault]:
+    count = new.buckets.count
+    if count is not None and not 1 <= count <= BUCKETS_MAX:
+        yield "/bucket/count", f"expected 1–{BUCKETS_MAX}, got {count}"
+
+
+def _keyed_bucket_rule(new: CreateDataset) -> Iterator[Fault]:
+    if new.record_key and new.bucket_mode is BucketMode.UNAWARE:
         yield "/bucket/mode", "a dataset with a record_key needs buckets: use 'fixed'"
-    if not new.record_key and (mode is not BucketMode.UNAWARE or (bucket.count or 1) != 1):
+
+
+def _unkeyed_bucket_rule(new: CreateDataset) -> Iterator[Fault]:
+    one = new.bucket_mode is BucketMode.UNAWARE and (new.buckets.count or 1) == 1
+    if not new.record_key and not one:
         yield "/bucket/mode", "an append-only dataset (no record_key) has no buckets: use 'unaware'"
-    sized = mode in _SIZED and not bucket.fixed_now
-    for part, by_size in (("target_rows", sized or new.halves), ("max_buckets", sized)):
-        value = getattr(bucket, part)
-        if value is not None and not by_size:
-            yield f"/bucket/{part}", _NOT_BY_SIZE[part]
-        elif value is not None and value < 1:
-            yield f"/bucket/{part}", f"expected at least 1, got {value}"
-    if bucket.max_buckets is not None and bucket.max_buckets > BUCKETS_MAX:
-        yield "/bucket/max_buckets", f"expected at most {BUCKETS_MAX}"
-    if sized and bucket.max_buckets is not None and bucket.max_buckets < (bucket.count or 1):
+
+
+def _target_rows_rule(new: CreateDataset) -> Iterator[Fault]:
+    rows = new.buckets.target_rows
+    if rows is not None and not (new.opens_by_size or new.halves):
         yield (
-            "/bucket/max_buckets",
-            f"each of the {bucket.count} segments (count) has a bucket: expected more",
+            "/bucket/target_rows",
+            "only the modes dynamic, key_dynamic and postpone open buckets by size, and only mode fixed without a "
+            "count and without logs halves them",
         )
-    if bucket.fixed_now and mode is not BucketMode.POSTPONE:
+    elif rows is not None and rows < 1:
+        yield "/bucket/target_rows", f"expected at least 1, got {rows}"
+
+
+def _max_buckets_rule(new: CreateDataset) -> Iterator[Fault]:
+    most = new.buckets.max_buckets
+    if most is None:
+        return
+    if not new.opens_by_size:
+        yield "/bucket/max_buckets", "only the modes dynamic, key_dynamic and postpone open buckets by size"
+    elif most < 1:
+        yield "/bucket/max_buckets", f"expected at least 1, got {most}"
+    if most > BUCKETS_MAX:
+        yield "/bucket/max_buckets", f"expected at most {BUCKETS_MAX}"
+
+
+def _segments_rule(new: CreateDataset) -> Iterator[Fault]:
+    most, count = new.buckets.max_buckets, new.buckets.count
+    if new.opens_by_size and most is not None and most < (count or 1):
+        yield "/bucket/max_buckets", f"each of the {count} segments (count) has a bucket: expected more"
+
+
+def _fixed_now_rule(new: CreateDataset) -> Iterator[Fault]:
+    if new.buckets.fixed_now and new.bucket_mode is not BucketMode.POSTPONE:
         yield "/bucket/fixed_now", "only mode postpone can assign buckets at once; leave fixed_now out"
-    if bucket.shuffle_by_partition and mode is not BucketMode.UNAWARE:
+
+
+def _shuffle_rule(new: CreateDataset) -> Iterator[Fault]:
+    if new.buckets.shuffle_by_partition and new.bucket_mode is not BucketMode.UNAWARE:
         yield (
             "/bucket/shuffle_by_partition",
             "only mode unaware shuffles by partition; others place rows by bucket",
@@ -197,7 +216,7 @@ def _bucket_rule(new: CreateDataset) -> Iterator[Fault]:
 
 
 def _bucket_key_rule(new: CreateDataset) -> Iterator[Fault]:
-    bucket = new.bucket or CreateBucket()
+    bucket = new.buckets
     outside = [name for name in bucket.key if name not in new.record_key]
     if outside:
         yield "/bucket/key", f"the bucket key is part of the record key; {outside} is not"
@@ -216,7 +235,7 @@ def _is_integer(new: CreateDataset, text: str) -> bool:
 
 
 def _index_rule(new: CreateDataset) -> Iterator[Fault]:
-    mode = (new.bucket or CreateBucket()).mode or BucketMode.FIXED
+    mode = new.bucket_mode
     if new.index is None or not new.record_key:
         return
     if new.index.type_ is IndexType.BUCKET and mode in (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC):
@@ -295,7 +314,14 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _ordering_field_rule,
     _repeats_rule,
     _key_rule,
-    _bucket_rule,
+    _bucket_count_rule,
+    _keyed_bucket_rule,
+    _unkeyed_bucket_rule,
+    _target_rows_rule,
+    _max_buckets_rule,
+    _segments_rule,
+    _fixed_now_rule,
+    _shuffle_rule,
     _bucket_key_rule,
     _index_rule,
     _changelog_rule,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from app.kernel.format.dataset import Aggregate, BucketMode, MergeMode
-from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset
+from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.partition.fields import PartitionSyntaxError, parse_partition
 from app.kernel.format.partition.members import member_root
 from app.kernel.format.schema.types import (
@@ -95,7 +95,7 @@ _UNBOUNDED: Final = {Aggregate.SUM: ("float", "double"), Aggregate.COUNT: ("int6
 
 def _sum_rule(new: CreateDataset) -> Iterator[Fault]:
     """A sum that does not fit its field fails its write, so it has to be known when the write is made."""
-    bucket = new.bucket or CreateBucket()
+    bucket = new.buckets
     if not new.logs and (bucket.mode is not BucketMode.POSTPONE or bucket.fixed_now):
         return
     types = _types(new)

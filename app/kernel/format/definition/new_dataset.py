@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -18,6 +19,8 @@ from app.kernel.format.dataset import (
 )
 from app.kernel.format.definition.settings import DatasetSettings
 from app.kernel.format.policies import TableServices
+
+_OPENED_BY_SIZE: Final = (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
 
 
 class CreateField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,11 +174,25 @@ class CreateDataset(DatasetSettings, frozen=True, kw_only=True, forbid_unknown_f
         )
 
     @property
+    def buckets(self) -> CreateBucket:
+        """The distribution of rows, or its default."""
+        return self.bucket or CreateBucket()
+
+    @property
+    def bucket_mode(self) -> BucketMode:
+        """How a row finds its file group, or the default."""
+        return self.buckets.mode or (BucketMode.FIXED if self.record_key else BucketMode.UNAWARE)
+
+    @property
+    def opens_by_size(self) -> bool:
+        """Whether a file group opens another bucket once its buckets are full."""
+        return self.bucket_mode in _OPENED_BY_SIZE and not self.buckets.fixed_now
+
+    @property
     def halves(self) -> bool:
         """Whether its buckets are halved as they grow. Old rows are looked up then, so a write can move them."""
-        bucket = self.bucket or CreateBucket()
-        fixed = bucket.mode in (None, BucketMode.FIXED)
-        return bool(self.record_key) and fixed and bucket.count is None and not self.logs
+        fixed = self.bucket_mode is BucketMode.FIXED
+        return bool(self.record_key) and fixed and self.buckets.count is None and not self.logs
 
 
 class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from app.kernel.format.dataset import BucketMode
-from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset
+from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.partition.fields import (
     PartitionField,
     PartitionSyntaxError,
@@ -71,8 +71,7 @@ def _repeats_rule(new: CreateDataset) -> Iterator[Fault]:
 
 
 def _key_rule(new: CreateDataset) -> Iterator[Fault]:
-    mode = (new.bucket or CreateBucket()).mode
-    if not new.record_key or mode is BucketMode.KEY_DYNAMIC:
+    if not new.record_key or new.bucket_mode is BucketMode.KEY_DYNAMIC:
         return
     names = {field.name for field in new.schema.fields}
     paths = {_key_path(text, names) for text in new.record_key}
