@@ -76,7 +76,7 @@ histories: setup ## many random histories on the real stack (HISTORIES=50)
 figures: setup ## structure of the code in figures: folders, import chains, restated classes, lines
 	@$(BIN)/python -m tests.architecture.figures
 
-mutants: setup ## take guards of the commit path out of a copy, one at a time: their tests must fail (MUTANTS="--share 10")
+mutants: setup ## mutate the commit path in copies, one change at a time: a test must fail (hours; MUTANTS="--recorded 10" tries ten known ones)
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
 SECURITY := tests/kernel/sql tests/kernel/codecs/test_hostile_bodies.py tests/http tests/access/oidc tests/access/tenants tests/infra/outbound \

@@ -1,4 +1,4 @@
-"""The list of guards fits the code: each is found once, its tests are there, and those of a share fail without it."""
+"""The places of mutations fit the code, and a share of the recorded kills is killed again."""
 
 from __future__ import annotations
 
@@ -6,57 +6,115 @@ import ast
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.mutants.guard import ROOT, Guard, path_of
-from tests.mutants.guards import GUARDS, share
+from tests.mutants.equivalents import EQUIVALENTS
+from tests.mutants.kills import kills, present, modules_of_tests, share
+from tests.mutants.mutation import ROOT, Mutation, mutations, path_of
+from tests.mutants.places import PLACES
 from tests.support import shares
 from tests.support.commit_seed import commit_seed
 
-# Of each commit others; `make mutants` takes out all.
+# Of each commit another one; `make mutants MUTANTS="--recorded 0"` tries all.
 _SHARE: Final = 1
+# Other code makes other mutations. Then `make mutants MUTANTS="PLACE --record"` records those of a place again.
+_PRESENT_MIN: Final = 0.9
 
 
-@pytest.mark.parametrize("guard", GUARDS, ids=[guard.name for guard in GUARDS])
-def test_guard_is_found_once_and_its_tests_exist(guard: Guard) -> None:
-    source = guard.path().read_text(encoding="utf-8")
-    assert guard.taken_out(source) != source
-    assert guard.tests
-    for test in guard.tests:
-        module, function = test.split("::")
-        assert function in functions(path_of(module)), f"{module} has no {function}"
+@pytest.mark.parametrize("place", PLACES)
+def test_place_has_mutations_and_its_tests_exist(place: str) -> None:
+    assert mutations(place, path_of(place.partition(":")[0]).read_text(encoding="utf-8"))
+    assert modules_of_tests(place)
+    for test in modules_of_tests(place):
+        assert (ROOT / test).is_file(), test
 
 
-def functions(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+def test_recorded_kills_are_of_the_code() -> None:
+    recorded = kills()
+    assert len({trial.mutation for trial in recorded}) == len(recorded) > 100
+    assert len(present(recorded)) >= _PRESENT_MIN * len(recorded), "most mutations of killed.txt are gone"
+    for trial in recorded:
+        (test,) = trial.tests
+        path, function = test.split("::")
+        assert f"def {function}(" in (ROOT / path).read_text(encoding="utf-8"), test
 
 
-def test_names_of_guards_are_unique() -> None:
-    names = [guard.name for guard in GUARDS]
-    assert len(set(names)) == len(names)
+def test_equivalent_mutations_have_a_reason_and_are_not_recorded() -> None:
+    assert all(reason.endswith(".") for reason in EQUIVALENTS.values())
+    equivalents = {Mutation.parse(name) for name in EQUIVALENTS}
+    assert not equivalents & {trial.mutation for trial in kills()}
+    assert {each.place for each in equivalents} <= PLACES.keys()
 
 
 def test_share_is_the_same_for_the_same_seed() -> None:
-    first, second = share(GUARDS, 3, "a"), share(GUARDS, 3, "a")
-    assert [guard.name for guard in first] == [guard.name for guard in second]
-    assert len({guard.name for guard in first}) == 3
-    assert share(GUARDS, 3, "b") != first
-    assert len(share(GUARDS, 1_000, "a")) == len(GUARDS)
+    trials = kills()
+    assert share(trials, 3, "a") == share(trials, 3, "a") != share(trials, 3, "b")
+    assert len({trial.mutation for trial in share(trials, 3, "a")}) == 3
+    assert len(share(trials, 100_000, "a")) == len(trials)
 
 
-def test_guard_whose_text_is_not_found_once_is_refused() -> None:
-    guard = Guard(name="g", module="app.main", text="x", tests=("t",))
-    assert guard.taken_out("(x)") == "()"
-    for source in ("", "x + x"):
-        with pytest.raises(ValueError, match="not once"):
-            guard.taken_out(source)
-    with pytest.raises(SyntaxError):
-        guard.taken_out("if x: pass")
-    assert guard.path() == ROOT / "app" / "main.py"
+SOURCE: Final = '''
+LOCK = select(heads).where(a, b).with_for_update()
+
+class Store:
+    def publish(self, held: int) -> None:
+        """Publishes."""
+        log.info("publishing")
+        if held < self.claims and not self.closed:
+            raise Fenced(held)
+        try:
+            self.commit(wait=True)
+        except Lost:
+            self.look_up()
+'''
+
+
+@pytest.mark.parametrize(
+    ("place", "lines"),
+    [
+        (
+            "m:LOCK",
+            """
+            clause dropped: select(heads).where(a, b).with_for_update()
+            part dropped: select(heads).where(a, b)
+            part dropped: select(heads).where(a, b) #2
+            clause dropped: select(heads).where(a, b)
+            """,
+        ),
+        (
+            "m:Store.publish",
+            """
+            false: if held < self.claims and not self.closed: raise Fenced(held)
+            true: if held < self.claims and not self.closed: raise Fenced(held)
+            part dropped: held < self.claims and not self.closed
+            part dropped: held < self.claims and not self.closed #2
+            boundary: held < self.claims
+            negated: not self.closed
+            dropped: raise Fenced(held)
+            dropped: self.commit(wait=True)
+            flipped: True
+            not handled: except Lost: self.look_up()
+            dropped: self.look_up()
+            """,
+        ),
+    ],
+)
+def test_mutations_of_a_place(place: str, lines: str) -> None:
+    listed = mutations(place, SOURCE)
+    assert [f"{each.kind}: {each.text}" for each in listed] == lines.split("\n            ")[1:-1]
+    changed = {each.applied(SOURCE) for each in listed}
+    assert len(changed) == len(listed)
+    assert ast.unparse(ast.parse(SOURCE)) not in changed
+    assert [Mutation.parse(each.name) for each in listed] == listed
+
+
+def test_mutation_of_a_place_that_is_gone_is_refused() -> None:
+    with pytest.raises(LookupError, match="0 times"):
+        mutations("m:Store.commit", SOURCE)
+    with pytest.raises(LookupError, match="no mutation"):
+        Mutation(place="m:LOCK", kind="flipped", text="True").applied(SOURCE)
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -74,31 +132,31 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @shares.share(2)
-def test_guards_of_a_share_are_held_by_their_tests() -> None:
-    done = run("-m", "tests.mutants", "--share", str(_SHARE), "--seed", commit_seed())
+def test_recorded_kills_of_a_share_are_killed() -> None:
+    done = run("-m", "tests.mutants", "--recorded", str(_SHARE), "--seed", commit_seed())
     assert done.returncode == 0, done.stdout
-    assert f"{_SHARE} of {_SHARE} guards" in done.stdout
+    assert f"{_SHARE} killed, 0 survived, 0 broken of {_SHARE} mutations" in done.stdout
 
 
 _THREE: Final = """
 from msgspec import structs
-from tests.mutants.guard import Guard
-from tests.mutants.hunt import hunt
+from tests.mutants.hunt import Trial, hunt
+from tests.mutants.mutation import Mutation
 
-needless = Guard(
-    name="needless",
-    module="app.kernel.commit.conflict",
-    text="Nothing that the commit read has changed.",
-    tests=("tests.kernel.commit.test_conflict::test_commit_conflicts_with_changes_of_its_file_groups",),
+noticed = Mutation(
+    place="app.kernel.commit.conflict:check_conflicts", kind="negated", text="not hits"
 )
-held = structs.replace(needless, name="held", text="if not hits:", without="if True:")
-gone = structs.replace(needless, name="gone", text="no such text")
-for report in hunt([needless, held, gone]):
-    print(report.guard.name, report.verdict.value, end=",")
+gone = structs.replace(noticed, text="no such text")
+tests = ("tests/kernel/commit/test_conflict.py::test_commit_conflicts_with_changes_of_its_file_groups",)
+others = ("tests/kernel/commit/test_write_plan.py",)
+trials = [(noticed, others), (noticed, tests), (gone, tests)]
+for report in hunt([Trial(mutation=mutation, tests=tests) for mutation, tests in trials]):
+    print(report.verdict.value, report.test.rpartition(":")[2], end=",")
 """
 
 
 @shares.share(4)
-def test_guard_that_no_test_needs_is_reported_as_survived() -> None:
+def test_mutation_that_no_test_notices_is_reported_as_survived() -> None:
     done = run("-c", _THREE)
-    assert (done.returncode, done.stdout) == (0, "needless survived,held caught,gone broken,")
+    expected = "survived ,killed test_commit_conflicts_with_changes_of_its_file_groups,broken ,"
+    assert (done.returncode, done.stdout) == (0, expected)

@@ -1,4 +1,4 @@
-"""Takes guards out of copies of the tree, one at a time in each, and runs the tests that must fail then.
+"""Puts mutations into copies of the tree, one at a time in each, and runs the tests that must fail then.
 
 Each run of pytest is a fork of this process, which has imported what the project depends on and nothing of the project
 itself: that takes longer than most of the tests. So this must run in a process without threads.
@@ -24,11 +24,11 @@ from typing import Final, NoReturn
 import msgspec
 import pytest
 
-from tests.mutants.guard import ROOT, Guard
+from tests.mutants.mutation import ROOT, Mutation, path_of
 from tests.support.shares import VARIABLE
 
-# For one test: without a guard it may wait for ever, which is reported as broken.
-_SECONDS_MAX: Final = 300
+# For one run: with a mutation a test may wait for ever, which is reported as broken.
+_SECONDS_MAX: Final = 120
 _LINES_SHOWN: Final = 25
 _IMPORTED_ONCE: Final = (
     "alembic.config",
@@ -56,20 +56,30 @@ _OF_THE_PROJECT: Final = {"app", "clients", "migrations", "tests", "workers"}
 
 
 class Verdict(str, Enum):
-    """The outcome of the tests of a guard without it."""
+    """The outcome of the tests of a mutation."""
 
-    CAUGHT = "caught"
+    KILLED = "killed"
     SURVIVED = "survived"
-    # The text is not found once, or pytest could not run the tests, or not to their end.
+    # The code has no such mutation, or pytest could not run the tests, or not to their end.
     BROKEN = "broken"
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """`detail`: the end of what pytest has printed, unless the guard is caught."""
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """A mutation, and the tests of which one must fail: modules of tests or single tests, as pytest names them."""
 
-    guard: Guard
+    mutation: Mutation
+    tests: tuple[str, ...]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a trial."""
+
+    trial: Trial
     verdict: Verdict
+    test: str = ""
+    """The test that failed, without the parameters of its case."""
     detail: str = ""
+    """The end of what pytest has printed, unless the mutation is killed."""
 
 
 class Tree:
@@ -78,6 +88,7 @@ class Tree:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "tree"
         self._log = folder / "log"
+        self._failure = folder / "failure"
 
     @classmethod
     @contextmanager
@@ -110,14 +121,19 @@ class Tree:
         """The end of what the last run has printed."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:])
 
-    def take_out(self, guard: Guard) -> None:
-        """Raises ValueError, OSError, SyntaxError."""
-        path = guard.path(self.root)
-        self._put(path, guard.taken_out(path.read_text(encoding="utf-8")))
+    def failure(self) -> str:
+        """The first test that failed in the last run."""
+        return self._failure.read_text(encoding="utf-8")
 
-    def restore(self, guard: Guard) -> None:
-        """Makes the module of a guard what it is in the repository."""
-        self._put(guard.path(self.root), guard.path().read_text(encoding="utf-8"))
+    def change(self, mutation: Mutation) -> None:
+        """Raises LookupError, OSError."""
+        path = path_of(mutation.module, self.root)
+        self._put(path, mutation.applied(path.read_text(encoding="utf-8")))
+
+    def restore(self, mutation: Mutation) -> None:
+        """Makes the module of a mutation what it is in the repository."""
+        source = path_of(mutation.module).read_text(encoding="utf-8")
+        self._put(path_of(mutation.module, self.root), source)
 
     def _put(self, path: Path, source: str) -> None:
         path.write_text(source, encoding="utf-8")
@@ -141,8 +157,9 @@ class Tree:
             signal.alarm(seconds_max)
             calls = _Calls()
             code = int(pytest.main([*_PYTEST, *tests], plugins=[calls]))
-            if code == 1 and not calls.failed:
+            if code == 1 and not calls.failure:
                 code = 3
+            self._failure.write_text(calls.failure, encoding="utf-8")
         except BaseException:
             traceback.print_exc()
         finally:
@@ -152,20 +169,20 @@ class Tree:
 
 
 class _Calls:
-    """A plugin of pytest: whether a test has failed, rather than what sets it up."""
+    """A plugin of pytest: the first test that has failed, rather than what sets it up."""
 
     def __init__(self) -> None:
-        self.failed = False
+        self.failure = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.failed |= report.when == "call" and report.failed
+        if report.when == "call" and report.failed and not self.failure:
+            self.failure = report.nodeid.partition("[")[0]
 
 
 class _Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One test under way without a guard."""
+    """A trial under way."""
 
-    guard: Guard
-    test: str
+    trial: Trial
     tree: Tree
 
 
@@ -175,44 +192,45 @@ def warm() -> None:
         import_module(name)
 
 
-def passing(guards: Sequence[Guard]) -> str | None:
-    """None if all tests pass while no guard is missing, else what pytest printed.
+def passing(trials: Iterable[Trial]) -> str | None:
+    """None if all tests pass without a mutation, else what pytest printed.
 
     Then it means nothing that they fail.
     """
     with Tree.copied() as tree:
-        tests = sorted({test for guard in guards for test in guard.test_ids(tree.root)})
+        tests = sorted({test for trial in trials for test in trial.tests})
         _, status = os.waitpid(tree.start(tests), 0)
         return tree.output() if os.waitstatus_to_exitcode(status) else None
 
 
-def hunt(guards: Iterable[Guard], processes: int = 1) -> Iterator[Report]:
-    """Takes each guard out and runs each of its tests by itself; all must fail. A report for each test, as it ends."""
-    waiting = [(guard, test) for guard in guards for test in guard.test_ids()]
+def hunt(trials: Iterable[Trial], processes: int = 1) -> Iterator[Report]:
+    """Makes each trial; a report for each, as it ends."""
+    waiting = iter(trials)
     running: dict[int, _Run] = {}
     with ExitStack() as copies:
-        free = [copies.enter_context(Tree.copied()) for _ in range(min(processes, len(waiting)))]
-        while waiting or running:
-            while waiting and free:
-                guard, test = waiting.pop(0)
+        free = [copies.enter_context(Tree.copied()) for _ in range(processes)]
+        while True:
+            while free and (trial := next(waiting, None)) is not None:
                 tree = free.pop()
                 try:
-                    tree.take_out(guard)
-                except (ValueError, OSError, SyntaxError) as error:
+                    tree.change(trial.mutation)
+                except (LookupError, OSError) as error:
                     free.append(tree)
-                    yield Report(guard=guard, verdict=Verdict.BROKEN, detail=str(error))
+                    yield Report(trial=trial, verdict=Verdict.BROKEN, detail=str(error))
                     continue
-                running[tree.start([test], _SECONDS_MAX)] = _Run(guard=guard, test=test, tree=tree)
-            if running:
-                process, status = os.wait()
-                run = running.pop(process)
-                run.tree.restore(run.guard)
-                free.append(run.tree)
-                yield _report(run, os.waitstatus_to_exitcode(status))
+                running[tree.start(trial.tests, _SECONDS_MAX)] = _Run(trial=trial, tree=tree)
+            if not running:
+                return
+            process, status = os.wait()
+            run = running.pop(process)
+            report = _report(run, os.waitstatus_to_exitcode(status))
+            run.tree.restore(run.trial.mutation)
+            free.append(run.tree)
+            yield report
 
 
 def _report(run: _Run, code: int) -> Report:
     if code == 1:
-        return Report(guard=run.guard, verdict=Verdict.CAUGHT)
+        return Report(trial=run.trial, verdict=Verdict.KILLED, test=run.tree.failure())
     verdict = Verdict.SURVIVED if code == 0 else Verdict.BROKEN
-    return Report(guard=run.guard, verdict=verdict, detail=f"{run.test}\n{run.tree.output()}")
+    return Report(trial=run.trial, verdict=verdict, detail=run.tree.output())
