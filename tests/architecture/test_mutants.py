@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.mutants.equivalents import EQUIVALENTS
-from tests.mutants.kills import kills, present, modules_of_tests, share
+from tests.mutants.kills import kills, modules_of_tests, present, share
 from tests.mutants.mutation import ROOT, Mutation, mutations, path_of
 from tests.mutants.places import PLACES
 from tests.support import shares

@@ -2,6 +2,9 @@
 
 Without options, every mutation of every place is tried, which takes hours. Survivors are listed with their places, and
 those of `equivalents.py` are left out. Exits 1 if one survives.
+
+`--record` adds what is killed to `killed.txt`. `--recorded 0 --record` then tries all of them again, each by its test
+alone, and keeps those that are killed again.
 """
 
 from __future__ import annotations
@@ -51,15 +54,18 @@ def _trials(options: argparse.Namespace) -> list[Trial]:
 
 
 def _reports(trials: Sequence[Trial], options: argparse.Namespace) -> Iterator[Report]:
-    """The reports, until the time is over. Kills of `--record` are tried again by the one test, and recorded."""
+    """The reports, until the time is over."""
     deadline = time.monotonic() + options.seconds
-    pending = takewhile(lambda _: time.monotonic() < deadline, trials)
-    recorded = [] if options.recorded is not None or not options.record else present(kills())
-    for report in hunt(pending, options.processes):
+    records = {trial.mutation: trial for trial in present(kills())}
+    for report in hunt(takewhile(lambda _: time.monotonic() < deadline, trials), options.processes):
         yield report
-        if options.record and report.verdict is Verdict.KILLED:
-            recorded.append(Trial(mutation=report.trial.mutation, tests=(report.test,)))
-            record(recorded)
+        mutation = report.trial.mutation
+        if report.verdict is Verdict.KILLED:
+            records[mutation] = Trial(mutation=mutation, tests=(report.test,))
+        else:
+            records.pop(mutation, None)
+        if options.record:
+            record(records.values())
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -73,7 +79,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="N",
         help="try N of the recorded kills, each by its test; 0: all of them",
     )
-    parser.add_argument("--record", action="store_true", help="record the kills in killed.txt")
+    parser.add_argument(
+        "--record", action="store_true", help="add the kills to killed.txt, and remove others"
+    )
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after this time")
     parser.add_argument("--seed", default=time.strftime("%Y-%m-%d"), help="default: today's date")
     parser.add_argument("--processes", type=int, default=2, help="how many to try at once (default: 2)")

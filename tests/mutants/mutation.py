@@ -2,12 +2,13 @@
 
 | kind | what is changed |
 |---|---|
-| `false`, `true` | the condition of an `if` |
+| `false`, `true` | the condition of an `if`, as a statement or an expression |
 | `negated` | a comparison: `==` and `!=`, `is` and `is not`, `in` and `not in`; `not x` is `x` |
 | `boundary` | a comparison: `<` and `<=`, `>` and `>=` |
 | `dropped` | a statement: a call or a `raise` |
 | `part dropped` | an operand of `and` and `or`, an argument of `where`, `and_` and `or_` |
 | `clause dropped` | `.where(…)`, `.with_for_update(…)`, `.order_by(…)` of a query |
+| `member dropped` | a member of a tuple of three or more, or of a dictionary |
 | `flipped` | `True` and `False` |
 | `not handled` | the exceptions of an `except` |
 
@@ -74,7 +75,7 @@ class Mutation(msgspec.Struct, frozen=True, kw_only=True):
     def applied(self, source: str) -> str:
         """The source of the module with it. Raises LookupError if the code has no such place."""
         tree = ast.parse(source)
-        for mutation, slot, replacement in _variants(self.place, tree):
+        for mutation, slot, replacement in _variants(self.place, source, tree):
             if mutation == self:
                 slot.put(replacement)
                 return ast.unparse(ast.fix_missing_locations(tree))
@@ -102,14 +103,15 @@ def path_of(module: str, root: Path = ROOT) -> Path:
 
 def mutations(place: str, source: str) -> list[Mutation]:
     """All mutations of a place, in the order of the code. Raises LookupError if the module has no such place."""
-    return [mutation for mutation, _, _ in _variants(place, ast.parse(source))]
+    return [mutation for mutation, _, _ in _variants(place, source, ast.parse(source))]
 
 
-def _variants(place: str, tree: ast.Module) -> Iterator[tuple[Mutation, _Slot, ast.AST]]:
+def _variants(place: str, source: str, tree: ast.Module) -> Iterator[tuple[Mutation, _Slot, ast.AST]]:
     counts: Counter[tuple[str, str]] = Counter()
     for slot, node in _nodes(_node_of(place, tree)):
         for kind, replacement in _replacements(node):
-            text = " ".join(ast.unparse(node).split())[:_TEXT_CHARACTERS]
+            # As it is written: `ast.unparse` differs between versions of Python.
+            text = " ".join((ast.get_source_segment(source, node) or "").split())[:_TEXT_CHARACTERS]
             counts[kind, text] += 1
             if (number := counts[kind, text]) > 1:
                 text = f"{text} #{number}"
@@ -185,8 +187,29 @@ def _expressions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
                 yield "part dropped", remaining[0] if len(remaining) == 1 else _with(node, values=remaining)
         case ast.Call(func=function, args=arguments):
             yield from _clauses(node, function, arguments)
+        case ast.IfExp(body=body, orelse=orelse):
+            yield "true", body
+            yield "false", orelse
+        case ast.Tuple() | ast.Dict():
+            yield from _members(node)
         case ast.Constant(value=bool() as value):
             yield "flipped", ast.Constant(not value)
+
+
+def _members(node: ast.Tuple | ast.Dict) -> Iterator[tuple[str, ast.AST]]:
+    match node:
+        # A tuple of two is mostly a result that is unpacked.
+        case ast.Tuple(elts=[_, _, _, *_], ctx=ast.Load()):
+            fields = ["elts"]
+        case ast.Dict(keys=[_, _, *_]):
+            fields = ["keys", "values"]
+        case _:
+            return
+    for number in range(len(getattr(node, fields[0]))):
+        others = {name: list(getattr(node, name)) for name in fields}
+        for members in others.values():
+            del members[number]
+        yield "member dropped", _with(node, **others)
 
 
 def _clauses(node: ast.Call, function: ast.expr, arguments: list[ast.expr]) -> Iterator[tuple[str, ast.AST]]:

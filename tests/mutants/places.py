@@ -114,7 +114,6 @@ PLACES: Final = {
         "features.writes.test_attempt features.writes.service.test_run_writes"
     ),
     "app.features.writes.attempt:WriteGroup._retained": "features.writes.test_attempt",
-    "app.features.writes.attempt:WriteGroup.attempt": "features.writes.test_attempt",
     "app.features.writes.attempt:WriteGroup.fenced": (
         "features.writes.test_attempt features.writes.service.test_run_writes"
     ),
@@ -123,9 +122,6 @@ PLACES: Final = {
         "features.writes.test_attempt features.writes.service.test_run_writes"
     ),
     "app.features.writes.attempt:WriteGroup.without": "features.writes.test_attempt",
-    "app.features.writes.attempt:_Input.retained": (
-        "features.writes.test_attempt features.writes.service.test_run_writes"
-    ),
     "app.features.writes.attempt:_check_sum": "features.writes.test_attempt",
     "app.features.writes.attempt:basis_of": (
         "features.writes.test_attempt "
@@ -139,7 +135,6 @@ PLACES: Final = {
     "app.features.writes.service.run:RunWrites._fail_affected": "features.writes.service.test_run_writes",
     "app.features.writes.service.run:RunWrites._merge": "features.writes.service.test_run_writes",
     "app.infra.db.session:Database._begin": "core.timeline.repository.test_broken_connections",
-    "app.infra.db.session:_AS_TENANT": "access.tenants.repository.test_row_security",
     "app.infra.db.session:_commit": "core.timeline.repository.test_broken_connections",
     "app.infra.files.checksums:_verify_content": "infra.files.test_checksums",
     "app.infra.files.checksums:verify": "infra.files.test_checksums",
