@@ -1,7 +1,7 @@
 """Mutations that a test was seen to notice, each with the first one that did: `killed.txt`, a line for each.
 
-CI tries a share of these only. So it fails neither because a mutation changes nothing that a test could notice, nor
-because nobody has written the test.
+CI tries a share of these only. So it does not fail because of a mutation that changes nothing which a test could
+notice, or for which there is no test yet.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@
 | `negated` | a comparison: `==` and `!=`, `is` and `is not`, `in` and `not in`; `not x` is `x` |
 | `boundary` | a comparison: `<` and `<=`, `>` and `>=` |
 | `dropped` | a statement: a call or a `raise` |
-| `part dropped` | an operand of `and` and `or`, an argument of `where`, `and_` and `or_` |
+| `part dropped` | an operand of `and` and `or`, an argument of `where`, `and_`, `or_`, `min` and `max`, `+ 1` |
 | `clause dropped` | `.where(…)`, `.with_for_update(…)`, `.order_by(…)` of a query |
-| `member dropped` | a member of a tuple of three or more, or of a dictionary |
+| `member dropped` | a member of a tuple of three or more, of a dictionary, of `replace(…)` or `.values(…)` |
 | `flipped` | `True` and `False` |
 | `not handled` | the exceptions of an `except` |
 
@@ -44,7 +44,9 @@ _BOUNDARIES: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
 }
 _CLAUSES: Final = ("where", "with_for_update", "order_by")
 _CONJUNCTIONS: Final = ("where", "and_", "or_")
-# Annotations and decorators are no behaviour; a line of a log is none that a test must notice.
+_EXTREMES: Final = ("min", "max")
+_UPDATES: Final = ("replace", "values")
+# Annotations and decorators are no behaviour; tests need not notice a line of a log.
 _SKIPPED_FIELDS: Final = ("annotation", "returns", "decorator_list", "type_params")
 _LOGS: Final = ("log", "logger", "_log")
 _TEXT_CHARACTERS: Final = 90
@@ -192,6 +194,8 @@ def _expressions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield "false", orelse
         case ast.Tuple() | ast.Dict():
             yield from _members(node)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=ast.Constant(value=int())):
+            yield "part dropped", left
         case ast.Constant(value=bool() as value):
             yield "flipped", ast.Constant(not value)
 
@@ -214,6 +218,12 @@ def _members(node: ast.Tuple | ast.Dict) -> Iterator[tuple[str, ast.AST]]:
 
 def _clauses(node: ast.Call, function: ast.expr, arguments: list[ast.expr]) -> Iterator[tuple[str, ast.AST]]:
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if name in _EXTREMES and len(arguments) > 1:
+        for argument in arguments:
+            yield "part dropped", argument
+    if name in _UPDATES:
+        for number in range(len(node.keywords)):
+            yield "member dropped", _with(node, keywords=node.keywords[:number] + node.keywords[number + 1 :])
     if name in _CONJUNCTIONS and len(arguments) > 1:
         for number in range(len(arguments)):
             yield "part dropped", _with(node, args=arguments[:number] + arguments[number + 1 :])
