@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self, cast, get_args
 from urllib.parse import quote, urlsplit
 
 MEBIBYTE = 1024 * 1024
@@ -155,342 +155,231 @@ def _path(value: str) -> Path:
     return Path(_text(value)).expanduser().absolute()
 
 
-def _env(variable: str, parse: Callable[[str], Any]) -> dict[str, Any]:
-    """Field metadata: the variable that sets the field, and the function that parses and checks it."""
-    return {"variable": variable, "parse": parse}
+def variable_of(name: str) -> str:
+    """The environment variable of a field."""
+    return f"HEADWATER_{name.upper()}"
+
+
+def _parser(annotation: Any) -> Callable[[str], Any]:
+    """The function that reads the text of a variable, from the type of its field."""
+    _, parse = get_args(annotation)
+    return cast(Callable[[str], Any], parse)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """The settings of this process. Sizes are in bytes, times are in seconds.
 
+    The variable of a field is HEADWATER_ and its name in capitals. The second argument of its type parses and checks
+    the text.
+
     Passwords in the URLs are excluded from ``repr``, so that log lines with the settings do not disclose them.
     """
 
-    database_url: str = field(repr=False, metadata=_env("HEADWATER_DATABASE_URL", _postgres_url))
+    database_url: Annotated[str, _postgres_url] = field(repr=False)
     """Postgres with the application's role, which row level security restricts."""
-    database_password: str = field(
-        repr=False, default="", metadata=_env("HEADWATER_DATABASE_PASSWORD", _text)
-    )
+    database_password: Annotated[str, _text] = field(repr=False, default="")
     """The password for that URL, if the URL has none: any characters, none of them encoded."""
-    migration_database_url: str = field(
-        repr=False,
-        default="",
-        metadata=_env("HEADWATER_MIGRATION_DATABASE_URL", _postgres_url),
-    )
+    migration_database_url: Annotated[str, _postgres_url] = field(repr=False, default="")
     """Postgres with the schema's owner, for migrations; by default the application's URL."""
-    migration_database_password: str = field(
-        repr=False, default="", metadata=_env("HEADWATER_MIGRATION_DATABASE_PASSWORD", _text)
-    )
+    migration_database_password: Annotated[str, _text] = field(repr=False, default="")
     """The password for that URL, if the URL has none."""
-    admin_database_url: str = field(
-        repr=False,
-        default="",
-        metadata=_env("HEADWATER_ADMIN_DATABASE_URL", _postgres_url),
-    )
+    admin_database_url: Annotated[str, _postgres_url] = field(repr=False, default="")
     """Postgres with the login that administers tenants and API keys, for the API only; without it, the API does not."""
-    admin_database_password: str = field(
-        repr=False, default="", metadata=_env("HEADWATER_ADMIN_DATABASE_PASSWORD", _text)
-    )
+    admin_database_password: Annotated[str, _text] = field(repr=False, default="")
     """The password for that URL, if the URL has none."""
-    redis_url: str = field(
-        repr=False,
-        metadata=_env(
-            "HEADWATER_REDIS_URL", _url_of("redis", "rediss", example="redis://:password@host:6379/0")
-        ),
+    redis_url: Annotated[str, _url_of("redis", "rediss", example="redis://:password@host:6379/0")] = field(
+        repr=False
     )
     """Redis for notifications; its loss costs latency, never data."""
-    data_dir: Path = field(
-        default_factory=lambda: Path(".headwater").absolute(), metadata=_env("HEADWATER_DATA_DIR", _path)
-    )
+    data_dir: Annotated[Path, _path] = field(default_factory=lambda: Path(".headwater").absolute())
     """The local folder of this process: staging, logs, Spark's scratch space."""
-    storage_uri: str = field(
-        default="",
-        metadata=_env(
-            "HEADWATER_STORAGE_URI", _url_of("file", "s3", example="file:///path or s3://bucket/prefix")
-        ),
-    )
+    storage_uri: Annotated[str, _url_of("file", "s3", example="file:///path or s3://bucket/prefix")] = ""
     """The root of all tables' files; by default the folder ``storage`` in the data directory."""
-    spark_master: str = field(default="local[*]", metadata=_env("HEADWATER_SPARK_MASTER", _spark_master))
-    derived_spark_master: str = field(
-        default="", metadata=_env("HEADWATER_DERIVED_SPARK_MASTER", _spark_master)
-    )
+    spark_master: Annotated[str, _spark_master] = "local[*]"
+    derived_spark_master: Annotated[str, _spark_master] = ""
     """Where refreshes and restores run; by default as writes do, but on the worker's machine instead of a standalone
     cluster."""
-    spark_ui_url: str = field(
-        default="",
-        metadata=_env("HEADWATER_SPARK_UI_URL", _url_of("http", "https", example="http://spark-master:8080")),
-    )
+    spark_ui_url: Annotated[str, _url_of("http", "https", example="http://spark-master:8080")] = ""
     """The web interface of a standalone master, which reports its cores; by default port 8080 of the master."""
-    spark_cores_max: int = field(
-        default=2, metadata=_env("HEADWATER_SPARK_CORES_MAX", _whole_number(1, 10_000))
-    )
+    spark_cores_max: Annotated[int, _whole_number(1, 10_000)] = 2
     """The cores of a cluster that one worker process takes at most."""
-    spark_executor_cores: int = field(
-        default=1, metadata=_env("HEADWATER_SPARK_EXECUTOR_CORES", _whole_number(1, 1_000))
-    )
+    spark_executor_cores: Annotated[int, _whole_number(1, 1_000)] = 1
     """The cores of one executor on a cluster: the number of its tasks at a time."""
-    spark_executor_memory_bytes: int = field(
-        default=1 * GIBIBYTE,
-        metadata=_env("HEADWATER_SPARK_EXECUTOR_MEMORY_BYTES", _whole_number(512 * MEBIBYTE)),
-    )
+    spark_executor_memory_bytes: Annotated[int, _whole_number(512 * MEBIBYTE)] = 1 * GIBIBYTE
     """The heap of the JVM of one executor on a cluster. Rows are in Python processes beside it."""
-    spark_dynamic_allocation: bool = field(
-        default=False, metadata=_env("HEADWATER_SPARK_DYNAMIC_ALLOCATION", _flag)
-    )
+    spark_dynamic_allocation: Annotated[bool, _flag] = False
     """Whether executors without work are given back to the cluster, except one."""
-    spark_locality_wait_seconds: float = field(
-        default=0.1, metadata=_env("HEADWATER_SPARK_LOCALITY_WAIT_SECONDS", _seconds_or_none)
-    )
+    spark_locality_wait_seconds: Annotated[float, _seconds_or_none] = 0.1
     """How long a task on a cluster waits for the host that has the copies of its files; 0: it prefers none."""
-    spark_driver_host: str = field(default="", metadata=_env("HEADWATER_SPARK_DRIVER_HOST", _text))
+    spark_driver_host: Annotated[str, _text] = ""
     """The name or address under which executors of a cluster reach this worker; by default the one Spark finds."""
-    spark_bind_address: str = field(default="", metadata=_env("HEADWATER_SPARK_BIND_ADDRESS", _text))
+    spark_bind_address: Annotated[str, _text] = ""
     """The address on which this worker listens for executors of a cluster; by default the one of the driver's host."""
-    spark_driver_port: int = field(
-        default=0, metadata=_env("HEADWATER_SPARK_DRIVER_PORT", _whole_number(0, 65535))
-    )
+    spark_driver_port: Annotated[int, _whole_number(0, 65535)] = 0
     """The port on which this worker listens for executors of a cluster; 0: any free port."""
-    spark_block_manager_port: int = field(
-        default=0, metadata=_env("HEADWATER_SPARK_BLOCK_MANAGER_PORT", _whole_number(0, 65535))
-    )
+    spark_block_manager_port: Annotated[int, _whole_number(0, 65535)] = 0
     """The port for blocks of data, on this worker and on each executor of a cluster; 0: any free port."""
-    executor_dir: Path | None = field(default=None, metadata=_env("HEADWATER_EXECUTOR_DIR", _path))
+    executor_dir: Annotated[Path | None, _path] = None
     """The folder for hot copies on the machines of executors, unless a machine has this variable itself; by default
     the data directory."""
-    host: str = field(default="127.0.0.1", metadata=_env("HEADWATER_HOST", _text))
-    port: int = field(default=8080, metadata=_env("HEADWATER_PORT", _whole_number(1, 65535)))
-    tls_certificate: Path | None = field(default=None, metadata=_env("HEADWATER_TLS_CERTIFICATE", _path))
+    host: Annotated[str, _text] = "127.0.0.1"
+    port: Annotated[int, _whole_number(1, 65535)] = 8080
+    tls_certificate: Annotated[Path | None, _path] = None
     """The certificate of the API with its chain, as PEM. With it, the API serves HTTPS only."""
-    tls_key: Path | None = field(default=None, metadata=_env("HEADWATER_TLS_KEY", _path))
+    tls_key: Annotated[Path | None, _path] = None
     """The private key of the certificate, as PEM."""
-    trusted_proxies: tuple[str, ...] = field(
-        default=("127.0.0.1", "::1"), metadata=_env("HEADWATER_TRUSTED_PROXIES", _networks)
-    )
+    trusted_proxies: Annotated[tuple[str, ...], _networks] = ("127.0.0.1", "::1")
     """Addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
-    cors_origins: tuple[str, ...] = field(default=(), metadata=_env("HEADWATER_CORS_ORIGINS", _origins))
+    cors_origins: Annotated[tuple[str, ...], _origins] = ()
     """Origins whose pages may call the API from a browser; `*` for all."""
-    connections_max: int = field(
-        default=5_000, metadata=_env("HEADWATER_CONNECTIONS_MAX", _whole_number(1, 1_000_000))
-    )
+    connections_max: Annotated[int, _whole_number(1, 1_000_000)] = 5_000
     """The connections that one API process serves at a time."""
-    address_connections_max: int = field(
-        default=1_000, metadata=_env("HEADWATER_ADDRESS_CONNECTIONS_MAX", _whole_number(1, 1_000_000))
-    )
+    address_connections_max: Annotated[int, _whole_number(1, 1_000_000)] = 1_000
     """The connections from one address, unless it is a trusted proxy."""
-    header_bytes_max: int = field(
-        default=64 * 1024, metadata=_env("HEADWATER_HEADER_BYTES_MAX", _whole_number(1024, 16 * MEBIBYTE))
-    )
+    header_bytes_max: Annotated[int, _whole_number(1024, 16 * MEBIBYTE)] = 64 * 1024
     """The request line and headers of a request."""
-    header_seconds: float = field(default=10.0, metadata=_env("HEADWATER_HEADER_SECONDS", _seconds))
+    header_seconds: Annotated[float, _seconds] = 10.0
     """The time in which a client sends the request line and the headers."""
-    request_stall_seconds: float = field(
-        default=30.0, metadata=_env("HEADWATER_REQUEST_STALL_SECONDS", _seconds)
-    )
+    request_stall_seconds: Annotated[float, _seconds] = 30.0
     """The time in which a client sends at least 4 KiB of a body."""
-    response_stall_seconds: float = field(
-        default=60.0, metadata=_env("HEADWATER_RESPONSE_STALL_SECONDS", _seconds)
-    )
+    response_stall_seconds: Annotated[float, _seconds] = 60.0
     """The time in which a client reads at least 4 KiB of a response."""
 
-    drain_seconds: float = field(default=0.0, metadata=_env("HEADWATER_DRAIN_SECONDS", _seconds_or_none))
+    drain_seconds: Annotated[float, _seconds_or_none] = 0.0
     """The time for which the API serves after SIGTERM while it reports that it is not ready."""
-    worker_threads: int = field(default=32, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
+    worker_threads: Annotated[int, _whole_number(1, 256)] = 32
     """The number of groups of writes that one worker process runs at a time."""
-    derived_threads: int = field(default=2, metadata=_env("HEADWATER_DERIVED_THREADS", _whole_number(1, 64)))
+    derived_threads: Annotated[int, _whole_number(1, 64)] = 2
     """The number of refreshes of views, restores, and rounds of sources with a transform that one worker runs at a
     time, in a process of their own.
     """
-    derived_heap_bytes: int = field(
-        default=1 * GIBIBYTE,
-        metadata=_env("HEADWATER_DERIVED_HEAP_BYTES", _whole_number(512 * MEBIBYTE)),
-    )
+    derived_heap_bytes: Annotated[int, _whole_number(512 * MEBIBYTE)] = 1 * GIBIBYTE
     """The heap of the JVM of that process."""
-    derived_idle_seconds: float = field(
-        default=600.0, metadata=_env("HEADWATER_DERIVED_IDLE_SECONDS", _seconds)
-    )
+    derived_idle_seconds: Annotated[float, _seconds] = 600.0
     """The time without work after which that process ends."""
-    dataset_writers_max: int = field(
-        default=1, metadata=_env("HEADWATER_DATASET_WRITERS_MAX", _whole_number(1))
-    )
+    dataset_writers_max: Annotated[int, _whole_number(1)] = 1
     """The number of write jobs of one dataset that run at a time. Waiting jobs are committed as a group."""
-    task_threads: int = field(default=2, metadata=_env("HEADWATER_TASK_THREADS", _whole_number(1, 64)))
+    task_threads: Annotated[int, _whole_number(1, 64)] = 2
     """The number of jobs other than writes, such as exports and compactions, that one worker runs at a time."""
-    follow_threads: int = field(default=4, metadata=_env("HEADWATER_FOLLOW_THREADS", _whole_number(1, 64)))
+    follow_threads: Annotated[int, _whole_number(1, 64)] = 4
     """The number of webhooks, export schedules and views that one worker process processes at a time."""
-    group_commit_jobs_max: int = field(
-        default=256, metadata=_env("HEADWATER_GROUP_COMMIT_JOBS_MAX", _whole_number(1))
-    )
-    replans_max: int = field(default=20, metadata=_env("HEADWATER_REPLANS_MAX", _whole_number(0)))
+    group_commit_jobs_max: Annotated[int, _whole_number(1)] = 256
+    replans_max: Annotated[int, _whole_number(0)] = 20
     """The number of new plans that a write makes after conflicts before it fails."""
-    attempts_max: int = field(default=5, metadata=_env("HEADWATER_ATTEMPTS_MAX", _whole_number(1)))
+    attempts_max: Annotated[int, _whole_number(1)] = 5
     """The number of claims of a job before it fails permanently."""
-    job_seconds_max: float = field(default=3600.0, metadata=_env("HEADWATER_JOB_SECONDS_MAX", _seconds))
+    job_seconds_max: Annotated[float, _seconds] = 3600.0
     """The time after which an attempt at a refresh, restore, read, export, verification or comparison fails."""
-    write_seconds_max: float = field(default=3600.0, metadata=_env("HEADWATER_WRITE_SECONDS_MAX", _seconds))
+    write_seconds_max: Annotated[float, _seconds] = 3600.0
     """The time after which an attempt at a group of writes is stopped. A write that runs alone then fails."""
 
-    task_memory_bytes: int = field(
-        default=1 * GIBIBYTE, metadata=_env("HEADWATER_TASK_MEMORY_BYTES", _whole_number(1024))
-    )
+    task_memory_bytes: Annotated[int, _whole_number(1024)] = 1 * GIBIBYTE
     """The memory that one task uses for rows. Rows that do not fit are merged in parts, through the scratch folder."""
-    read_memory_bytes: int = field(
-        default=256 * MEBIBYTE, metadata=_env("HEADWATER_READ_MEMORY_BYTES", _whole_number(1024))
-    )
+    read_memory_bytes: Annotated[int, _whole_number(1024)] = 256 * MEBIBYTE
     """The memory that one page of rows uses to merge logs. Rows that do not fit go to the data directory."""
-    file_cache_bytes: int = field(
-        default=48 * MEBIBYTE, metadata=_env("HEADWATER_FILE_CACHE_BYTES", _whole_number(0))
-    )
+    file_cache_bytes: Annotated[int, _whole_number(0)] = 48 * MEBIBYTE
     """The memory of a process in which footers and decoded parts of files are cached."""
-    page_cache_bytes: int = field(
-        default=32 * MEBIBYTE, metadata=_env("HEADWATER_PAGE_CACHE_BYTES", _whole_number(0))
-    )
+    page_cache_bytes: Annotated[int, _whole_number(0)] = 32 * MEBIBYTE
     """The memory of an API process in which encoded pages of changes are cached for a minute."""
-    page_bytes_max: int = field(
-        default=32 * MEBIBYTE, metadata=_env("HEADWATER_PAGE_BYTES_MAX", _whole_number(1024))
-    )
+    page_bytes_max: Annotated[int, _whole_number(1024)] = 32 * MEBIBYTE
     """The largest page of rows or changes in memory. A page has one row, or one pair of changes, whatever its size."""
-    unread_bytes_max: int = field(
-        default=128 * MEBIBYTE, metadata=_env("HEADWATER_UNREAD_BYTES_MAX", _whole_number(1))
-    )
+    unread_bytes_max: Annotated[int, _whole_number(1)] = 128 * MEBIBYTE
     """The bytes of responses in an API process that a tenant may leave unread before it gets the next page."""
-    read_inline_bytes_max: int = field(
-        default=64 * MEBIBYTE, metadata=_env("HEADWATER_READ_INLINE_BYTES_MAX", _whole_number(0))
-    )
+    read_inline_bytes_max: Annotated[int, _whole_number(0)] = 64 * MEBIBYTE
     """The largest result of a read job that is returned in one reply. A larger result is returned as files."""
-    read_result_seconds: float = field(
-        default=86400.0, metadata=_env("HEADWATER_READ_RESULT_SECONDS", _seconds)
-    )
+    read_result_seconds: Annotated[float, _seconds] = 86400.0
     """The time after which the result of a read job expires."""
-    hot_bytes_max: int = field(
-        default=8 * GIBIBYTE, metadata=_env("HEADWATER_HOT_BYTES_MAX", _whole_number(0))
-    )
+    hot_bytes_max: Annotated[int, _whole_number(0)] = 8 * GIBIBYTE
     """The disk space for hot copies of data files in which rows are looked up by key; 0 disables them."""
 
-    storage_link_seconds: int = field(
-        default=0, metadata=_env("HEADWATER_STORAGE_LINK_SECONDS", _whole_number(0, 3600))
-    )
+    storage_link_seconds: Annotated[int, _whole_number(0, 3600)] = 0
     """The time for which links to files in an S3 storage are valid; 0: there are none, and the API sends the files."""
-    storage_link_url: str = field(
-        default="",
-        metadata=_env(
-            "HEADWATER_STORAGE_LINK_URL", _url_of("http", "https", example="https://s3.example.com")
-        ),
-    )
+    storage_link_url: Annotated[str, _url_of("http", "https", example="https://s3.example.com")] = ""
     """The URL of the S3 service under which clients reach it, if it is another one than the service uses."""
 
-    lease_seconds: float = field(default=20.0, metadata=_env("HEADWATER_LEASE_SECONDS", _seconds))
-    heartbeat_seconds: float = field(default=5.0, metadata=_env("HEADWATER_HEARTBEAT_SECONDS", _seconds))
-    poll_seconds: float = field(default=5.0, metadata=_env("HEADWATER_POLL_SECONDS", _seconds))
+    lease_seconds: Annotated[float, _seconds] = 20.0
+    heartbeat_seconds: Annotated[float, _seconds] = 5.0
+    poll_seconds: Annotated[float, _seconds] = 5.0
     """The interval at which the database is polled for jobs whose notification was lost."""
 
-    table_services: bool = field(default=True, metadata=_env("HEADWATER_TABLE_SERVICES", _flag))
+    table_services: Annotated[bool, _flag] = True
     """Whether this worker runs table services automatically. Requested services always run."""
-    maintenance_poll_seconds: float = field(default=1.0, metadata=_env("HEADWATER_KEEP_SECONDS", _seconds))
+    maintenance_poll_seconds: Annotated[float, _seconds] = 1.0
     """The interval at which the database is polled for datasets with new versions or due table services."""
 
-    reap_seconds: float = field(default=900.0, metadata=_env("HEADWATER_REAP_SECONDS", _seconds))
+    reap_seconds: Annotated[float, _seconds] = 900.0
     """The interval at which a worker searches for files that no commit refers to."""
-    orphan_grace_seconds: float = field(
-        default=3600.0, metadata=_env("HEADWATER_ORPHAN_GRACE_SECONDS", _seconds)
-    )
+    orphan_grace_seconds: Annotated[float, _seconds] = 3600.0
     """The age at which an unreferenced file is deleted."""
-    retention_seconds: float = field(default=300.0, metadata=_env("HEADWATER_RETENTION_SECONDS", _seconds))
+    retention_seconds: Annotated[float, _seconds] = 300.0
     """The interval at which a worker searches for changes beyond the retention of their feed."""
-    job_keep_seconds: float = field(default=2592000.0, metadata=_env("HEADWATER_JOB_KEEP_SECONDS", _seconds))
+    job_keep_seconds: Annotated[float, _seconds] = 2592000.0
     """The time for which a job that has ended is kept, and with it its idempotency key."""
-    audit_keep_seconds: float = field(
-        default=34560000.0, metadata=_env("HEADWATER_AUDIT_KEEP_SECONDS", _audit_seconds)
-    )
+    audit_keep_seconds: Annotated[float, _audit_seconds] = 34560000.0
     """The time for which the entries of the audit are kept: 30 days at least."""
-    follower_lag_seconds: float = field(
-        default=604800.0, metadata=_env("HEADWATER_FOLLOWER_LAG_SECONDS", _seconds)
-    )
+    follower_lag_seconds: Annotated[float, _seconds] = 604800.0
     """The default lag of a webhook, an export or a view up to which its unread changes do not expire."""
-    upload_keep_seconds: float = field(
-        default=86400.0, metadata=_env("HEADWATER_UPLOAD_KEEP_SECONDS", _seconds)
-    )
+    upload_keep_seconds: Annotated[float, _seconds] = 86400.0
     """The time after which an upload that no write names expires."""
 
-    oidc_issuers: str = field(default="", metadata=_env("HEADWATER_OIDC_ISSUERS", _text))
+    oidc_issuers: Annotated[str, _text] = ""
     """The OpenID Connect issuers whose tokens the API accepts: a JSON list, or the path of a file with one."""
 
-    webhook_retry_seconds: tuple[float, ...] = field(
-        default=(5.0, 300.0, 1800.0, 7200.0, 18000.0, 36000.0, 50400.0, 72000.0, 86400.0),
-        metadata=_env("HEADWATER_WEBHOOK_RETRY_SECONDS", _times),
+    webhook_retry_seconds: Annotated[tuple[float, ...], _times] = (
+        5.0,
+        300.0,
+        1800.0,
+        7200.0,
+        18000.0,
+        36000.0,
+        50400.0,
+        72000.0,
+        86400.0,
     )
     """The delays between the attempts to deliver a webhook's message. It is dropped after the last attempt."""
-    webhook_dead_max: int = field(default=3, metadata=_env("HEADWATER_WEBHOOK_DEAD_MAX", _whole_number(1)))
+    webhook_dead_max: Annotated[int, _whole_number(1)] = 3
     """The number of consecutive dropped messages after which a webhook is paused."""
-    webhook_keep_seconds: float = field(
-        default=2592000.0, metadata=_env("HEADWATER_WEBHOOK_KEEP_SECONDS", _seconds)
-    )
+    webhook_keep_seconds: Annotated[float, _seconds] = 2592000.0
     """The time for which the deliveries of a webhook's messages are listed."""
-    webhook_http: bool = field(default=False, metadata=_env("HEADWATER_WEBHOOK_HTTP", _flag))
+    webhook_http: Annotated[bool, _flag] = False
     """Whether webhooks may be sent unencrypted."""
-    webhook_allow: tuple[str, ...] = field(
-        default=(), metadata=_env("HEADWATER_WEBHOOK_ALLOW", _networks_and_hosts)
-    )
+    webhook_allow: Annotated[tuple[str, ...], _networks_and_hosts] = ()
     """Networks and hosts outside the public internet that webhooks may be sent to, on any port."""
 
-    source_roots: tuple[str, ...] = field(
-        default=(), metadata=_env("HEADWATER_SOURCE_ROOTS", _folders_and_prefixes)
-    )
+    source_roots: Annotated[tuple[str, ...], _folders_and_prefixes] = ()
     """The folders and prefixes below which sources may read files; `{tenant_id}` stands for the id of the tenant."""
-    export_roots: tuple[str, ...] = field(
-        default=(), metadata=_env("HEADWATER_EXPORT_ROOTS", _folders_and_prefixes)
-    )
+    export_roots: Annotated[tuple[str, ...], _folders_and_prefixes] = ()
     """The folders and prefixes below which exports may write files; `{tenant_id}` stands for the id of the tenant."""
-    source_http: bool = field(default=False, metadata=_env("HEADWATER_SOURCE_HTTP", _flag))
+    source_http: Annotated[bool, _flag] = False
     """Whether sources may connect unencrypted."""
-    source_allow: tuple[str, ...] = field(
-        default=(), metadata=_env("HEADWATER_SOURCE_ALLOW", _networks_and_hosts)
-    )
+    source_allow: Annotated[tuple[str, ...], _networks_and_hosts] = ()
     """Networks and hosts outside the public internet that sources may connect to, on any port."""
-    source_threads: int = field(default=4, metadata=_env("HEADWATER_SOURCE_THREADS", _whole_number(1, 64)))
+    source_threads: Annotated[int, _whole_number(1, 64)] = 4
     """The threads of a worker that plan the rounds of sources, for each tenant at most; and the rounds that it fetches
     itself at a time, in half of `worker_threads` at most.
     """
-    source_poll_seconds: float = field(default=0.5, metadata=_env("HEADWATER_SOURCE_POLL_SECONDS", _seconds))
+    source_poll_seconds: Annotated[float, _seconds] = 0.5
     """The interval at which a worker finds sources that are due."""
 
-    metastore_uri: str = field(
-        default="",
-        metadata=_env("HEADWATER_METASTORE_URI", _url_of("thrift", example="thrift://metastore:9083")),
-    )
+    metastore_uri: Annotated[str, _url_of("thrift", example="thrift://metastore:9083")] = ""
     """The Hive metastore to which datasets may be reported."""
 
-    disk_free_bytes_min: int = field(
-        default=512 * MEBIBYTE, metadata=_env("HEADWATER_DISK_FREE_BYTES_MIN", _whole_number(0))
-    )
+    disk_free_bytes_min: Annotated[int, _whole_number(0)] = 512 * MEBIBYTE
     """The free space of the data directory, and of storage on a disk, below which the API reports not ready."""
 
-    json_body_bytes_max: int = field(
-        default=16 * MEBIBYTE, metadata=_env("HEADWATER_JSON_BODY_BYTES_MAX", _whole_number(1024))
-    )
-    inline_bytes_max: int = field(
-        default=8 * MEBIBYTE, metadata=_env("HEADWATER_INLINE_BYTES_MAX", _whole_number(1024))
-    )
+    json_body_bytes_max: Annotated[int, _whole_number(1024)] = 16 * MEBIBYTE
+    inline_bytes_max: Annotated[int, _whole_number(1024)] = 8 * MEBIBYTE
     """The largest body of rows that the API decodes itself. A larger body is stored unchanged and decoded on Spark."""
-    staged_inline_bytes_max: int = field(
-        default=64 * 1024, metadata=_env("HEADWATER_STAGED_INLINE_BYTES_MAX", _whole_number(0, MEBIBYTE))
-    )
+    staged_inline_bytes_max: Annotated[int, _whole_number(0, MEBIBYTE)] = 64 * 1024
     """The size of the encoded rows of a write up to which they are kept with their job in Postgres, not in storage."""
-    upload_bytes_max: int = field(
-        default=5 * GIBIBYTE, metadata=_env("HEADWATER_UPLOAD_BYTES_MAX", _whole_number(1024))
-    )
+    upload_bytes_max: Annotated[int, _whole_number(1024)] = 5 * GIBIBYTE
 
-    decompressed_bytes_max: int = field(
-        default=20 * GIBIBYTE, metadata=_env("HEADWATER_DECOMPRESSED_BYTES_MAX", _whole_number(1024))
-    )
+    decompressed_bytes_max: Annotated[int, _whole_number(1024)] = 20 * GIBIBYTE
     """The largest size of a gzipped body once it is decompressed, and of the rows of a split once they are decoded."""
-    row_bytes_max: int = field(
-        default=16 * MEBIBYTE, metadata=_env("HEADWATER_ROW_BYTES_MAX", _whole_number(1024, 256 * MEBIBYTE))
-    )
+    row_bytes_max: Annotated[int, _whole_number(1024, 256 * MEBIBYTE)] = 16 * MEBIBYTE
     """The largest row of a write: its text in JSON, NDJSON and CSV, its size in memory in Arrow and Parquet."""
-    write_rows_max: int = field(
-        default=100_000_000, metadata=_env("HEADWATER_WRITE_ROWS_MAX", _whole_number(1))
-    )
+    write_rows_max: Annotated[int, _whole_number(1)] = 100_000_000
     """The largest number of rows of a write."""
 
     def __post_init__(self) -> None:
@@ -529,10 +418,10 @@ class Settings:
         """
         values: dict[str, Any] = {}
         for setting in fields(cls):
-            variable = setting.metadata["variable"]
+            variable = variable_of(setting.name)
             if variable in environment:
                 try:
-                    values[setting.name] = setting.metadata["parse"](environment[variable])
+                    values[setting.name] = _parser(setting.type)(environment[variable])
                 except ValueError as fault:
                     raise SettingsError(f"{variable} {fault}") from None
             elif setting.default is MISSING and setting.default_factory is MISSING:
@@ -543,5 +432,5 @@ class Settings:
         return cls(**values)
 
 
-VARIABLES: dict[str, str] = {setting.metadata["variable"]: setting.name for setting in fields(Settings)}
+VARIABLES: dict[str, str] = {variable_of(setting.name): setting.name for setting in fields(Settings)}
 """Every environment variable of the settings, with the name of its field."""

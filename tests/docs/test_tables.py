@@ -12,7 +12,7 @@ import pytest
 from app.core.jobs.values import SERVICE_MADE
 from app.features.reads.service.rows import QueryType
 from app.http.problems import STATUS
-from app.infra.settings import VARIABLES, Settings
+from app.infra.settings import VARIABLES, Settings, variable_of
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_effect import WriteEffect
 from app.kernel.commit.write_options import OnError, OverwriteScope, SaveMode, WriteOptions
@@ -88,7 +88,7 @@ def test_every_setting_is_documented_with_its_default():
     table = {row[0].strip("`"): row[1] for row in rows(DOCS / "operations.md", r"`HEADWATER_[A-Z_]+`")}
     assert set(table) == set(VARIABLES)
     for setting in fields(Settings):
-        shown = table[setting.metadata["variable"]]
+        shown = table[variable_of(setting.name)]
         if setting.default in (MISSING, None, "", ()):
             continue
         assert shown.strip("`").replace(",", "") == default_of(setting).replace(",", ""), setting.name
