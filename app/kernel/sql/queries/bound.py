@@ -8,7 +8,7 @@ from typing import Protocol
 
 from app.kernel.format.schema.schema import Schema
 from app.kernel.sql.queries.clause import Clause
-from app.kernel.sql.queries.joins.cross_joins import NO_JOINS, Joins
+from app.kernel.sql.queries.cross_joins import NO_JOINS, Joins
 from app.kernel.sql.queries.scope import Scope, ScopeColumn
 from app.kernel.sql.queries.values import Value
 

@@ -12,12 +12,11 @@ from app.kernel.format.schema.types import List, Map, Struct
 from app.kernel.sql.queries.bound import BoundQuery, BoundSelect, Environment, From, InputTable, Named
 from app.kernel.sql.queries.clause import Clause, Subquery
 from app.kernel.sql.queries.coercion import SqlType, Untyped, common_type, is_flat
+from app.kernel.sql.queries.cross_joins import Joins
 from app.kernel.sql.queries.expressions import Binder
 from app.kernel.sql.queries.functions.functions import FUNCTIONS, Role
-from app.kernel.sql.queries.joins.cross_joins import Joins
-from app.kernel.sql.queries.joins.variety import variety_of, without_duplicates
 from app.kernel.sql.queries.relation_types import quoted, spark_type
-from app.kernel.sql.queries.scope import Scope, ScopeColumn, Variety
+from app.kernel.sql.queries.scope import Scope, ScopeColumn
 from app.kernel.sql.queries.sources import SourceBinder
 from app.kernel.sql.queries.values import Binding, Value, converted
 from app.kernel.sql.syntax import (
@@ -119,10 +118,8 @@ class QueryBinder:
                 raise self.binding.at(node.at, "maps cannot be compared", f"{node.operator} ALL, or no maps")
             types.append(type_)
         columns = tuple(
-            replace(one, type=type_, nullable=_nullable(node, one, other), variety=variety)
-            for one, other, type_, variety in zip(
-                left.columns, right.columns, types, _united_varieties(node, left, right), strict=True
-            )
+            replace(one, type=type_, nullable=_nullable(node, one, other))
+            for one, other, type_ in zip(left.columns, right.columns, types, strict=True)
         )
         word = f"{node.operator} ALL" if node.all else node.operator
         sql = f"{_as_types(left, types)} {word} {_as_types(right, types)}"
@@ -162,10 +159,8 @@ class QueryBinder:
             self._check_grouped([value for _, value in values] + [each for each in (having, qualify) if each])
         names = self._names(values, named=named)
         columns = tuple(
-            ScopeColumn(name, quoted(name), value.type, value.nullable, variety=variety)
-            for name, (_, value), variety in zip(
-                names, values, self._varieties(node, values, groups, source.scope), strict=True
-            )
+            ScopeColumn(name, quoted(name), value.type, value.nullable)
+            for name, (_, value) in zip(names, values, strict=True)
         )
         if node.distinct and any(_has_map(column.type) for column in columns):
             raise self.binding.at(node.at, "maps cannot be compared", "no DISTINCT, or no maps")
@@ -297,28 +292,6 @@ class QueryBinder:
                 expected = "it in GROUP BY, or an aggregate around it, such as MAX(…)"
                 raise self.binding.at(at, f"{shown(name)} has several values in a group of rows", expected)
 
-    def _varieties(
-        self,
-        node: Select,
-        values: Sequence[tuple[Item | Star, Value]],
-        groups: Sequence[Value] | None,
-        scope: Scope,
-    ) -> list[Variety]:
-        """The varieties of the columns of a SELECT."""
-        of_column = {column.sql: column.variety for column in scope.all_columns()}
-        keys = {value.sql for value in groups or ()}
-        meant = [self._grouped_by(node, each, scope) for each in node.group]
-        few_groups = all(variety_of(each, scope) is not Variety.MANY for each in meant)
-        found = []
-        for item, value in values:
-            variety = variety_of(item.value, scope) if isinstance(item, Item) else of_column[value.sql]
-            # An aggregate is of one group; without FROM, there is one row.
-            if node.source is None or (isinstance(item, Item) and _aggregates(item.value)):
-                variety = max(variety, Variety.FEW)
-            several = few_groups and value.sql in keys and variety is Variety.FEW
-            found.append(Variety.MANY if several else variety)
-        return without_duplicates(found) if node.distinct else found
-
     def _names(self, values: Sequence[tuple[Item | Star, Value]], *, named: bool) -> list[str]:
         if not named:
             return [f"c{number}" for number, _ in enumerate(values, start=1)]
@@ -358,14 +331,6 @@ class QueryBinder:
                 expected = "AS another name (names must differ by more than case)"
                 raise self.binding.at(at, f"two columns are called {shown(name)}", expected)
             seen.add(name.casefold())
-
-
-def _united_varieties(node: SetOperation, left: BoundQuery, right: BoundQuery) -> list[Variety]:
-    """The varieties of the columns of two queries together."""
-    found = [one.variety for one in left.columns]
-    if node.operator == "UNION":
-        found = [max(one, other.variety) for one, other in zip(found, right.columns, strict=True)]
-    return found if node.all else without_duplicates(found)
 
 
 def _nullable(node: SetOperation, one: ScopeColumn, other: ScopeColumn) -> bool:

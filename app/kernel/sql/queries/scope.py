@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import IntEnum
 
 from app.kernel.codecs.faults import shown
 from app.kernel.format.errors import HeadwaterError
@@ -15,14 +14,6 @@ from app.kernel.sql.queries.coercion import SqlType, is_flat
 from app.kernel.sql.queries.relation_types import quoted
 from app.kernel.sql.queries.values import Binding, Value
 from app.kernel.sql.syntax import Name
-
-
-class Variety(IntEnum):
-    """How many different values a column has: one, perhaps few, or about as many as a column of a dataset."""
-
-    ONE = 0
-    FEW = 1
-    MANY = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +27,6 @@ class ScopeColumn:
     type: SqlType
     nullable: bool
     origin: tuple[str, str] | None = None
-    variety: Variety = Variety.MANY
 
     def value(self, at: int, binding: Binding) -> Value:
         """The value of the column, named at a position. Raises InvalidView."""

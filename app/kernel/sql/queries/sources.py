@@ -10,8 +10,8 @@ from app.kernel.codecs.faults import shown
 from app.kernel.sql.queries.bound import BoundQuery, Environment, From, InputTable
 from app.kernel.sql.queries.clause import Clause, Subquery
 from app.kernel.sql.queries.coercion import common_type, is_flat
+from app.kernel.sql.queries.cross_joins import Joins
 from app.kernel.sql.queries.expressions import Binder
-from app.kernel.sql.queries.joins.cross_joins import Joins
 from app.kernel.sql.queries.relation_types import quoted, relation_type
 from app.kernel.sql.queries.scope import Relation, Scope, ScopeColumn
 from app.kernel.sql.queries.values import Binding, Value, converted
@@ -95,7 +95,7 @@ class SourceBinder:
             for value, other_value in pairs:
                 column = _merged(node.side, value, other_value)
                 [one], [other] = left.scope.find(None, column.name), right.scope.find(None, column.name)
-                merged += (replace(column, variety=max(one.variety, other.variety)),)
+                merged += (column,)
                 joins = joins.using(one, other, column.sql)
         elif node.on is not None:
             clause = Clause(

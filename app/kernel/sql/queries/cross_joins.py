@@ -3,19 +3,18 @@
 The columns of the relations in a FROM form groups. An equality that every row of the result must satisfy, in ON, USING
 or WHERE, joins the groups of its two sides. If several groups remain, a join of them compares all pairs of rows.
 
-At least one side of the equality must be as different as a column of a dataset is: `a.x % 1 = b.x % 1` holds for all
-pairs. Columns of queries in FROM are as different as what they are computed from.
+Each side of the equality needs a column. The rule reads the SQL and not the data: an equality that holds for all pairs
+counts too, and only the time limit of a computation ends such a join.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, TypeAlias
 
-from app.kernel.sql.queries.joins.variety import columns_in, variety_of
-from app.kernel.sql.queries.scope import Scope, ScopeColumn, Variety
-from app.kernel.sql.syntax import Binary, Connective, Expression, Join
+from app.kernel.sql.queries.scope import Scope, ScopeColumn
+from app.kernel.sql.syntax import Binary, Connective, Expression, Join, Name, Node, Select, SetOperation
 
 _EQUALITIES: Final = frozenset({"=", "<=>"})
 _Columns: TypeAlias = frozenset[str]
@@ -53,11 +52,8 @@ class Joins:
     def using(self, left: ScopeColumn, right: ScopeColumn, merged: str) -> Joins:
         """The joins with a column of USING, which is read as `merged` from then on."""
         one, other, both = frozenset({left.sql}), frozenset({right.sql}), frozenset({merged})
-        equalities = [*self.equalities, (one, both)]
-        varieties = left.variety, right.variety
-        if Variety.MANY in varieties and Variety.ONE not in varieties:
-            equalities.append((one, other))
-        return replace(self, groups=(*self.groups, both), equalities=tuple(equalities))
+        equalities = (*self.equalities, (one, both), (one, other))
+        return replace(self, groups=(*self.groups, both), equalities=equalities)
 
     def cross_join(self) -> Join | None:
         """The first join that compares all pairs of rows; None if there is none."""
@@ -106,7 +102,23 @@ def _equalities(condition: Expression, scope: Scope) -> Iterator[tuple[_Columns,
             for operand in condition.operands:
                 yield from _equalities(operand, scope)
         case Binary() if condition.operator in _EQUALITIES:
-            left, right = columns_in(condition.left, scope), columns_in(condition.right, scope)
-            varieties = variety_of(condition.left, scope), variety_of(condition.right, scope)
-            if left and right and Variety.MANY in varieties:
+            left, right = _columns_in(condition.left, scope), _columns_in(condition.right, scope)
+            if left and right:
                 yield left, right
+
+
+def _columns_in(part: Any, scope: Scope) -> _Columns:
+    """The SQL of the columns that an expression needs, except in subqueries."""
+    match part:
+        case Name(parts=[table, column, *_]) if scope.has_table(table):
+            return _Columns(each.sql for each in scope.find(table, column))
+        case Name(parts=[column, *_]):
+            return _Columns(each.sql for each in scope.find(None, column))
+        case Select() | SetOperation():
+            return _Columns()
+        case tuple():
+            return _Columns().union(*(_columns_in(each, scope) for each in part))
+        case Node():
+            return _Columns().union(*(_columns_in(getattr(part, each.name), scope) for each in fields(part)))
+        case _:
+            return _Columns()

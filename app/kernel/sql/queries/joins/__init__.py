@@ -1,1 +1,0 @@
-"""What joins of a view compare: how different columns are, and whether a join compares all pairs of rows."""
