@@ -15,12 +15,12 @@ from app.infra.files.checksums import HashingSink
 from app.infra.files.quarantine_file import QuarantineFileStore, QuarantineSink
 from app.infra.files.storage import Storage
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
-from app.kernel.format.definition.schema_merge import columnar_shape
+from app.kernel.format.definition.schema_merge import typed_shape
 from app.kernel.format.errors import EngineStopped, Fault, FieldError, MalformedBody
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput, RowRun
 from app.kernel.format.schema.shapes import Shape
-from app.kernel.format.schema.types import parse_type, to_arrow
+from app.kernel.format.schema.types import parse_type
 
 
 def _always() -> bool:
@@ -126,6 +126,6 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
 def _shapes(columns: Mapping[str, str | Shape]) -> dict[str, Shape]:
     """The shapes of columns of these types."""
     return {
-        name: columnar_shape(to_arrow(parse_type(found))) if isinstance(found, str) else found
+        name: typed_shape(parse_type(found)) if isinstance(found, str) else found
         for name, found in columns.items()
     }

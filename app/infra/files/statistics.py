@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 from app.kernel.format.file_group import ColumnStatistics
 from app.kernel.format.index.column_bounds import stored_bound
-from app.kernel.format.schema.schema import Schema
+from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.schema_projection import field_id
+from app.kernel.format.schema.types import DataType
 from app.kernel.sql.conditions.prune import Sought, may_match
 from app.kernel.sql.conditions.tree import Filter
 
 
+class _Place(NamedTuple):
+    """A field of a schema: its id as a text, and its type."""
+
+    id: str
+    type: DataType
+
+    @classmethod
+    def of(cls, field: Field) -> _Place:
+        return cls(str(field.id), field.data_type())
+
+
 def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, ColumnStatistics]:
     """Bounds and null counts of the flat columns, by field id, from the footer."""
-    columns = _flat_columns(metadata, {field.name: str(field.id) for field in schema.fields})
+    columns = _flat_columns(metadata, {field.name: _Place.of(field) for field in schema.fields})
     return _of_groups(metadata, columns, range(metadata.num_row_groups))
 
 
@@ -47,10 +59,11 @@ def row_groups(
     """The row groups (out of all, if None) that may have rows sought. Groups that their bounds exclude are omitted."""
     where, schema, metadata = sought.where, sought.schema, parquet.metadata
     wanted = {field.id: field.to_arrow().type for field in schema.fields if field.name in where.columns()}
+    places = {field.id: _Place.of(field) for field in schema.fields}
     stored = {field_id(field): field for field in parquet.schema_arrow}
     # A bound is one of the stored values; a cast to another type might round values past it.
     comparable = {
-        stored[number].name: str(number)
+        stored[number].name: places[number]
         for number, kind in wanted.items()
         if number in stored and stored[number].type == kind
     }
@@ -66,36 +79,36 @@ def row_groups(
             yield group
 
 
-def _flat_columns(metadata: pq.FileMetaData, ids: Mapping[str, str]) -> dict[int, str]:
-    """The field ids of flat columns by their numbers in the file. `ids`: by name."""
+def _flat_columns(metadata: pq.FileMetaData, places: Mapping[str, _Place]) -> dict[int, _Place]:
+    """The fields of flat columns by their numbers in the file. `places`: by name."""
     found = {}
     for number in range(metadata.num_columns):
         column = metadata.schema.column(number)
         # A member `b` of a struct `a` has the path of a column `a.b`, but another name.
-        if column.path in ids and column.path == column.name:
-            found[number] = ids[column.path]
+        if column.path in places and column.path == column.name:
+            found[number] = places[column.path]
     return found
 
 
 def _of_groups(
-    metadata: pq.FileMetaData, columns: Mapping[int, str], groups: Iterable[int]
+    metadata: pq.FileMetaData, columns: Mapping[int, _Place], groups: Iterable[int]
 ) -> dict[str, ColumnStatistics]:
     numbers = list(groups)
     found: dict[str, ColumnStatistics] = {}
     for number, field in columns.items():
         parts = [metadata.row_group(group).column(number).statistics for group in numbers]
         if parts and all(part is not None for part in parts):
-            found[field] = _merged(parts)
+            found[field.id] = _merged(parts, field.type)
     return found
 
 
-def _merged(parts: list[Any]) -> ColumnStatistics:
+def _merged(parts: list[Any], data_type: DataType) -> ColumnStatistics:
     # Parquet omits bounds that are very long. So only a row group of nulls may lack them: it adds nothing.
     known = all(part.has_min_max or (part.has_null_count and part.num_values == 0) for part in parts)
     bounded = [part for part in parts if part.has_min_max] if known else []
     nulls = sum(part.null_count for part in parts) if all(part.has_null_count for part in parts) else None
     return ColumnStatistics(
-        minimum=stored_bound(min((part.min for part in bounded), default=None)),
-        maximum=stored_bound(max((part.max for part in bounded), default=None)),
+        minimum=stored_bound(min((part.min for part in bounded), default=None), data_type),
+        maximum=stored_bound(max((part.max for part in bounded), default=None), data_type),
         null_count=nulls,
     )

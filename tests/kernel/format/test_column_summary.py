@@ -14,6 +14,7 @@ from app.kernel.format.file_group import ColumnStatistics
 from app.kernel.format.index.column_bounds import stored_bound
 from app.kernel.format.index.column_summary import ColumnSummary, FileStatistics, summarize_columns
 from app.kernel.format.schema.schema import Field, Schema
+from app.kernel.format.schema.types import parse_type
 
 SCHEMAS = {
     1: Schema(id=1, fields=(Field(id=1, name="n", type="int64"),)),
@@ -23,11 +24,11 @@ SCHEMAS = {
 }
 
 
-def of_values(values: list[Any]) -> ColumnStatistics:
+def of_values(values: list[Any], type_: str = "int64") -> ColumnStatistics:
     present = [value for value in values if value is not None]
     return ColumnStatistics(
-        minimum=stored_bound(min(present, default=None)),
-        maximum=stored_bound(max(present, default=None)),
+        minimum=stored_bound(min(present, default=None), parse_type(type_)),
+        maximum=stored_bound(max(present, default=None), parse_type(type_)),
         null_count=len(values) - len(present),
     )
 
@@ -77,8 +78,11 @@ def test_summary_of_files_equals_that_of_their_rows(files: list[tuple[list[int |
 def test_bounds_are_compared_in_the_order_of_their_type(type_: str, low: Any, high: Any) -> None:
     """Not as the texts that they are stored as."""
     field = Field(id=1, name="n", type=type_)
-    found = summary(field, file(1, of_values([high])), file(1, of_values([low])))
-    assert (found.minimum, found.maximum) == (stored_bound(low), stored_bound(high))
+    found = summary(field, file(1, of_values([high], type_)), file(1, of_values([low], type_)))
+    assert (found.minimum, found.maximum) == (
+        stored_bound(low, parse_type(type_)),
+        stored_bound(high, parse_type(type_)),
+    )
 
 
 def test_rows_older_than_a_column_count_as_nulls() -> None:

@@ -38,7 +38,7 @@ from app.kernel.format.partition.codes import partition_codes
 from app.kernel.format.partition.statistics import partition_statistics
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.key_order import key_order
-from app.kernel.format.rows.record_key import encode_keys
+from app.kernel.format.rows.record_key import canonical_bytes, encode_keys
 from app.kernel.format.rows.row_sizes import row_bytes
 from app.kernel.format.schema.types import (
     PLAIN_TYPES,
@@ -177,7 +177,7 @@ def test_keys_differ_and_partitions_and_map_keys_are_read_back(text: str) -> Non
         bounds = partition_statistics(path.split("/")[0], ["x"], schema(text))["1"]
         value = rows.column("x")[number].as_py()
         assert bounds == ColumnStatistics(
-            minimum=stored_bound(value), maximum=stored_bound(value), null_count=0
+            minimum=stored_bound(value, flat(text)), maximum=stored_bound(value, flat(text)), null_count=0
         )
     by = schema_of({"m": f"map<{text}, int32>"})
     maps = pa.table(
@@ -194,7 +194,7 @@ def test_order_of_rows_bounds_and_filters_is_that_of_the_values(text: str) -> No
         backwards = rows.take(list(range(rows.num_rows))[::-1])
         assert key_order(backwards, ["x"]).tolist() == list(range(rows.num_rows))[::-1]
     values = rows.column("x").to_pylist()
-    bounds = [comparable_bound(stored_bound(value), flat(text)) for value in values]
+    bounds = [comparable_bound(stored_bound(value, flat(text)), flat(text)) for value in values]
     assert None not in bounds
     assert bounds == sorted(bounds)
     assert len(set(bounds)) == len(bounds)
@@ -202,7 +202,9 @@ def test_order_of_rows_bounds_and_filters_is_that_of_the_values(text: str) -> No
         where = parse_filter(equality([(("x",), flat(text).arrow, value)]), schema(text))
         assert np.flatnonzero(matches(where, rows)).tolist() == [number]
         for other, bound in enumerate(values):
-            stored = ColumnStatistics(minimum=stored_bound(bound), maximum=stored_bound(bound), null_count=0)
+            stored = ColumnStatistics(
+                minimum=stored_bound(bound, flat(text)), maximum=stored_bound(bound, flat(text)), null_count=0
+            )
             assert may_match(where, {"1": stored}, schema(text), 1) == (other == number)
 
 
@@ -231,6 +233,9 @@ def test_hive_and_spark_have_a_type(text: str) -> None:
 @every_type
 def test_values_have_a_size_and_a_form_in_json(text: str) -> None:
     assert (row_bytes(table(text)) > 0).all()
+    content = canonical_bytes(table(text).column("x")).to_pylist()
+    assert content[-1] is None
+    assert len(set(content)) == len(EXAMPLES[text]) + 1
     objects = to_objects(pa.array(EXAMPLES[text], flat(text).arrow))
     kinds = {
         JsonForm.BOOLEAN: bool,

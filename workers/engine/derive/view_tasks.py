@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.staged_file import StagedFileStore
+from app.kernel.codecs.arrow.arrow_casts import cast_lossless
 from app.kernel.codecs.arrow.conform import check_columns, conform_step, steps
 from app.kernel.codecs.arrow.flat_form import flat_form
 from app.kernel.codecs.arrow.parquet_rows import joined
@@ -25,7 +26,7 @@ from app.kernel.format.operation import Operation, input_schema
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from app.kernel.format.rows.staged import StagedFile
-from app.kernel.format.schema.types import to_arrow
+from app.kernel.format.schema.types import DataType, to_arrow
 from app.kernel.sql.queries.relation_types import relation_type
 from workers.engine.decode.decode_handle import DecodedRows
 from workers.engine.task_files import TaskResources
@@ -142,9 +143,20 @@ def relation_schema(source: DeriveInput) -> pa.Schema:
 
 def read_parts(resources: TaskResources, task: ViewReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of the parts under a `relation_schema`. Raises CorruptFile."""
+    types = {field.name: relation_type(field.data_type()) for field in task.dataset.schema.fields}
     for part in task.parts:
         for rows in _rows(resources, task.dataset, part, schema.names):
-            yield from rows.select(schema.names).cast(schema).to_batches(max_chunksize=_STEP_ROWS)
+            columns = [_converted(rows.column(field.name), field, types.get(field.name)) for field in schema]
+            yield from pa.table(columns, schema=schema).to_batches(max_chunksize=_STEP_ROWS)
+
+
+def _converted(column: pa.ChunkedArray, field: pa.Field, data_type: DataType | None) -> pa.ChunkedArray:
+    """A column in the type of a relation. `data_type`: None for a column that is not of the dataset."""
+    if column.type.equals(field.type):
+        return column
+    if data_type is None:
+        return column.cast(field.type)
+    return pa.chunked_array([cast_lossless(chunk, data_type) for chunk in column.chunks], field.type)
 
 
 def _rows(

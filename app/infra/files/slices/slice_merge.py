@@ -30,7 +30,7 @@ from app.kernel.format.index.key_hash import hash_keys
 from app.kernel.format.rows.changelog import OP_COLUMN, Op
 from app.kernel.format.rows.meta_columns import stored_schema
 from app.kernel.format.rows.placement import numbers_in
-from app.kernel.format.rows.record_key import encode_keys
+from app.kernel.format.rows.record_key import canonical_bytes, encode_keys
 
 _RETRACTING = pa.array([Op.RETRACT, Op.CORRECT_FROM], pa.uint8())
 
@@ -155,26 +155,19 @@ def row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
 
 
 def _whole_row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
-    """The hashes of rows without a key: of all their flat values. Nested values have no text and are ignored."""
+    """The hashes of rows without a key: of all their flat values. Nested values have no such bytes and are ignored."""
     flat = [field.name for field in dataset.schema.to_arrow() if not pa.types.is_nested(field.type)]
 
     def of_rows(rows: pa.Table) -> np.ndarray:
         total = np.zeros(rows.num_rows, dtype=np.uint64)
         for name in flat:
             column = rows.column(name)
-            hashed = hash_keys(pc.fill_null(_text(column), b""))
+            hashed = hash_keys(pc.fill_null(canonical_bytes(column), b""))
             hashed[column.is_null().to_numpy()] = np.uint64(0)
             total = total * np.uint64(0x9E3779B97F4A7C15) + hashed
         return total
 
     return of_rows
-
-
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The text of flat values, equal for equal ones."""
-    if not pa.types.is_binary(column.type):
-        column = pc.cast(column, pa.large_string())
-    return pc.cast(column, pa.large_binary())
 
 
 def _matched_rows(

@@ -7,11 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.kernel.format.schema.types import (
+    STRING,
     DataType,
     FlatType,
     List,
     Map,
     Struct,
+    stored_type,
     to_arrow,
 )
 
@@ -39,7 +41,9 @@ def is_lossless(source: pa.DataType, target: DataType) -> bool:
 
 
 def cast_lossless(array: pa.Array, target: DataType) -> pa.Array:
-    """A valid array cast to the target type. The pair must satisfy `is_lossless`. Raises ArrowInvalid."""
+    """A valid array cast to the target type. The pair must satisfy `is_lossless`; values of other
+    flat types become strings as their texts. Raises ArrowInvalid.
+    """
     arrow_type = to_arrow(target)
     if array.type == arrow_type and not pa.types.is_nested(arrow_type):
         return array
@@ -73,6 +77,9 @@ def cast_lossless(array: pa.Array, target: DataType) -> pa.Array:
                 mask=array.is_null(),
             )
         case FlatType():
+            source = stored_type(array.type)
+            if target == STRING and source is not None and source != STRING:
+                return pc.cast(source.texts(array), pa.string())
             return target.from_arrow(array)
 
 

@@ -212,6 +212,19 @@ def _common(known: DataType, found: DataType, explicit_cast: bool) -> DataType:
     return next((each for each in (known, found, *wider) if holds(each, known) and holds(each, found)), known)
 
 
+def typed_shape(data_type: DataType) -> Shape:
+    """The shape of a column of the type."""
+    match data_type:
+        case Struct(members):
+            return Objects(members={name: typed_shape(member) for name, member in members})
+        case Map(key, value):
+            return Maps(key=typed_shape(key), value=typed_shape(value))
+        case List(element):
+            return Arrays(element=typed_shape(element))
+        case FlatType():
+            return Typed(type_=str(data_type))
+
+
 def columnar_shape(kind: pa.DataType) -> Shape:
     """The shape of a column of Arrow data."""
     if pa.types.is_null(kind):

@@ -10,11 +10,13 @@ from app.kernel.format.schema.types import DataType, FlatType
 BOUND_CHARACTERS_MAX: Final = 64
 
 
-def stored_bound(value: Any) -> Any:
+def stored_bound(value: Any, data_type: DataType) -> Any:
     """The least or greatest value of a column as a JSON value; None if there is no value, or one too long to keep.
 
     Booleans and numbers stay; bytes are base64, times ISO 8601, decimals and strings their text.
     """
+    if value is not None and isinstance(data_type, FlatType):
+        value = data_type.stored(value)
     match value:
         case None | bool() | int() | float():
             return value

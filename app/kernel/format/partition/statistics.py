@@ -29,6 +29,7 @@ def partition_statistics(path: str, fields: Sequence[str], schema: Schema) -> di
     if not path:
         return {}
     found: dict[str, _Bounds] = {}
+    types: dict[str, DataType] = {}
     for segment, text in zip(path.split("/"), fields, strict=True):
         field = parse_partition(text)
         value = read_segment(segment, partition_name(field))
@@ -39,9 +40,12 @@ def partition_statistics(path: str, fields: Sequence[str], schema: Schema) -> di
         if bounds is not None:
             number = str(source.id)
             found[number] = _both(found[number], bounds) if number in found else bounds
+            types[number] = source.data_type()
     # A transform maps only null to null, so rows of other partitions have a value.
     return {
-        number: ColumnStatistics(minimum=stored_bound(low), maximum=stored_bound(high), null_count=0)
+        number: ColumnStatistics(
+            minimum=stored_bound(low, types[number]), maximum=stored_bound(high, types[number]), null_count=0
+        )
         for number, (low, high) in found.items()
     }
 

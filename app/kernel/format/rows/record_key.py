@@ -32,7 +32,7 @@ def encode_keys(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
 
     `key`: names of columns, or members of structs as in `meta.region`.
     """
-    columns = [_canonical(column_of(rows, name)) for name in key]
+    columns = [canonical_bytes(column_of(rows, name)) for name in key]
     if len(columns) == 1:
         return columns[0]
     parts = []
@@ -42,12 +42,13 @@ def encode_keys(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(*parts, _NOTHING)
 
 
-def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def canonical_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The bytes of the values of a flat column, equal for equal values, as `large_binary`; null for null."""
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
     flat = stored_type(column.type)
     if flat is None:
-        raise TypeError(f"values of type {column.type} are in no keys")
+        raise TypeError(f"values of type {column.type} have no canonical bytes")
     return flat.key_bytes(column)
 
 

@@ -172,6 +172,10 @@ class FlatType(ABC):
 
     # Bounds and filters
 
+    def stored(self, value: Any) -> Any:
+        """A bound for the catalogue: a number, a boolean, or a value whose text is stored."""
+        return value
+
     @abstractmethod
     def comparable(self, bound: Any) -> Any:
         """A bound that the catalogue has stored, comparable with others; None if it is not of the type.
