@@ -8,6 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
+from app.kernel.format.schema.types import annotated
+
 NDJSON: Final = "application/x-ndjson"
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 
@@ -35,5 +37,5 @@ async def streamed(run: Callable[..., Awaitable[Any]], parts: Iterator[bytes]) -
 
 
 def _write(table: pa.Table, sink: pa.NativeFile) -> None:
-    with ipc.new_stream(sink, table.schema) as writer:
+    with ipc.new_stream(sink, annotated(table.schema)) as writer:
         writer.write_table(table)

@@ -250,3 +250,24 @@ def test_all_types_are_read(headwater, read, spark):
     assert [
         headwater.result_files(job).rows for job in list(headwater.jobs(dataset=dataset, kinds=["read"]))[:2]
     ] == [1, 1]
+
+
+def test_uuids_are_texts_at_any_depth(headwater, read):
+    one, two = "0190163d-8694-739b-aea5-966c26f8ad91", "ffffffff-ffff-4fff-8fff-ffffffffffff"
+    fields = (
+        NewField(name="id", type="uuid"),
+        NewField(name="others", type="list<uuid>"),
+        NewField(name="by", type="map<uuid, struct<a: uuid>>"),
+    )
+    people = headwater.create_dataset(NewDataset(name="people", fields=fields, record_key=("id",)))
+    headwater.write_rows(
+        people, [{"id": one, "others": [two, None], "by": {two: {"a": one}}}, {"id": two}], wait=60
+    )
+    for options in ({}, {"query": "incremental", "begin": 0}):
+        first, second = sorted(read("people", **options).collect())
+        assert (first.id, first.others, {key: each.a for key, each in first.by.items()}) == (
+            one,
+            [two, None],
+            {two: one},
+        )
+        assert (second.id, second.others, second.by) == (two, None, None)

@@ -96,6 +96,8 @@ def test_what_is_read_can_be_written(headwater, spark, read, save):
         "tags": "list<string>",
         "place": "struct<city: string, at: uint8>",
         "raw": "binary",
+        "uid": "uuid",
+        "uids": "map<uuid, list<uuid>>",
     }
     fields = tuple(NewField(name=name, type=kind) for name, kind in types.items())
     for name in ("from", "to"):
@@ -108,6 +110,8 @@ def test_what_is_read_can_be_written(headwater, spark, read, save):
         "at": "2026-11-21T10:00:00.250Z",
     }
     row |= {"local": "2026-11-21T10:00:00", "tags": ["a"], "place": {"city": "Ulm", "at": 7}, "raw": b"\xff"}
+    row["uid"] = "0190163d-8694-739b-aea5-966c26f8ad91"
+    row["uids"] = {row["uid"]: [row["uid"], None]}
     headwater.write_rows("from", [row, {"key": 2}], wait=60)
     save(read("from"), "to")
     assert sorted(map(str, headwater.rows("to"))) == sorted(map(str, headwater.rows("from")))

@@ -7,6 +7,7 @@ import datetime as dt
 import gzip
 import io
 import json
+import uuid
 from decimal import Decimal
 from typing import Any, Final
 
@@ -41,6 +42,11 @@ _COLUMNS: Final[dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]]] = {
     ),
     "text": ("string", pa.string(), [("", ""), ('né 😀 "quoted",\n\\ end', 'né 😀 "quoted",\n\\ end')]),
     "raw": ("binary", pa.binary(), [(b"", ""), (b"\x00\xff\x80", "AP+A")]),
+    "uid": (
+        "uuid",
+        pa.uuid(),
+        [(uuid.UUID(int=number), str(uuid.UUID(int=number))) for number in (0, 2**128 - 1)],
+    ),
     "day": ("date", pa.date32(), [(dt.date(1, 1, 1), "0001-01-01"), (dt.date(9999, 12, 31), "9999-12-31")]),
     "at": (
         "timestamp",

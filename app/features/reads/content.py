@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from app.infra.files.storage import Storage
 from app.kernel.codecs.csv.encode_csv import csv_header
 from app.kernel.format.file_format import FileFormat
+from app.kernel.format.schema.types import annotated
 
 _STEP_BYTES: Final = 1024 * 1024
 
@@ -66,7 +67,8 @@ class JoinedContent:
                 yield opened.read_at(min(_STEP_BYTES, end - start), start)
 
     def _stream(self, schema: pa.Schema, files: Sequence[_File]) -> Iterator[bytes]:
-        return stream_parts(schema, self._batches(files))
+        # The files have the extension types of Arrow, which the writer adds again.
+        return stream_parts(annotated(schema), (_stored(batch, schema) for batch in self._batches(files)))
 
     def _batches(self, files: Sequence[_File]) -> Iterator[pa.RecordBatch]:
         for file in files:
@@ -74,6 +76,10 @@ class JoinedContent:
                 reader = ipc.open_file(opened)
                 for number in range(reader.num_record_batches):
                     yield reader.get_batch(number)
+
+
+def _stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    return batch if batch.schema.equals(schema) else batch.cast(schema)
 
 
 def stream_parts(schema: pa.Schema, rows: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[bytes]:
@@ -112,5 +118,5 @@ class _Written(io.RawIOBase):
 
 def _empty(schema: pa.Schema) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(schema.empty_table(), sink)
+    pq.write_table(annotated(schema).empty_table(), sink)
     return bytes(sink.getvalue().to_pybytes())

@@ -20,6 +20,7 @@ from app.infra.files.parquet_file import BASE_ROW_GROUP_ROWS
 from app.infra.files.storage import Storage
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import ExportedFile
+from app.kernel.format.schema.types import annotated
 
 _GROUP_BYTES: Final = 64 * 1024 * 1024
 
@@ -126,7 +127,7 @@ class ExportSink(AbstractContextManager["ExportSink"]):
             case FileFormat.PARQUET:
                 return pq.ParquetWriter(
                     out,
-                    self._schema,
+                    annotated(self._schema),
                     compression="zstd",
                     compression_level=1,
                     use_dictionary=repeating_columns(rows) or False,
@@ -134,7 +135,7 @@ class ExportSink(AbstractContextManager["ExportSink"]):
                 )
             case FileFormat.ARROW:
                 options = ipc.IpcWriteOptions(compression="zstd")
-                return ipc.new_file(out, self._schema, options=options)
+                return ipc.new_file(out, annotated(self._schema), options=options)
             case _:
                 if self._texts is None:
                     raise ValueError(f"{self._format.value} needs an encoder of texts")

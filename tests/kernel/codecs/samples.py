@@ -43,6 +43,7 @@ PLAIN_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "string": st.one_of(TEXTS, ODD_TEXTS),
     "binary": st.binary(max_size=9),
     "date": st.integers(DATE_DAYS_MIN, DATE_DAYS_MAX).map(lambda days: EPOCH + dt.timedelta(days=days)),
+    "uuid": st.uuids().map(lambda value: value.bytes),
     **{name: st.integers(*bounds) for name, bounds in INTEGERS.items()},
 }
 

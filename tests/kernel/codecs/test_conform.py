@@ -360,3 +360,17 @@ def test_string_views_are_counted_by_their_expanded_size():
             conform(pa.table({"s": array}), schema_of({"s": target}))
     few = forged(pa.string_view(), [None, view.to_pybytes() * 3, shown.to_pybytes()], 3)
     assert conform(pa.table({"s": few}), schema_of({"s": "string"}))["s"].to_pylist() == ["y" * 2_000_000] * 3
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_strings_are_read_as_uuids(kind: pa.DataType) -> None:
+    text = "0190163d-8694-739b-aea5-966c26f8ad91"
+    schema = schema_of({"x": "uuid"})
+    table = conform(pa.table({"x": pa.array([text.upper(), None, text], pa.string()).cast(kind)}), schema)
+    value = bytes.fromhex(text.replace("-", ""))
+    assert table.column("x").to_pylist() == [value, None, value]
+    with pytest.raises(SchemaMismatch, match="it is not written as 8-4-4-4-12") as caught:
+        conform(pa.table({"x": pa.array([text, "7"], pa.string()).cast(kind)}), schema)
+    assert [error["pointer"] for error in caught.value.facts["errors"]] == ["/rows/1/x"]
+    with pytest.raises(SchemaMismatch, match="without loss"):
+        conform(pa.table({"x": [text]}), schema_of({"x": "binary"}))

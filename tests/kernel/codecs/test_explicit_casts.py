@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import uuid
 from decimal import Decimal
 from io import BytesIO
 from typing import Any
@@ -179,3 +180,15 @@ def test_value_out_of_range_is_refused_with_its_row(array: pa.Array, target: str
 @pytest.mark.parametrize("scale", [10_000, -(10**8)])
 def test_decimal_whose_scale_no_number_has_is_not_castable(scale: int) -> None:
     assert not castable(pa.decimal128(5, scale), parse_type("int64"))
+
+
+def test_uuids_become_strings_and_are_quarantined_as_texts() -> None:
+    text = "0190163d-8694-739b-aea5-966c26f8ad91"
+    schema = schema_of({"x": "string", "n": "int32"})
+    rows = pa.table({"x": pa.array([uuid.UUID(text).bytes] * 2, pa.uuid()), "n": ["1", "one"]})
+    written: list[BadRecord] = []
+    bad = BadRecords(write=written.extend)
+    tables = iter_tables(Format.ARROW, BytesIO(_arrow(rows)), schema, bad_records=bad, explicit_cast=True)
+    assert [row for table in tables for row in table.to_pylist()] == [{"x": text, "n": 1}]
+    bad.close()
+    assert [each.payload for each in written] == [f'{{"x":"{text}","n":"one"}}'.encode()]

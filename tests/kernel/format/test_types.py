@@ -82,3 +82,34 @@ def test_struct_with_too_many_members_is_refused() -> None:
         parse_type(f"struct<{', '.join(members)}>")
     with pytest.raises(TypeSyntaxError, match="nest"):
         parse_type("list<" * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0190163d8694739baea5966c26f8ad91",
+        "{0190163d-8694-739b-aea5-966c26f8ad91}",
+        "urn:uuid:0190163d-8694-739b-aea5-966c26f8ad91",
+        "0190-163d-8694-739b-aea5-966c-26f8-ad91",
+        "0190163d-8694-739b-aea5-966c26f8ad9g",
+        " 0190163d-8694-739b-aea5-966c26f8ad91",
+        "0190163d-8694-739b-aea5-966c26f8ad91\n",
+        "٠190163d-8694-739b-aea5-966c26f8ad91",
+    ],
+)
+def test_uuid_has_one_form(text: str) -> None:
+    identifier = types.PLAIN_TYPES[-1]
+    assert str(identifier) == "uuid"
+    with pytest.raises(types.RefusedText, match="8-4-4-4-12"):
+        identifier.read(text)
+    with pytest.raises(types.Undecodable):
+        identifier.parse(pa.array([None, text]))
+
+
+def test_uuids_of_any_slice_have_their_texts() -> None:
+    texts = [f"0190163d-8694-739b-aea5-{number:012x}" for number in range(5)]
+    array = types.PLAIN_TYPES[-1].parse(pa.array([None, *texts, None]))
+    for first in range(7):
+        part = array.slice(first, 3)
+        assert types.PLAIN_TYPES[-1].texts(part).to_pylist() == [None, *texts, None][first : first + 3]

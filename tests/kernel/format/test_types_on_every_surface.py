@@ -9,6 +9,7 @@ import datetime as dt
 import decimal
 import io
 import json
+import uuid
 from typing import Any, Final
 
 import numpy as np
@@ -44,6 +45,7 @@ from app.kernel.format.schema.types import (
     PLAIN_TYPES,
     FlatType,
     JsonForm,
+    annotated,
     parse_type,
     stored_type,
 )
@@ -74,6 +76,15 @@ EXAMPLES: Final[dict[str, list[Any]]] = {
     "decimal(9, 2)": [decimal.Decimal(text) for text in ("-9999999.99", "0.00", "2.40")],
     "decimal(38, 10)": [
         decimal.Decimal(text) for text in ("-1.0000000001", "0.0000000001", "12345.5000000000")
+    ],
+    "uuid": [
+        uuid.UUID(text).bytes
+        for text in (
+            "00000000-0000-0000-0000-000000000000",
+            "0190163d-8694-739b-aea5-966c26f8ad91",
+            "7fffffff-ffff-ffff-ffff-ffffffffffff",
+            "ffffffff-ffff-ffff-ffff-ffffffffffff",
+        )
     ],
     "timestamp": [
         dt.datetime(1, 1, 1, tzinfo=UTC),
@@ -134,7 +145,8 @@ def test_json_and_csv_are_read_as_they_were_written(text: str) -> None:
 @every_type
 def test_arrow_and_parquet_are_read_as_they_were_written(text: str) -> None:
     rows = table(text)
-    for form, body in ((Format.ARROW, arrow_stream(rows)), (Format.PARQUET, parquet(rows))):
+    sent = rows.cast(annotated(rows.schema))
+    for form, body in ((Format.ARROW, arrow_stream(sent)), (Format.PARQUET, parquet(sent))):
         source = (
             pa.ipc.open_stream(body).read_all() if form is Format.ARROW else pq.read_table(io.BytesIO(body))
         )

@@ -25,7 +25,7 @@ from app.kernel.codecs.arrow.arrow_checks import (
     viewed_bytes,
     without_text,
 )
-from app.kernel.codecs.arrow.explicit_casts import cast_explicit, castable
+from app.kernel.codecs.arrow.explicit_casts import cast_explicit, castable, reads_strings
 from app.kernel.codecs.arrow.flat_form import FlatForm, flat_form
 from app.kernel.codecs.compiled import CompiledSchema
 from app.kernel.codecs.faults import (
@@ -111,7 +111,7 @@ def _column_fault(
     if column.name in seen:
         return f"column {shown(column.name)} appears more than once"
     expected = compiled.types[column.name]
-    if is_lossless(column.type, expected):
+    if is_lossless(column.type, expected) or reads_strings(column.type, expected):
         return None
     if castable(column.type, expected):
         if explicit_cast:
@@ -237,7 +237,7 @@ def _cast(
 ) -> tuple[pa.Array, dict[int, str]]:
     """The values as they are stored, and the reason for each row whose value cannot be cast."""
     with reader_faults(f"column {shown(field.name)} cannot be read as {compiled.types[field.name]}"):
-        if explicit_cast:
+        if explicit_cast or reads_strings(array.type, compiled.types[field.name]):
             return cast_explicit(array, compiled.types[field.name])
         return cast_lossless(array, compiled.types[field.name]), {}
 
@@ -255,6 +255,8 @@ def _original(array: pa.Array) -> pa.Array:
         array = array.dictionary_decode()
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_floating(kind):
+        return array
+    if isinstance(kind, pa.BaseExtensionType):
         return array
     return (
         array if pa.types.is_fixed_size_binary(kind) or "binary" in str(kind) else pc.cast(array, pa.string())

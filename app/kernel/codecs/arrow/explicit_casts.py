@@ -29,7 +29,9 @@ from app.kernel.format.schema.types import (
     Decimal,
     FlatType,
     Integer,
+    RefusedText,
     Timestamp,
+    Undecodable,
     timestamp_bounds,
     to_arrow,
 )
@@ -73,6 +75,11 @@ def castable(source: pa.DataType, target: DataType) -> bool:
     return _target_kind(target) in _MATRIX.get(_source_kind(kind), frozenset())
 
 
+def reads_strings(source: pa.DataType, target: DataType) -> bool:
+    """Whether values of the Arrow type are read as texts of the type, without a cast that is requested."""
+    return isinstance(target, FlatType) and target.reads_strings and _plain(source) == pa.string()
+
+
 def cast_explicit(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int, str]]:
     """The array cast to the target type, and the reason for each row that is not cast, which is null.
 
@@ -91,6 +98,12 @@ def cast_explicit(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int
             return pc.cast(array, arrow_type), {}
         except pa.ArrowInvalid:
             # Single values do not fit.
+            pass
+    if isinstance(target, FlatType) and reads_strings(kind, target):
+        try:
+            return target.parse(array), {}
+        except Undecodable:
+            # Single texts do not fit.
             pass
     cast = _CASTS[_target_kind(target)]
     bad: dict[int, str] = {}
@@ -122,7 +135,7 @@ def _plain(kind: pa.DataType) -> pa.DataType | None:
     """The type, of those with casts, that an array of the type is read as; None if there is none."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(kind) or kind == pa.uuid():
         return kind
     if pa.types.is_timestamp(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return kind
@@ -144,7 +157,9 @@ def _source_kind(kind: pa.DataType) -> str:
         return "decimal"
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz is not None else "timestamp_ntz"
-    return {pa.bool_(): "boolean", pa.string(): "string", pa.binary(): "binary"}.get(kind, "date")
+    return {pa.bool_(): "boolean", pa.string(): "string", pa.binary(): "binary", pa.uuid(): "uuid"}.get(
+        kind, "date"
+    )
 
 
 def _target_kind(target: DataType) -> str:
@@ -158,7 +173,8 @@ _MATRIX: Final = {
     "float": _NUMBERS | {"boolean", "string", "timestamp"},
     "double": _NUMBERS | {"boolean", "string", "timestamp"},
     "decimal": _NUMBERS | {"boolean", "string", "timestamp"},
-    "string": _NUMBERS | {"boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"},
+    "string": _NUMBERS | {"boolean", "string", "binary", "date", "timestamp", "timestamp_ntz", "uuid"},
+    "uuid": frozenset({"uuid", "string"}),
     "binary": frozenset({"binary", "string"}),
     "date": frozenset({"date", "string", "timestamp", "timestamp_ntz"}),
     "timestamp": _NUMBERS | {"date", "string", "timestamp", "timestamp_ntz"},
@@ -424,6 +440,16 @@ def _binary(value: Any, source: str, target: DataType) -> bytes:
     return found
 
 
+def _read(value: Any, source: str, target: DataType) -> Any:
+    """A text as the type reads it."""
+    del source
+    assert isinstance(target, FlatType)
+    try:
+        return target.read(value.strip(_BLANKS))
+    except RefusedText as refused:
+        raise NotCastable(str(refused).removeprefix("which ").replace("is not", "it is not", 1)) from None
+
+
 _CASTS: Final[dict[str, Callable[[Any, str, DataType], Any]]] = {
     "integer": _integer,
     "float": _floating,
@@ -435,4 +461,5 @@ _CASTS: Final[dict[str, Callable[[Any, str, DataType], Any]]] = {
     "timestamp": _timestamp,
     "timestamp_ntz": _timestamp,
     "binary": _binary,
+    "uuid": _read,
 }

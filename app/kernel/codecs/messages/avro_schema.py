@@ -5,7 +5,7 @@ https://avro.apache.org/docs/1.12.0/specification/
     boolean int long float double string bytes enum    boolean int32 int64 float double string binary string
     record, array, map, fixed                          struct, list, map<string, …>, binary
     [null, T]; [int, long]; [float, double]            T, nullable; the wider of both
-    decimal, date, uuid                                decimal(p, s), date, string
+    decimal, date, uuid                                decimal(p, s), date, uuid
     timestamp-millis, timestamp-micros                 timestamp(ms), timestamp; local ones are timestamp_ntz
     time-millis, time-micros                           string
     Debezium's Date, Timestamp, MicroTimestamp,        date, timestamp_ntz(ms), timestamp_ntz,
@@ -56,7 +56,7 @@ _LOGICAL: Final = {
     ("long", "local-timestamp-micros"): MessageColumn(type="timestamp_ntz"),
     ("int", "time-millis"): MessageColumn(type="string"),
     ("long", "time-micros"): MessageColumn(type="string"),
-    ("string", "uuid"): MessageColumn(type="string"),
+    ("string", "uuid"): MessageColumn(type="uuid"),
 }
 _WIDER: Final = ({"int", "long"}, {"float", "double"})
 _EPOCH_DAY: Final = dt.date(1970, 1, 1)

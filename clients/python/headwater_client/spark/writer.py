@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from headwater_client.client import Headwater
 from headwater_client.models import Dataset, Operation, Upload
 from headwater_client.problem import Problem
-from headwater_client.spark.arrow_types import arrow_schema, spark_schema
+from headwater_client.spark.arrow_types import arrow_schema, as_stored, spark_schema
 from headwater_client.spark.new_table import create_dataset
 from headwater_client.spark.options import InvalidOption, WriteSettings
 from headwater_client.write_options import WriteOptions
@@ -103,7 +103,7 @@ class _Uploads:
         for name, (read_as, stored) in self._narrowed.items():
             index = batch.schema.get_field_index(name)
             if index >= 0 and batch.column(index).type == read_as:
-                batch = batch.set_column(index, name, batch.column(index).cast(stored))
+                batch = batch.set_column(index, name, as_stored(batch.column(index), stored))
         return batch
 
 
@@ -167,7 +167,9 @@ def _dataset(headwater: Headwater, settings: WriteSettings, schema: StructType) 
 
 
 def _narrowed(headwater: Headwater, dataset: Dataset) -> dict[str, tuple[pa.DataType, pa.DataType]]:
-    """The type as which Spark reads a column, and its own, where they differ: unsigned integers, milliseconds."""
+    """The type as which Spark reads a column, and its own, where they differ: unsigned integers, milliseconds,
+    UUIDs.
+    """
     own = next(headwater.row_tables(dataset, where="FALSE", limit=1)).to_arrow().schema
     read = arrow_schema(spark_schema(own))
     return {

@@ -60,7 +60,7 @@ VALUES: list[tuple[Any, Any, str, Any]] = [
         "decimal(12, 3)",
         Decimal("7.125"),
     ),
-    ({"type": "string", "logicalType": "uuid"}, uuid.UUID(int=7), "string", str(uuid.UUID(int=7))),
+    ({"type": "string", "logicalType": "uuid"}, uuid.UUID(int=7), "uuid", uuid.UUID(int=7).bytes),
     ({"type": "int", "logicalType": "date"}, dt.date(2026, 11, 21), "date", dt.date(2026, 11, 21)),
     ({"type": "long", "logicalType": "timestamp-millis"}, MOMENT, "timestamp(ms)", MOMENT),
     ({"type": "long", "logicalType": "timestamp-micros"}, MOMENT, "timestamp", MOMENT),

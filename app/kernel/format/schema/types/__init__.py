@@ -2,14 +2,14 @@
 
 The text form is a small grammar, the same in the API, in Postgres and in the docs:
 
-    boolean int8 int16 int32 int64 uint8 uint16 uint32 float double string binary date
+    boolean int8 int16 int32 int64 uint8 uint16 uint32 float double string binary date uuid
     decimal(precision, scale)          precision 1–38, scale 0–precision
     timestamp  timestamp(ms)           an instant, UTC; microseconds by default
     timestamp_ntz  timestamp_ntz(ms)   a wall-clock time without zone
     list<T>  map<K, V>  struct<name: T, …>
 
     flat          what every flat type has: its form in Arrow, text, JSON, CSV, Avro, keys, paths, bounds, Hive, Spark
-    boolean, integer, real, decimals, strings, binary, dates, timestamps    the flat types
+    boolean, integer, real, decimals, strings, binary, dates, timestamps, uuids    the flat types
     names         their list: a new type is a module and its line there
     nested        types of values with parts
     grammar       the text form of types
@@ -25,7 +25,7 @@ Decimal128Type(decimal128(9, 2))
 
 from __future__ import annotations
 
-from app.kernel.format.schema.types.arrow_types import inferred_type, stored_type
+from app.kernel.format.schema.types.arrow_types import annotated, inferred_type, stored_type
 from app.kernel.format.schema.types.binary import BINARY, Bytes
 from app.kernel.format.schema.types.boolean import BOOLEAN, Boolean
 from app.kernel.format.schema.types.dates import DATE, DATE_DAYS_MAX, DATE_DAYS_MIN, Date
@@ -93,6 +93,7 @@ __all__ = [
     "Timestamp",
     "TypeSyntaxError",
     "Undecodable",
+    "annotated",
     "inferred_type",
     "may_be_key",
     "may_be_ordered",

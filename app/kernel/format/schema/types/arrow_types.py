@@ -14,12 +14,14 @@ from app.kernel.format.schema.types.names import PLAIN_TYPES
 from app.kernel.format.schema.types.real import DOUBLE
 from app.kernel.format.schema.types.strings import STRING
 from app.kernel.format.schema.types.timestamps import TICKS, Timestamp
+from app.kernel.format.schema.types.uuids import UUID
 
 _STORED: Final[dict[pa.DataType, FlatType]] = {
     **{each.arrow: each for each in PLAIN_TYPES},
     pa.large_string(): STRING,
     pa.large_binary(): BINARY,
     pa.float16(): DOUBLE,
+    pa.uuid(): UUID,
 }
 _INPUT: Final = {form: each for each in PLAIN_TYPES for form in each.arrow_forms}
 
@@ -44,6 +46,29 @@ def inferred_type(kind: pa.DataType) -> FlatType | None:
     if pa.types.is_fixed_size_binary(kind):
         return BINARY
     return _INPUT.get(kind)
+
+
+def annotated(schema: pa.Schema) -> pa.Schema:
+    """The schema of columns that leave the service: fields of types with an extension of Arrow have its name.
+
+    The columns stay as they are stored. Readers that do not know the extension read the same bytes.
+    """
+    return pa.schema([_annotated(field) for field in schema], metadata=schema.metadata)
+
+
+def _annotated(field: pa.Field) -> pa.Field:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        return field.with_type(pa.struct([_annotated(member) for member in kind]))
+    if pa.types.is_map(kind):
+        return field.with_type(pa.map_(_annotated(kind.key_field), _annotated(kind.item_field)))
+    if pa.types.is_list(kind):
+        return field.with_type(pa.list_(_annotated(kind.value_field)))
+    flat = stored_type(kind)
+    if flat is None or flat.extension is None:
+        return field
+    extension = {b"ARROW:extension:name": flat.extension.encode(), b"ARROW:extension:metadata": b""}
+    return field.with_metadata({**(field.metadata or {}), **extension})
 
 
 def _is_decimal(kind: pa.DataType) -> bool:

@@ -90,6 +90,14 @@ class FlatType(ABC):
         """Whether every value of the Arrow type is a value of this type."""
         return source in self.arrow_forms
 
+    reads_strings: ClassVar[bool] = False
+    """Whether Arrow columns of strings are read as texts of the type: common where readers have no such type."""
+
+    @property
+    def extension(self) -> str | None:
+        """The name of Arrow's extension type, which columns have where they leave the service; None without one."""
+        return None
+
     def from_arrow(self, array: pa.Array) -> pa.Array:
         """An array of an accepted type in the type's own. Raises ArrowInvalid."""
         return pc.cast(array, self.arrow)

@@ -11,6 +11,7 @@ from app.kernel.format.schema.types.flat import FlatType
 from app.kernel.format.schema.types.integer import SIGNED, UNSIGNED
 from app.kernel.format.schema.types.real import DOUBLE, FLOAT
 from app.kernel.format.schema.types.strings import STRING
+from app.kernel.format.schema.types.uuids import UUID
 
 PLAIN_TYPES: Final[tuple[FlatType, ...]] = (
     BOOLEAN,
@@ -21,4 +22,5 @@ PLAIN_TYPES: Final[tuple[FlatType, ...]] = (
     STRING,
     BINARY,
     DATE,
+    UUID,
 )
