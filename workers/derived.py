@@ -25,8 +25,9 @@ import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
 from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
 from app.core.feature.feature import Worker
+from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.service.relay import APART_SECONDS
-from app.core.jobs.values import WorkerEnd, WriteProcess
+from app.core.jobs.values import WorkerEnd
 from app.core.messaging.work_queue import WRITE_TASK, WorkQueue
 from app.core.platform import Platform
 from app.infra.db.session import Database

@@ -19,10 +19,11 @@ from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
 from app.core.consumers.repository.followers import FollowerStore
 from app.core.consumers.service.run_followers import Follow
 from app.core.feature.feature import Worker
+from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.repository.workers import WorkerStore
 from app.core.jobs.service.relay import APART_SECONDS
-from app.core.jobs.values import JobQueue, WorkerEnd, WriteProcess
+from app.core.jobs.values import JobQueue, WorkerEnd
 from app.core.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, celery_app
 from app.core.platform import Platform
 from app.features.maintenance.compose import maintenance_store

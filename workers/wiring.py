@@ -8,8 +8,9 @@ from typing import Final, TypeAlias
 from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.feature.feature import Feature, Worker, merged
 from app.core.feature.reconcilers import Reconciler
+from app.core.jobs.kinds.declared import STAGED_WRITES, TASKS, for_each
+from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.service.run_tasks import RunTasks
-from app.core.jobs.values import WriteProcess
 from app.core.platform import Platform
 from app.features.partitions.compose import partitions
 from app.features.sources import compose as sources
@@ -40,7 +41,7 @@ def run_writes(
     `hand_over` is called with a tenant and a dataset whose next write runs in another one, which is named first;
     `round_ended` after a round of a source.
     """
-    stagers = merged(*(feature.stagers(worker) for feature in _FEATURES))
+    stagers = for_each(STAGED_WRITES, merged(*(feature.stagers(worker) for feature in _FEATURES)))
     return writes.run_writes(worker, stagers, hand_over=hand_over, round_ended=round_ended)
 
 
@@ -54,7 +55,7 @@ def run_tasks(worker: SparkWorker) -> RunTasks:
     platform = worker.platform
     return RunTasks(
         jobs=platform.stores.jobs,
-        handlers=merged(*(feature.tasks(worker) for feature in _FEATURES)),
+        handlers=for_each(TASKS, merged(*(feature.tasks(worker) for feature in _FEATURES))),
         engine=worker.engine,
         announce=platform.wake,
         owner=worker.id,

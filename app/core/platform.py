@@ -107,7 +107,7 @@ class Platform:
         )
 
     def job_seconds_max(self, tenant_id: str) -> float:
-        """The time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`."""
+        """The time limit of a tenant's job in seconds, for the kinds whose time is limited."""
         return self.job_seconds_of(tenant_id) or self.settings.job_seconds_max
 
     def write_seconds_max(self, tenant_id: str) -> float:

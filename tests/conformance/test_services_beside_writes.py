@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from app.core.jobs.tasks import ClusteringTask
+from app.core.jobs.kinds.rewrite import ClusteringTask
 from app.features.maintenance.service.table_service_plans import clustering as cluster
 from app.features.maintenance.service.table_service_plans import compaction
 from app.infra.files import data_sink

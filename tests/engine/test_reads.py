@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.jobs.tasks import ReadQuery
+from app.core.jobs.kinds.read import ReadQuery
 from app.features.reads import tasks as read_job
 from app.features.reads.service import run as run_reads
 from app.infra.files.slices import sorted_runs

@@ -27,8 +27,9 @@ from app.access.tenants.values import TokenClaims, TokenIdentity
 from app.core.consumers.repository.consumers import ConsumerStore
 from app.core.idempotency.repository import ReplyStore
 from app.core.idempotency.values import KeyedRequest
-from app.core.jobs.tasks import CompactionTask
-from app.core.jobs.values import JobKind, JobQueue, JobState
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.rewrite import CompactionTask
+from app.core.jobs.values import JobQueue, JobState
 from app.core.timeline.values import Published
 from app.features.retention.repository.expired_subjects import ExpiredSubjectStore
 from app.infra.db.session import Database

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from app.core.catalog.values import Dataset
 from app.core.feature.stagers import RestoredVersion, StagedInput
-from app.core.jobs.values import Job, JobState, Progress, WriteRequest, kind_of
+from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.values import Job, JobState, Progress
 from app.features.writes.attempt import Claimed, Decoded, Merged, Plan, Planned
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.restore_plan import plan_restore
@@ -47,7 +48,7 @@ def write_job(
 ) -> Job:
     made = WriteRequest(operation=operation, options=options or WriteOptions(), **request)
     return Job(
-        id=new_id(), tenant_id="t", dataset_id=dataset_id, instant_id=new_instant_id(), kind=kind_of(made),
+        id=new_id(), tenant_id="t", dataset_id=dataset_id, instant_id=new_instant_id(), kind=made.kind,
         state=JobState.RUNNING, request=made, progress=Progress(stage="claimed"), attempts=1, epoch=1,
         committed_version=None, first_offset=None, last_offset=None, rows=RowCounts(), error=None, created_at=NOW,
         started_at=None, finished_at=None, transaction_id=transaction_id,

@@ -7,7 +7,8 @@ from itertools import count
 
 import msgspec
 
-from app.core.jobs.values import Claim, ClaimRules, Job, NewJob, WriteRequest
+from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.values import Claim, ClaimRules, Job, NewJob
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
 from app.kernel.commit.commit_message import CommitMessage

@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 
 from app.core.catalog.values import Dataset
 from app.core.jobs.engine import Engine
+from app.core.jobs.kinds.declared import JobRequest
+from app.core.jobs.kinds.read import Disposition, ReadQuery, ReadResult
 from app.core.jobs.service.request_job import RequestIdentity
-from app.core.jobs.tasks import Disposition, ReadQuery
-from app.core.jobs.values import Accepted, Job, JobRequest, JobState, Progress, kind_of
+from app.core.jobs.values import Accepted, Job, JobState, Progress
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.reads.content import JoinedContent
-from app.features.reads.jobs import CreateRead, FinishedRead, ReadResult
+from app.features.reads.jobs import CreateRead, FinishedRead
 from app.features.reads.service.jobs import ReadJobs
 from app.features.reads.service.run import RunReads
 from app.infra.files.slices.memory_budget import MemoryBudget
@@ -118,7 +119,7 @@ class Reads:
             engine=self.spark or self.engine,
             inline_bytes_max=self.inline_bytes_max,
         )
-        runner.run(job, f"{job.id}-{job.epoch}")
+        runner.run(job, job.request, f"{job.id}-{job.epoch}")
         assert self.finished is not None
         ended = msgspec.structs.replace(job, state=JobState.SUCCEEDED, result=self.finished.result)
         result, files = self._jobs.result(ended)
@@ -152,7 +153,7 @@ class Reads:
     ) -> Accepted:
         job = Job(
             id=new_id(), tenant_id=dataset.tenant_id, dataset_id=dataset.id, instant_id=None,
-            kind=kind_of(request), state=JobState.RUNNING, request=request,
+            kind=request.kind, state=JobState.RUNNING, request=request,
             progress=Progress(stage="read"), attempts=1, epoch=1, committed_version=None, first_offset=None,
             last_offset=None, rows=RowCounts(), error=None, created_at=committed_at(0), started_at=None,
             finished_at=None, transaction_id=None,

@@ -7,7 +7,9 @@ from itertools import count
 
 from app.core.catalog.values import Dataset
 from app.core.feature.stagers import StagedInput
-from app.core.jobs.values import Job, JobKind, JobState, Progress, RestoreTarget, WriteRequest
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.write import RestoreTarget, WriteRequest
+from app.core.jobs.values import Job, JobState, Progress
 from app.core.timeline.service.version_pins import VersionPins
 from app.core.timeline.values import NewCommit
 from app.features.versions.service.run_restore import StageEarlier

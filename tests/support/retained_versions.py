@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from app.core.jobs.tasks import NamedVersion, VersionKind
+from app.core.jobs.kinds.named_version import NamedVersion, VersionKind
 from app.features.versions.service.versions import VersionOf
 from app.kernel.format.errors import NotFound, VersionExpired
 from tests.support.versioned_tables import VersionedTable, committed_at

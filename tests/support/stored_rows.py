@@ -18,9 +18,9 @@ import msgspec
 from msgspec import inspect
 
 from app.access.tenants.quotas import Quotas
+from app.core.jobs.kinds.read import ReadResult
 from app.features.maintenance.service import file_group_reconciler, merge_changelog
 from app.features.metastore.values import MetastoreState
-from app.features.reads.jobs import ReadResult
 from app.features.retention.service import history_reconciler
 from app.features.sources.kinds.changes import ChangesConfig
 from app.features.sources.kinds.files import FilesConfig

@@ -10,8 +10,10 @@ from typing import cast
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.tasks import CompactionTask, TaskRequest
-from app.core.jobs.values import Job, JobKind, JobState, Progress
+from app.core.jobs.kinds.declared import AnyTask
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.rewrite import CompactionTask
+from app.core.jobs.values import Job, JobState, Progress
 from app.core.timeline.values import Fenced, NewCommit, Published, WritesRunning
 from app.features.maintenance.service import table_service_plans
 from app.features.maintenance.service.publish_in_slot import PublishInSlot, SlotRules
@@ -49,7 +51,7 @@ class ServedTable(GroupsOfFiles):
 
     def serve(
         self,
-        request: TaskRequest | None = None,
+        request: AnyTask | None = None,
         plan: TableServicePlanner = table_service_plans.compaction,
         replans_max: int = 3,
     ) -> NewCommit:
@@ -65,11 +67,11 @@ class ServedTable(GroupsOfFiles):
             replans_max=replans_max,
         )
         before = len(self.published)
-        service.run(self._job(request), "tag")
+        service.run(self._job(request), request, "tag")
         [commit] = self.published[before:]
         return commit
 
-    def _job(self, request: TaskRequest) -> Job:
+    def _job(self, request: AnyTask) -> Job:
         self.table.attempts += 1
         return Job(
             id=new_id(), tenant_id="t", dataset_id="d", kind=JobKind(request.kind), state=JobState.RUNNING,

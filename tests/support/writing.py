@@ -14,7 +14,9 @@ from sqlalchemy import update
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
 from app.core.changes.repository.changelog import ChangelogStore
-from app.core.jobs.values import Job, JobKind, RestoreTarget, WriteProcess, WriteRequest
+from app.core.jobs.kinds.kind import JobKind, WriteProcess
+from app.core.jobs.kinds.write import RestoreTarget, WriteRequest
+from app.core.jobs.values import Job
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.version_pins import VersionPins

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from app.core.jobs.values import WriteProcess
+from app.core.jobs.kinds.kind import WriteProcess
 from app.infra.runtime.child import ChildSpec, describe_exit, has_ended, launch, reap, stop
 from app.infra.runtime.loops import Loop
 from app.infra.runtime.supervisor import RestartPolicy

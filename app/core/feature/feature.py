@@ -10,9 +10,9 @@ from app.core.catalog.repository.participants import CatalogParticipants, Deleti
 from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.feature.reconcilers import Reconciler
 from app.core.feature.stagers import InputStager
+from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.repository.participants import FailureParticipant
-from app.core.jobs.service.run_tasks import TaskHandler
-from app.core.jobs.values import JobKind, WriteProcess
+from app.core.jobs.service.run_tasks import TaskHandlers
 from app.core.platform import Platform
 from app.core.timeline.repository.participants import CommitParticipant
 from app.infra.runtime.loops import Loop
@@ -68,7 +68,7 @@ class Feature(Generic[_Engine_contra]):
 
     name: str
     participants: Participants = Participants()
-    tasks: Callable[[Worker[_Engine_contra]], Mapping[JobKind, TaskHandler]] = _nothing
+    tasks: Callable[[Worker[_Engine_contra]], TaskHandlers] = _nothing
     """The kinds of task that it runs."""
     stagers: Callable[[Worker[_Engine_contra]], Mapping[JobKind, InputStager]] = _nothing
     """The kinds of write whose rows it makes when they run."""

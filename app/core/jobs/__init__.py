@@ -5,7 +5,8 @@ and a message to the workers. A worker claims the waiting jobs of a dataset unde
 and ends them. If it dies, its lease runs out and another claims them; the old epoch can change nothing any more.
 Writes of a dataset queue up one group after another; tasks (reads, exports, table services) run beside them.
 
-- values.py, tasks.py: jobs, their requests and states; job_parameters.py: what the timeline shows of a request
+- kinds/: what each kind of job requests, results in and leaves; values.py: jobs and their states;
+  job_parameters.py: what the timeline shows of a request
 - service/request_job.py, group_accept.py: accept; jobs.py: list, get, cancel; run_tasks.py, lease.py: run tasks;
   relay.py: send the messages
 - repository/: accept, claim, hold, end, list jobs; idempotency keys (replays.py); batches of streams

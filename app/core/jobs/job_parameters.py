@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from app.core.jobs.values import JobRequest, WriteRequest
+from app.core.jobs.kinds.declared import JobRequest
+from app.core.jobs.kinds.write import WriteRequest
 
 # The timeline has separate members for the batch of a stream.
 _SHOWN_APART: Final = ("writer_id", "batch_id")

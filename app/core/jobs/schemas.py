@@ -8,7 +8,9 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from litestar.params import PathParameter
 
-from app.core.jobs.values import Job, JobKind, JobState, Progress, WriteRequest
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.values import Job, JobState, Progress
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
 from app.http.problems import fault_document

@@ -27,8 +27,9 @@ from sqlalchemy import (
     text,
 )
 
-from app.core.jobs.tasks import TaskRequest
-from app.core.jobs.values import Progress, WriteRequest
+from app.core.jobs.kinds.declared import AnyTask
+from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.values import Progress
 from app.infra.db.columns import (
     id_column,
     integer_column,
@@ -109,7 +110,7 @@ jobs: Final = Table(
     id_column("transaction_id", nullable=True),
     # Writes of a dataset run one group after another; tasks run beside them, but exclusive tasks one at a time.
     Column("lane", Text, nullable=False, server_default=text("'writes'")),
-    json_column("task", TaskRequest, nullable=True),
+    json_column("task", AnyTask, nullable=True),
     json_column("result", dict[str, Any], nullable=True),
     # The API key that requested the job; null for the service itself.
     id_column("actor", nullable=True),

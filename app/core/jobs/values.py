@@ -7,10 +7,10 @@ from enum import Enum
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
-from app.core.jobs.tasks import ExportTask, ReadTask, TaskRequest, action_of, is_table_service
-from app.kernel.commit.write_options import SaveMode, WriteOptions
+from app.core.jobs.kinds.declared import JobRequest
+from app.core.jobs.kinds.kind import JobKind, WriteProcess
+from app.core.jobs.kinds.write import WriteRequest
 from app.kernel.format.errors import (
     AttemptsExhausted,
     CorruptFile,
@@ -20,10 +20,7 @@ from app.kernel.format.errors import (
     StorageUnavailable,
     Unavailable,
 )
-from app.kernel.format.instant import Action, RowCounts
-from app.kernel.format.operation import Operation
-from app.kernel.format.quarantine import QuarantineFile
-from app.kernel.format.rows.staged import RawInput, StagedFile
+from app.kernel.format.instant import RowCounts
 from app.kernel.sql.conditions.row_access import RowAccess
 
 SERVICE_MADE: Final = frozenset(
@@ -40,49 +37,8 @@ SERVICE_MADE: Final = frozenset(
 """Codes of failures that say nothing about the request: sending it again is right, and makes a new job."""
 
 
-class JobKind(str, Enum):
-    """What a job does."""
-
-    WRITE = "write"
-    COMPACTION = "compaction"
-    REFRESH = "refresh"
-    EXPORT = "export"
-    VERIFY = "verify"
-    CLUSTERING = "clustering"
-    CLEAN = "clean"
-    SAVEPOINT = "savepoint"
-    TAG = "tag"
-    READ = "read"
-    COMPARISON = "comparison"
-    RESTORE = "restore"
-    ROLLBACK = "rollback"
-    SOURCE_ROUND = "source_round"
-
-
-DERIVED_WRITES: Final = frozenset({JobKind.REFRESH, JobKind.RESTORE, JobKind.ROLLBACK})
-"""Writes whose rows are made when they run, by Spark jobs that may take long. Each has a commit of its own."""
-
-
-class WriteProcess(str, Enum):
-    """The process of a worker in which a write runs. The last two have a JVM of their own."""
-
-    WORKER = "worker"
-    """Writes whose rows were sent."""
-    DERIVED = "derived"
-    """`DERIVED_WRITES`, and rounds whose rows SQL makes."""
-    ISOLATED = "isolated"
-    """Of these, one that ran when its process was killed: it runs with no other."""
-
-
 DEATHS_MAX: Final = 2
 """The number of processes that a job may have killed before it fails."""
-
-
-def process_of(kind: JobKind, deaths: int, *, transforms: bool = False) -> WriteProcess:
-    """Where a write runs. `deaths`: how often its process was killed while it ran. `transforms`: as of its round."""
-    if kind not in DERIVED_WRITES and not transforms:
-        return WriteProcess.WORKER
-    return WriteProcess.ISOLATED if deaths else WriteProcess.DERIVED
 
 
 class WorkerEnd(str, Enum):
@@ -94,20 +50,6 @@ class WorkerEnd(str, Enum):
     """With its machine, or for reasons that say nothing about its jobs: the attempts count."""
     KILLED = "killed"
     """By one of its jobs, it seems: the death counts, the attempts do not."""
-
-
-TIME_LIMITED: Final = frozenset(
-    {
-        JobKind.REFRESH,
-        JobKind.RESTORE,
-        JobKind.ROLLBACK,
-        JobKind.READ,
-        JobKind.EXPORT,
-        JobKind.VERIFY,
-        JobKind.COMPARISON,
-    }
-)
-"""The kinds of jobs whose duration follows from what they read, and not from what their request contains."""
 
 
 class JobQueue(str, Enum):
@@ -162,129 +104,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
 
-class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The version to restore: `version`, or the one before the newest `instants` commits of writes."""
-
-    version: int | None = None
-    instants: int | None = None
-
-
-class SourceRound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A round of a source. `position`: that of the source after it, once it is known.
-
-    `transforms`: SQL makes its rows from what is read.
-    """
-
-    source_id: str
-    source: str
-    """The name of the source."""
-    position: dict[str, Any] | None = None
-    transforms: bool = False
-
-
-class InputRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The changes [since, until) of a dataset that a refresh of a view takes in."""
-
-    dataset_id: str
-    dataset: str
-    """The name of the dataset."""
-    since: int
-    until: int
-
-
-class WriteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A write as it is stored with its job: `staged` if the API has decoded the rows, else `raw`.
-
-    The content of staged rows has a column of its own beside the request, which only the claim of the job reads.
-    `schema_id`: the schema by which the staged rows were validated. `quarantined`: the bad records that were found
-    then. `derived`: a view computes the rows from its inputs when the write runs. `restores`: the rows are those of an
-    earlier version. `by_value`: the rows are changes to rows without a key. `round`: the rows are read from a source
-    when the write runs. `creates`: the write has registered its dataset. `inputs`: what a refresh takes in.
-    """
-
-    operation: Operation
-    options: WriteOptions = WriteOptions()
-    schema_id: int = 1
-    staged: tuple[StagedFile, ...] = ()
-    quarantined: tuple[QuarantineFile, ...] = ()
-    raw: RawInput | None = None
-    derived: bool = False
-    restores: RestoreTarget | None = None
-    by_value: bool = False
-    round: SourceRound | None = None
-    creates: bool = False
-    inputs: tuple[InputRange, ...] = ()
-
-    @property
-    def content(self) -> bytes | None:
-        """The content of the staged rows, if it is kept with the job: those that the API stages are one file."""
-        return next((file.content for file in self.staged if file.content is not None), None)
-
-    def with_content(self, content: bytes | None) -> WriteRequest:
-        """The request with this content of its staged rows."""
-        return replace(self, staged=tuple(replace(file, content=content) for file in self.staged))
-
-    @property
-    def kind(self) -> JobKind:
-        """The kind of the job, as users see it."""
-        if self.derived:
-            return JobKind.REFRESH
-        if self.round is not None:
-            return JobKind.SOURCE_ROUND
-        if self.restores is not None:
-            return JobKind.RESTORE if self.restores.version is not None else JobKind.ROLLBACK
-        return JobKind.WRITE
-
-    @property
-    def transforms(self) -> bool:
-        """Whether SQL makes its rows from those that a source reads."""
-        return self.round is not None and self.round.transforms
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether the write must not share a commit, because it reads more of the table than its own keys."""
-        options = self.options
-        return (
-            self.derived
-            or self.round is not None
-            or self.by_value
-            or self.operation in _TABLE_WIDE
-            or options.mode in (SaveMode.IGNORE, SaveMode.ERROR_IF_EXISTS)
-            or options.where is not None
-            or options.merge_schema
-            or options.expected_version is not None
-            or options.partition_done
-        )
-
-
-_TABLE_WIDE = (Operation.OVERWRITE, Operation.SNAPSHOT, Operation.DELETE_PARTITION)
-
-JobRequest = WriteRequest | TaskRequest
-
-
-_ACTIONS: Final = {
-    JobKind.RESTORE: Action.RESTORE,
-    JobKind.ROLLBACK: Action.ROLLBACK,
-}
-
-
-def kind_of(request: JobRequest) -> JobKind:
-    """The kind of a job with this request, as users see it."""
-    return request.kind if isinstance(request, WriteRequest) else JobKind(request.kind)
-
-
-def instant_action(request: JobRequest) -> Action | None:
-    """The action of the job's instant; None for a task without an instant in the timeline."""
-    if isinstance(request, WriteRequest):
-        return _ACTIONS.get(request.kind, Action.COMMIT)
-    return action_of(request)
-
-
-def is_exclusive(request: JobRequest) -> bool:
-    """Whether a write must not share its commit, or a task must not run beside another exclusive task."""
-    return request.exclusive if isinstance(request, WriteRequest) else is_table_service(request)
-
-
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job as users see it. Many tasks have no instant; a job may have a `result`, whose form depends on its kind.
 
@@ -316,7 +135,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def access(self) -> RowAccess | None:
         """What its result and its errors may show of the dataset; None for anything."""
-        return self.request.access if isinstance(self.request, ReadTask | ExportTask) else None
+        return self.request.access
 
     @property
     def claim(self) -> Claim:

@@ -6,9 +6,7 @@ from typing import Any
 
 import msgspec
 
-from app.core.jobs.values import (
-    Claim,
-)
+from app.core.jobs.values import Claim
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_plan import WriteScope
 from app.kernel.format.dataset import DatasetDefinition

@@ -9,16 +9,16 @@ from typing import Final
 from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.feature.feature import Feature, Worker
 from app.core.jobs.engine import Engine
-from app.core.jobs.service.run_tasks import TaskHandler
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.export import EXPORT
+from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.service.run import RunExports
 from app.infra.files.folders.admitted import roots_of_tenant
 
 
-def _tasks(worker: Worker[Engine]) -> dict[JobKind, TaskHandler]:
-    return {JobKind.EXPORT: _run_exports(worker)}
+def _tasks(worker: Worker[Engine]) -> TaskHandlers:
+    return handled(EXPORT, _run_exports(worker))
 
 
 def _followers(worker: Worker[Engine]) -> dict[ConsumerKind, Follower]:

@@ -7,8 +7,8 @@ from typing import Final
 from app.core.feature.feature import Feature, Worker
 from app.core.feature.reconcilers import Reconciler
 from app.core.jobs.engine import Engine
-from app.core.jobs.service.run_tasks import TaskHandler
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.rewrite import CLUSTERING, COMPACTION
+from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
 from app.features.maintenance.repository.changelog_merges import ChangelogMergeStore
 from app.features.maintenance.repository.maintenance import MaintenanceStore
@@ -36,10 +36,10 @@ def maintenance_store(platform: Platform) -> MaintenanceStore:
     return MaintenanceStore(platform.database, platform.stores.catalog.live)
 
 
-def _tasks(worker: Worker[Engine]) -> dict[JobKind, TaskHandler]:
+def _tasks(worker: Worker[Engine]) -> TaskHandlers:
     return {
-        JobKind.COMPACTION: _run(worker, table_service_plans.compaction),
-        JobKind.CLUSTERING: _run(worker, table_service_plans.clustering),
+        **handled(COMPACTION, _run(worker, table_service_plans.compaction)),
+        **handled(CLUSTERING, _run(worker, table_service_plans.clustering)),
     }
 
 

@@ -12,8 +12,9 @@ import msgspec
 
 from app.core.catalog.service import refuse_derived
 from app.core.catalog.values import Dataset
+from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.values import Accepted, NewJob, RequestKey, WriteRequest
+from app.core.jobs.values import Accepted, NewJob, RequestKey
 from app.features.quarantine.repository import QuarantineStore
 from app.features.quarantine.values import QuarantinePart, RecordRange
 from app.infra.files.ports import ObjectStorage

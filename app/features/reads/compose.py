@@ -6,13 +6,13 @@ from typing import Final
 
 from app.core.feature.feature import Feature, Worker
 from app.core.jobs.engine import Engine
-from app.core.jobs.service.run_tasks import TaskHandler
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.read import READ
+from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.features.reads.repository import ReadResultStore
 from app.features.reads.service.run import RunReads
 
 
-def _tasks(worker: Worker[Engine]) -> dict[JobKind, TaskHandler]:
+def _tasks(worker: Worker[Engine]) -> TaskHandlers:
     platform = worker.platform
     read = RunReads(
         catalog=platform.stores.catalog,
@@ -24,7 +24,7 @@ def _tasks(worker: Worker[Engine]) -> dict[JobKind, TaskHandler]:
         engine=worker.engine,
         inline_bytes_max=platform.settings.read_inline_bytes_max,
     )
-    return {JobKind.READ: read}
+    return handled(READ, read)
 
 
 FEATURE: Final = Feature(name="reads", tasks=_tasks)

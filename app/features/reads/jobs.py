@@ -7,13 +7,12 @@ from typing import Annotated, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from app.core.jobs.tasks import Disposition, ReadQuery
+from app.core.jobs.kinds.read import Disposition, ReadQuery
 from app.core.jobs.values import Claim
 from app.kernel.commit.write_rules import INT64_MAX
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.read_order import ReadOrder
-from app.kernel.format.schema.schema import Field, Schema
 
 _ORDERS_MAX: Final = 100
 _Version: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
@@ -63,36 +62,6 @@ class CreateRead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """How many rows to read at most; by default all."""
 
 
-class ReadSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The columns of a result."""
-
-    id: Annotated[int, msgspec.Meta(examples=[1])]
-    """The schema of the dataset that the columns are of."""
-    fields: tuple[Field, ...]
-    """The columns, in order."""
-
-    def as_schema(self) -> Schema:
-        """The columns as a schema."""
-        return Schema(id=self.id, fields=self.fields)
-
-
-class ReadResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `result` of a read job.
-
-    `begin`: of an incremental read. `inline`: whether it is one response, or files that are downloaded one by one.
-    """
-
-    query: ReadQuery
-    version: int
-    begin: int | None
-    format: FileFormat
-    inline: bool
-    rows: int
-    files: int
-    size_bytes: int
-    schema: ReadSchema
-
-
 class FinishedRead(msgspec.Struct, frozen=True, kw_only=True):
     """What a claimed job has read: the files in order."""
 
@@ -114,9 +83,3 @@ class ReadResults(Protocol):
         dataset is gone.
         """
         ...
-
-
-def described(result: ReadResult) -> dict[str, Any]:
-    """The result as its job stores it."""
-    found: dict[str, Any] = msgspec.to_builtins(result)
-    return found

@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from app.core.jobs.tasks import ReadQuery
+from app.core.jobs.kinds.read import ReadQuery, ReadResult, ReadSchema
 from app.core.jobs.values import Job
-from app.features.reads.jobs import ReadResult, ReadSchema
 from app.features.reads.scans import PartFormat, PlannedPart, PlannedScan, link_options
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.result_file import RunFile

@@ -10,8 +10,8 @@ from app.access.tenants.repository.usage import UsageStore
 from app.core.compose import reply_store
 from app.core.feature.feature import Feature, Worker
 from app.core.feature.reconcilers import Reconciler
-from app.core.jobs.service.run_tasks import TaskHandler
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.clean import CLEAN
+from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
 from app.core.timeline.files import TimelineFileStore
 from app.core.timeline.repository.archives import TimelineArchiveStore
@@ -95,7 +95,7 @@ def sample_usage(platform: Platform) -> SampleUsage:
     return SampleUsage(stored=StoredBytesStore(platform.database), usage=UsageStore(platform.database))
 
 
-def _tasks(worker: Worker[object]) -> dict[JobKind, TaskHandler]:
+def _tasks(worker: Worker[object]) -> TaskHandlers:
     platform = worker.platform
     clean = RunClean(
         catalog=platform.stores.catalog,
@@ -105,7 +105,7 @@ def _tasks(worker: Worker[object]) -> dict[JobKind, TaskHandler]:
         files=TimelineFileStore(platform.storage, platform.reader),
         reap=reaper(platform),
     )
-    return {JobKind.CLEAN: clean}
+    return handled(CLEAN, clean)
 
 
 def _reconcilers(worker: Worker[object]) -> dict[str, Reconciler]:

@@ -9,7 +9,7 @@ from app.core.catalog.repository.participants import Derivations
 from app.core.compose import read_changes
 from app.core.feature.feature import Feature, Participants, Worker
 from app.core.feature.stagers import InputStager
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.kind import JobKind
 from app.core.platform import Platform
 from app.features.sources.engine import RoundEngine
 from app.features.sources.kinds.changes import DatasetChanges

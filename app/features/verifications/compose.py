@@ -6,12 +6,12 @@ from typing import Final
 
 from app.core.feature.feature import Feature, Worker
 from app.core.jobs.engine import Engine
-from app.core.jobs.service.run_tasks import TaskHandler
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.verification import VERIFICATION
+from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.features.verifications.service.run import RunVerify
 
 
-def _tasks(worker: Worker[Engine]) -> dict[JobKind, TaskHandler]:
+def _tasks(worker: Worker[Engine]) -> TaskHandlers:
     platform = worker.platform
     run = RunVerify(
         catalog=platform.stores.catalog,
@@ -22,7 +22,7 @@ def _tasks(worker: Worker[Engine]) -> dict[JobKind, TaskHandler]:
         pins=platform.pins,
         engine=worker.engine,
     )
-    return {JobKind.VERIFY: run}
+    return handled(VERIFICATION, run)
 
 
 FEATURE: Final = Feature(name="verifications", tasks=_tasks)

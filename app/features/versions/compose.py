@@ -8,8 +8,10 @@ from app.core.feature.feature import Feature, Participants, Worker
 from app.core.feature.reconcilers import Reconciler
 from app.core.feature.stagers import InputStager
 from app.core.jobs.engine import Engine
-from app.core.jobs.service.run_tasks import TaskHandler
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.comparison import COMPARISON
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.named_version import SAVEPOINT, TAG
+from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
 from app.features.versions.repository.named_versions import NamedVersionStore
 from app.features.versions.repository.participant import VersionParticipant
@@ -26,20 +28,17 @@ def version_of(platform: Platform) -> VersionOf:
     return VersionOf(timeline=platform.stores.timeline, names=names, leases=platform.leases)
 
 
-def _tasks(worker: Worker[Engine]) -> dict[JobKind, TaskHandler]:
+def _tasks(worker: Worker[Engine]) -> TaskHandlers:
     platform = worker.platform
     names = RunNames(names=NamedVersionStore(platform.database))
-    return {
-        JobKind.SAVEPOINT: names,
-        JobKind.TAG: names,
-        JobKind.COMPARISON: RunComparisons(
-            catalog=platform.stores.catalog,
-            jobs=platform.stores.jobs,
-            timeline=platform.stores.timeline,
-            pins=platform.pins,
-            engine=worker.engine,
-        ),
-    }
+    comparisons = RunComparisons(
+        catalog=platform.stores.catalog,
+        jobs=platform.stores.jobs,
+        timeline=platform.stores.timeline,
+        pins=platform.pins,
+        engine=worker.engine,
+    )
+    return {**handled(SAVEPOINT, names), **handled(TAG, names), **handled(COMPARISON, comparisons)}
 
 
 def _stagers(worker: Worker[Engine]) -> dict[JobKind, InputStager]:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.tasks import NamedVersion
+from app.core.jobs.kinds.named_version import NamedVersion
 from app.features.versions.values import RestorePoint, Time, VersionNumber
 from app.kernel.paging import Page
 

@@ -7,7 +7,7 @@ from typing import Final
 from app.core.consumers.followers import ConsumerKind, Follower
 from app.core.feature.feature import Feature, Participants, Worker
 from app.core.feature.stagers import InputStager
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.kind import JobKind
 from app.features.views.repository.participant import ViewParticipant
 from app.features.views.repository.views import ViewStore
 from app.features.views.service.refresh import DeriveView, FollowInputs

@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from app.core.catalog.values import Dataset
 from app.core.feature.stagers import RestoredVersion, StagedInput
 from app.core.jobs.engine import engine_tag
-from app.core.jobs.values import Claim, Job, JobKind, instant_action
+from app.core.jobs.kinds.declared import KINDS, instant_action
+from app.core.jobs.values import Claim, Job
 from app.core.timeline.values import Advance, Checkpoint, Fenced, JobOutcome, NewCommit, Overtaken, Published
 from app.kernel.commit.commit_message import CommitMessage, KeyConflict, changelog_of, failed_writes
 from app.kernel.commit.conflict import Conflicted
@@ -39,12 +40,6 @@ from app.kernel.format.paths import attempt_name
 from app.kernel.format.quarantine import QuarantineFile
 
 _KEYS_NAMED_MAX: Final = 10
-_INPUT_STAGES: Final = {
-    JobKind.REFRESH: "derive",
-    JobKind.RESTORE: "restore",
-    JobKind.ROLLBACK: "restore",
-    JobKind.SOURCE_ROUND: "fetch",
-}
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
@@ -384,7 +379,7 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
         """The stage of the group for the progress of its jobs."""
         match self.next:
             case Claimed() as part:
-                return _INPUT_STAGES.get(part.unread.write.kind, "decode")
+                return KINDS[part.unread.write.kind].input_stage
             case None:
                 return "commit"
             case _:

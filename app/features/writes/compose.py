@@ -11,7 +11,7 @@ import msgspec
 from app.access.tenants.repository.quotas import QuotaStore
 from app.core.feature.feature import Feature, Participants, Worker
 from app.core.feature.stagers import InputStager
-from app.core.jobs.values import JobKind, WriteProcess
+from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.platform import Platform, row_limits
 from app.core.timeline.service.name_winner import NameWinner
 from app.features.writes.engine import WriteEngine

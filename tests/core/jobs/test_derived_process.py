@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.jobs.values import WriteProcess
+from app.core.jobs.kinds.kind import WriteProcess
 from tests.support.waiting import until
 from workers.jobs.derived_process import DerivedProcess, worker_of
 

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.values import Job, RestoreTarget
+from app.core.jobs.kinds.write import RestoreTarget
+from app.core.jobs.values import Job
 from app.core.timeline.values import Advance, Fenced, Overtaken, Published
 from app.features.writes.attempt import (
     Basis,

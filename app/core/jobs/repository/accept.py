@@ -11,24 +11,15 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.access.tenants.quotas import quotas_of
 from app.access.tenants.repository.quotas import STORED_QUOTAS
 from app.core.catalog.repository.live_datasets import share_datasets
+from app.core.jobs.kinds.declared import instant_action
+from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.repository.job_row import JOB_COLUMNS, get_job, job_from
 from app.core.jobs.repository.metering import check_job_quotas
 from app.core.jobs.repository.outbox import post
 from app.core.jobs.repository.replays import key_row, replayed_job
 from app.core.jobs.repository.writer_batches import reserve_batches
 from app.core.jobs.tables import idempotency, instants, jobs
-from app.core.jobs.values import (
-    Accepted,
-    Job,
-    JobQueue,
-    JobState,
-    NewJob,
-    Progress,
-    WriteRequest,
-    instant_action,
-    is_exclusive,
-    kind_of,
-)
+from app.core.jobs.values import Accepted, Job, JobQueue, JobState, NewJob, Progress
 from app.infra.db.acts import act_concerns
 from app.kernel.format.errors import HeadwaterError, IdempotencyMismatch, NotFound
 from app.kernel.format.instant import InstantState, RowCounts
@@ -151,7 +142,7 @@ def insert_jobs(
 
 
 def _operation(new: NewJob) -> str:
-    return new.write.operation.value if _is_write(new) else kind_of(new.request).value
+    return new.write.operation.value if _is_write(new) else new.request.kind.value
 
 
 def _is_write(new: NewJob) -> bool:
@@ -165,7 +156,7 @@ def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
         "id": new.id,
         "dataset_id": new.dataset_id,
         "instant_id": new.instant_id,
-        "kind": kind_of(request).value,
+        "kind": request.kind.value,
         "lane": (JobQueue.TASKS if write is None else JobQueue.WRITES).value,
         "state": JobState.QUEUED.value,
         "request": None if write is None else write.with_content(None),
@@ -173,7 +164,7 @@ def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
         "task": request if write is None else None,
         "progress": Progress(stage=JobState.QUEUED.value),
         "rows": RowCounts(),
-        "alone": is_exclusive(request) or transaction_id is not None,
+        "alone": request.exclusive or transaction_id is not None,
         "transforms": write is not None and write.transforms,
         "transaction_id": transaction_id,
         "actor": new.actor,

@@ -24,6 +24,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from app.access.tenants.quotas import quotas_of
 from app.access.tenants.repository.quotas import STORED_QUOTAS
 from app.core.catalog.tables import heads
+from app.core.jobs.kinds.declared import process_of
+from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.repository.commit_slots import lock_datasets
 from app.core.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
 from app.core.jobs.repository.job_ends import fail_locked
@@ -39,7 +41,7 @@ from app.core.jobs.repository.job_locks import (
 from app.core.jobs.repository.metering import may_run_another
 from app.core.jobs.repository.participants import FailureParticipant
 from app.core.jobs.tables import jobs
-from app.core.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState, WriteProcess, process_of
+from app.core.jobs.values import ClaimRules, Job, JobQueue, JobState
 from app.infra.db.any_of import any_of
 
 _WRITES: Final = in_queue(JobQueue.WRITES)

@@ -10,13 +10,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
+from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.repository.instant_moves import move_instants
 from app.core.jobs.repository.job_locks import ENDED, UNFINISHED, lock_with_transactions
 from app.core.jobs.repository.metering import meter
 from app.core.jobs.repository.outbox import post
 from app.core.jobs.repository.participants import FailureParticipant
 from app.core.jobs.tables import jobs
-from app.core.jobs.values import JobKind, JobQueue, JobState, Progress
+from app.core.jobs.values import JobQueue, JobState, Progress
 from app.kernel.format.errors import Fault, TransactionFailed
 from app.kernel.format.instant import InstantEvent
 

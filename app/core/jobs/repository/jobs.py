@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, any_, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.repository.accept import accept_jobs
 from app.core.jobs.repository.claim import claim_group, next_process
 from app.core.jobs.repository.claim_task import claim_task
@@ -35,13 +36,11 @@ from app.core.jobs.values import (
     ClaimRules,
     Job,
     JobFilter,
-    JobKind,
     JobQueue,
     NewJob,
     Progress,
     RunnableDataset,
     WorkerEnd,
-    WriteProcess,
 )
 from app.infra.db.rotation import Rotation
 from app.infra.db.session import Database

@@ -11,10 +11,11 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from app.access.tenants.quotas import METERED, Quotas, quotas_of
 from app.access.tenants.repository.quotas import STORED_QUOTAS, check_count, check_metered, lock_quota
 from app.access.tenants.tables import usage_days
+from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.repository.job_locks import LEASE_LAPSED, RUNNING, has_state, in_queue
 from app.core.jobs.repository.outbox import post
 from app.core.jobs.tables import jobs
-from app.core.jobs.values import JobQueue, JobState, NewJob, WriteRequest
+from app.core.jobs.values import JobQueue, JobState, NewJob
 from app.kernel.format.operation import Operation
 
 _COUNTERS: Final = ("rows_written", "bytes_written", "changes", "job_milliseconds")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.kind import JobKind
 from app.kernel.format.errors import Fault
 
 

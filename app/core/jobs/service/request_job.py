@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.kinds.declared import JobRequest, instant_action
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.group_accept import GroupAccept
-from app.core.jobs.values import Accepted, JobRequest, NewJob, instant_action
+from app.core.jobs.values import Accepted, NewJob
 from app.kernel.format.identifiers import new_id, new_instant_id
 
 

@@ -5,39 +5,52 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from app.core.jobs.engine import TaskProgress, engine_tag
+from app.core.jobs.kinds.declared import KINDS
+from app.core.jobs.kinds.kind import JobDeclaration, JobKind
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.give_back import give_back
 from app.core.jobs.service.lease import Lease
 from app.core.jobs.service.time_limit import TimeLimit
-from app.core.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress
+from app.core.jobs.values import ClaimRules, Job, Progress
 from app.kernel.format.errors import EngineStopped, Fault, HeadwaterError, without_path
 
 _log = logging.getLogger(__name__)
+_Request = TypeVar("_Request", contravariant=True)
+_Task = TypeVar("_Task")
 
 
-class TaskHandler(Protocol):
+class TaskHandler(Protocol[_Request]):
     """Runs the tasks of one kind."""
 
-    def run(self, job: Job, tag: str) -> None:
-        """Runs a claimed task under the engine's tag, and ends the job with its result.
+    def run(self, job: Job, task: _Request, tag: str) -> None:
+        """Runs a claimed task under the engine's tag, and ends the job with its result. `task`: the job's request.
 
         Raises HeadwaterError if the task fails. A task must be repeatable: it runs again if its worker dies.
         """
         ...
 
 
+TaskHandlers: TypeAlias = Mapping[JobKind, TaskHandler[Any]]
+"""The handlers of a feature, by the kinds of tasks that they run."""
+
+
+def handled(kind: JobDeclaration[_Task, Any], handler: TaskHandler[_Task]) -> TaskHandlers:
+    """The registration of a handler: it takes what the kind declares as its request."""
+    return {kind.name: handler}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunTasks:
     """The worker's use case. `owner` names this worker process; `announce` is called when a job has ended.
 
-    `seconds_max`: the time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`.
+    `seconds_max`: the time limit of a tenant's job in seconds, for the kinds whose time is limited.
     """
 
     jobs: JobStore
-    handlers: Mapping[JobKind, TaskHandler]
+    handlers: TaskHandlers
     engine: TaskProgress
     announce: Callable[[], None]
     owner: str
@@ -54,7 +67,7 @@ class RunTasks:
         try:
             with (
                 TimeLimit(
-                    self.seconds_max(tenant_id) if job.kind in TIME_LIMITED else None,
+                    self.seconds_max(tenant_id) if KINDS[job.kind].time_limited else None,
                     lambda: self.engine.cancel(tag),
                 ),
                 Lease(
@@ -67,7 +80,7 @@ class RunTasks:
                     lost=lambda: self.engine.cancel(tag),
                 ),
             ):
-                self.handlers[job.kind].run(job, tag)
+                self.handlers[job.kind].run(job, job.request, tag)
         except EngineStopped:
             _log.info("task %s was stopped: it is no longer ours", tag)
         except Exception as error:

@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func,
 
 from app.access.tenants.tables import api_keys, token_subjects
 from app.core.jobs.job_parameters import parameters_of
+from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.tables import instants, jobs
-from app.core.jobs.values import WriteRequest
 from app.core.timeline.instants import InstantFilter, InstantRecord
 from app.core.timeline.tables import commits
 from app.core.timeline.values import changed_range

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.kinds.declared import JobRequest
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
-from app.core.jobs.values import Accepted, JobRequest
+from app.core.jobs.values import Accepted
 from app.core.timeline.ports import ReadLeases
 from app.core.timeline.repository.kept_versions import OF_JOB
 from app.kernel.format.identifiers import new_id

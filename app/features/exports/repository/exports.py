@@ -13,11 +13,11 @@ from app.core.changes.positions import FeedBounds, resolve_position
 from app.core.changes.repository.changelog import lock_feed, offset_of
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower, wake_follower
+from app.core.jobs.kinds.export import ExportTask
 from app.core.jobs.repository.job_ends import cancel_locked
 from app.core.jobs.repository.job_locks import UNFINISHED, lock_jobs
 from app.core.jobs.repository.replays import replayed_job
 from app.core.jobs.tables import jobs
-from app.core.jobs.tasks import ExportTask
 from app.features.exports.repository.export_rows import (
     consumer_name,
     find_export,

@@ -10,11 +10,11 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.core.consumers.repository.followers import move_follower, wake_follower
 from app.core.consumers.tables import consumers
+from app.core.jobs.kinds.export import ExportTask
 from app.core.jobs.repository.accept import accept_jobs
 from app.core.jobs.repository.job_ends import succeed_task
 from app.core.jobs.repository.job_locks import held_by, lock_jobs
 from app.core.jobs.tables import idempotency, jobs
-from app.core.jobs.tasks import ExportTask
 from app.core.jobs.values import NewJob
 from app.features.exports.repository.export_rows import consumer_name, find_export, find_run, run_of_range
 from app.features.exports.tables import export_files, export_runs, exports

@@ -17,7 +17,7 @@ from app.core.changes.ports import ChangelogIndex
 from app.core.changes.service.read_corrections import corrections_since
 from app.core.consumers.followers import Consumer
 from app.core.jobs.engine import Engine
-from app.core.jobs.tasks import ExportTask
+from app.core.jobs.kinds.export import ExportTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.read_commit_times import commit_times_to
@@ -70,13 +70,11 @@ class RunExports:
     engine: Engine
     roots_of: Callable[[str], tuple[str, ...]]
 
-    def run(self, job: Job, tag: str) -> None:
+    def run(self, job: Job, task: ExportTask, tag: str) -> None:
         """Raises NotFound, InvalidRequest, InvalidFilter, OffsetExpired, VersionExpired, CorruptFile, StorageFull,
         EngineStopped, DestinationFailed.
         """
-        if not isinstance(job.request, ExportTask):
-            raise TypeError(f"job {job.id} is no run of an export: {job.kind.value}")
-        run = self.exports.run(job.tenant_id, job.request.export_id, job.request.number)
+        run = self.exports.run(job.tenant_id, task.export_id, task.number)
         definition = self.exports.get(job.tenant_id, run.export_id).definition
         finished = self._recorded(job, run) or self._written(job, run, definition, tag)
         if definition.destination is not None:

@@ -12,7 +12,7 @@ from litestar.params import JSONBody
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
-from app.core.jobs.tasks import ClusteringTask
+from app.core.jobs.kinds.rewrite import ClusteringTask
 from app.features.maintenance.service.table_services import TableServiceRequests
 from app.http.auth import needs
 from app.http.dependencies import Provided

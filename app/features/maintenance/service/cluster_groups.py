@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.core.feature.reconcilers import Observation
-from app.core.jobs.tasks import ClusteringTask
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.rewrite import ClusteringTask
 from app.features.maintenance.service.file_group_reconciler import DueGroups
 from app.kernel.commit.clustering_plan import UnorderedGroup, due_groups
 from app.kernel.format.clustering import cluster_by

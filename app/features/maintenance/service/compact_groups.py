@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Protocol
 
 from app.core.feature.reconcilers import Observation
-from app.core.jobs.tasks import CompactionTask
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.rewrite import CompactionTask
 from app.features.maintenance.service.file_group_reconciler import DueGroups
 from app.kernel.commit.compaction_plan import small_below
 from app.kernel.commit.compaction_policy import GroupShape, is_due, next_due_at

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import structs
 
 from app.core.feature.reconcilers import Observation, ReconcileResult
-from app.core.jobs.tasks import ClusteringTask, CompactionTask
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.rewrite import ClusteringTask, CompactionTask
 from app.features.maintenance.service.policy_jobs import Attempts, PolicyJobs
 from app.kernel.format.policies import TableServices
 

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.jobs.engine import Engine, merge
-from app.core.jobs.tasks import ClusteringTask, CompactionTask, TaskRequest, action_of
-from app.core.jobs.values import Job, WriteRequest
+from app.core.jobs.kinds.declared import KINDS, AnyTask, instant_action
+from app.core.jobs.kinds.rewrite import RewriteRequest, RewriteResult
+from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionRows
 from app.core.timeline.service.live_groups import LiveGroups
 from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Published
@@ -33,7 +34,7 @@ class TableServicePlanner(Protocol):
 
     def __call__(
         self,
-        request: TaskRequest,
+        request: AnyTask,
         dataset: DatasetDefinition,
         live: Sequence[DataFile],
         *,
@@ -62,9 +63,9 @@ class RunTableService:
     plan: TableServicePlanner
     replans_max: int
 
-    def run(self, job: Job, tag: str) -> None:
+    def run(self, job: Job, task: RewriteRequest, tag: str) -> None:
         """Raises NotFound, CorruptFile, StorageFull, EngineStopped."""
-        work = _ServiceWork(job=job, dataset=self.catalog.get(job.tenant_id, job.dataset_id))
+        work = _ServiceWork(job=job, request=task, dataset=self.catalog.get(job.tenant_id, job.dataset_id))
         self._write(work, self._of_partitions(work), tag)
         try:
             while True:
@@ -83,23 +84,19 @@ class RunTableService:
 
     def _of_partitions(self, work: _ServiceWork) -> list[DataFile]:
         """The files of the partitions that the job names, or of the table."""
-        request = work.job.request
-        globs = request.partitions if isinstance(request, CompactionTask | ClusteringTask) else None
         groups = LiveGroups(
             timeline=self.timeline,
             tenant_id=work.job.tenant_id,
             dataset_id=work.job.dataset_id,
             version=work.dataset.version,
             kinds=tuple(FileKind),
-        ).reached(work.dataset.definition, where=None, globs=globs)
+        ).reached(work.dataset.definition, where=None, globs=work.request.partitions)
         return [file for files in groups.batches() for file in files]
 
     def _write(self, work: _ServiceWork, live: Sequence[DataFile], tag: str) -> None:
         """Plans over these files, runs the tasks, and adds their messages."""
-        if isinstance(work.job.request, WriteRequest):
-            raise TypeError(f"job {work.job.id} is no table service: {work.job.kind.value}")
         tasks = self.plan(
-            work.job.request,
+            work.request,
             work.dataset.definition,
             live,
             attempt=work.next_attempt(),
@@ -162,6 +159,7 @@ class _ServiceWork:
     """The state of a run. `done`: by file group. `plans`: how often it has planned. `left`: groups that it left out."""
 
     job: Job
+    request: RewriteRequest
     dataset: Dataset
     read_version: int = field(init=False)
     done: dict[str, _DoneTask] = field(default_factory=dict)
@@ -192,8 +190,7 @@ class _ServiceWork:
 
     def commit(self) -> NewCommit:
         """The commit to publish."""
-        request = self.job.request
-        action = None if isinstance(request, WriteRequest) else action_of(request)
+        action = instant_action(self.request)
         if action is None:
             raise TypeError(f"job {self.job.id} makes no version: {self.job.kind.value}")
         return NewCommit(
@@ -215,10 +212,12 @@ class _ServiceWork:
     def _result(self) -> dict[str, Any]:
         messages = [each.message for each in self.done.values()]
         added = [file for message in messages for file in message.added]
-        return {
-            "file_groups": len(messages),
-            "file_groups_left": self.left,
-            "files_added": len(added),
-            "files_removed": sum(len(message.removed) for message in messages),
-            "bytes": sum(file.size_bytes for file in added),
-        }
+        return KINDS[self.job.kind].stored(
+            RewriteResult(
+                file_groups=len(messages),
+                file_groups_left=self.left,
+                files_added=len(added),
+                files_removed=sum(len(message.removed) for message in messages),
+                bytes=sum(file.size_bytes for file in added),
+            )
+        )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.core.jobs.tasks import ClusteringTask, CompactionTask, TaskRequest
+from app.core.jobs.kinds.declared import AnyTask
+from app.core.jobs.kinds.rewrite import ClusteringTask, CompactionTask
 from app.kernel.commit.clustering_plan import plan_clustering
 from app.kernel.commit.compaction_plan import plan_compaction
 from app.kernel.commit.write_plan import MergeTask
@@ -14,7 +15,7 @@ from app.kernel.format.file_group import DataFile
 
 
 def compaction(
-    request: TaskRequest,
+    request: AnyTask,
     dataset: DatasetDefinition,
     live: Sequence[DataFile],
     *,
@@ -35,7 +36,7 @@ def compaction(
 
 
 def clustering(
-    request: TaskRequest,
+    request: AnyTask,
     dataset: DatasetDefinition,
     live: Sequence[DataFile],
     *,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.kinds.clean import CleanTask
+from app.core.jobs.kinds.rewrite import ClusteringTask, CompactionTask
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
-from app.core.jobs.tasks import CleanTask, ClusteringTask, CompactionTask
 from app.core.jobs.values import Accepted
 from app.kernel.format.rows.projection import check_partitions
 

@@ -13,14 +13,15 @@ import pyarrow as pa
 from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.service.read_corrections import check_records_corrections
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.read import Disposition, ReadQuery, ReadResult, ReadTask
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
-from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
-from app.core.jobs.values import Accepted, Job, JobKind, JobState
+from app.core.jobs.values import Accepted, Job, JobState
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.accept_pinned import AcceptPinned
 from app.features.exports.tasks import reads_feed
 from app.features.reads.content import JoinedContent
-from app.features.reads.jobs import CreateRead, ReadResult, ReadResults
+from app.features.reads.jobs import CreateRead, ReadResults
 from app.features.versions.service.versions import VersionOf
 from app.infra.files.ports import ObjectStorage
 from app.kernel.changelog.change_selection import check_feed_access

@@ -14,7 +14,7 @@ from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.service.read_corrections import corrections_since
 from app.core.jobs.engine import Engine
-from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
+from app.core.jobs.kinds.read import READ, Disposition, ReadQuery, ReadResult, ReadSchema, ReadTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionRows
 from app.core.timeline.service.live_groups import LiveGroups
@@ -28,7 +28,7 @@ from app.features.exports.tasks import (
     export_parts,
     reads_feed,
 )
-from app.features.reads.jobs import FinishedRead, ReadResult, ReadResults, ReadSchema, described
+from app.features.reads.jobs import FinishedRead, ReadResults
 from app.features.reads.tasks import (
     ChangedRows,
     ReadPart,
@@ -76,13 +76,10 @@ class RunReads:
     engine: Engine
     inline_bytes_max: int
 
-    def run(self, job: Job, tag: str) -> None:
+    def run(self, job: Job, task: ReadTask, tag: str) -> None:
         """Raises NotFound, InvalidRequest, InvalidFilter, VersionExpired, OffsetExpired, CorruptFile, StorageFull,
         EngineStopped.
         """
-        if not isinstance(job.request, ReadTask):
-            raise TypeError(f"job {job.id} is a {job.kind.value}, not a read")
-        task = job.request
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         folder = read_folder(dataset_prefix(job.tenant_id, job.dataset_id), job.id, job.epoch)
         incremental = task.query is ReadQuery.INCREMENTAL
@@ -103,7 +100,7 @@ class RunReads:
         finished = FinishedRead(
             dataset_id=job.dataset_id,
             claim=job.claim,
-            result=described(self._result(task, spec, files)),
+            result=READ.stored(self._result(task, spec, files)),
             files=tuple(_result_file(file, number, spec.format) for number, file in enumerate(files, 1)),
         )
         self.results.finish(job.tenant_id, finished)

@@ -14,7 +14,7 @@ from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.consumers import behind_since, seconds_since
 from app.core.consumers.repository.followers import IN_FEED
 from app.core.consumers.tables import consumers
-from app.core.jobs.tasks import VersionKind
+from app.core.jobs.kinds.named_version import VersionKind
 from app.core.timeline.repository.kept_versions import KEEPS_FEED, LEASE_LIVES, NAME_LIVES
 from app.core.timeline.tables import changelog_files, commits, named_versions, read_leases
 from app.infra.db.any_of import any_of

@@ -8,9 +8,10 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, distinct, func, select, tuple_, update
 
 from app.core.catalog.tables import datasets, heads
+from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.repository.job_locks import UNFINISHED
 from app.core.jobs.tables import jobs
-from app.core.jobs.values import JobKind, JobQueue, JobState
+from app.core.jobs.values import JobQueue, JobState
 from app.core.timeline.repository.archives import count_archivable
 from app.core.timeline.repository.kept_versions import LEASE_LIVES, NAME_LIVES, lock_history, pinned_versions
 from app.core.timeline.tables import commits, files, named_versions, read_leases

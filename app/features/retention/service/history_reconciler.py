@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
 from app.core.feature.reconcilers import Observation, ReconcileResult
-from app.core.jobs.tasks import CleanTask
+from app.core.jobs.kinds.clean import CleanTask
 from app.core.jobs.values import Accepted
 from app.features.retention.repository.history import HistoryStore
 from app.features.retention.values import HistoryExpiry

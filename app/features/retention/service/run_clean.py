@@ -8,8 +8,8 @@ from typing import Final
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
+from app.core.jobs.kinds.clean import CLEAN, CleanResult, CleanTask
 from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.tasks import CleanTask
 from app.core.jobs.values import Job
 from app.core.timeline.files import TimelineFileStore
 from app.core.timeline.repository.archives import TimelineArchiveStore
@@ -37,12 +37,10 @@ class RunClean:
     reap: Reap
     archived_min: int = ARCHIVED_MIN
 
-    def run(self, job: Job, tag: str) -> None:
+    def run(self, job: Job, task: CleanTask, tag: str) -> None:
         """Raises NotFound (dataset gone), StorageFull."""
-        if not isinstance(job.request, CleanTask):
-            raise TypeError(f"job {job.id} is no clean: {job.kind.value}")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
-        policy = job.request.history or dataset.definition.services.history
+        policy = task.history or dataset.definition.services.history
         beginning = HistoryStart(earliest_version=dataset.earliest_version, expired_versions=0)
         if policy is not None:
             beginning = self.history.advance_start(job.tenant_id, job.dataset_id, policy)
@@ -54,14 +52,16 @@ class RunClean:
         self.jobs.succeed(
             job.tenant_id,
             job.claim,
-            {
-                "earliest_version": beginning.earliest_version,
-                "versions_expired": beginning.expired_versions,
-                "files_expired": files,
-                "bytes_expired": size_bytes,
-                "instants_archived": archived,
-                "files_deleted": deleted,
-            },
+            CLEAN.stored(
+                CleanResult(
+                    earliest_version=beginning.earliest_version,
+                    versions_expired=beginning.expired_versions,
+                    files_expired=files,
+                    bytes_expired=size_bytes,
+                    instants_archived=archived,
+                    files_deleted=deleted,
+                )
+            ),
         )
 
     def _expire(self, dataset: Dataset) -> tuple[int, int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 
+from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.tables import jobs
-from app.core.jobs.values import JobKind
 from app.core.timeline.values import Checkpoint, NewCommit, Overtaken, Published
 from app.features.sources.repository.rounds import failure_values
 from app.features.sources.tables import source_items, sources

@@ -13,9 +13,10 @@ from app.access.tenants.tables import tenants
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.repository.participants import Derivations
 from app.core.consumers.repository.consumers import behind_since, seconds_since
+from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.tables import instants, jobs
-from app.core.jobs.values import Accepted, Claim, JobState, NewJob, WriteRequest
+from app.core.jobs.values import Accepted, Claim, JobState, NewJob
 from app.features.sources.ports import Position, SourceLag
 from app.features.sources.repository.cycles import refuse_cycle
 from app.features.sources.repository.source_row import find_source, lock_source

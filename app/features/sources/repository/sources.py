@@ -12,13 +12,14 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.repository.participants import Derivations
+from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.repository.accept import accept_jobs
 from app.core.jobs.repository.job_ends import cancel_locked
 from app.core.jobs.repository.job_locks import UNFINISHED, lock_jobs
 from app.core.jobs.repository.job_row import get_job
 from app.core.jobs.repository.replays import keep_key, replayed_job
 from app.core.jobs.tables import jobs
-from app.core.jobs.values import Accepted, JobKind, JobState, NewJob
+from app.core.jobs.values import Accepted, JobState, NewJob
 from app.features.sources.repository.cycles import refuse_cycle
 from app.features.sources.repository.source_row import (
     DATASET_NAME,

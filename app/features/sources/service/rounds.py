@@ -12,7 +12,8 @@ import msgspec
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.feature.stagers import StagedInput
-from app.core.jobs.values import Job, NewJob, SourceRound, WriteRequest
+from app.core.jobs.kinds.write import SourceRound, WriteRequest
+from app.core.jobs.values import Job, NewJob
 from app.core.timeline.values import Checkpoint, SourceItem
 from app.features.sources.engine import RoundEngine
 from app.features.sources.ports import (

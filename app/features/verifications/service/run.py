@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -12,8 +11,8 @@ from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
 from app.core.jobs.engine import Engine
+from app.core.jobs.kinds.verification import VERIFICATION, VerifyResult, VerifyTask
 from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.tasks import VerifyTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import ReadLeases, VersionReader
 from app.core.timeline.service.version_pins import VersionPins
@@ -37,18 +36,16 @@ class RunVerify:
     pins: VersionPins
     engine: Engine
 
-    def run(self, job: Job, tag: str) -> None:
+    def run(self, job: Job, task: VerifyTask, tag: str) -> None:
         """Raises NotVerifiable, VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
-        if not isinstance(job.request, VerifyTask):
-            raise TypeError(f"job {job.id} is a {job.kind.value}, not a verification")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
-        version = dataset.version if job.request.version is None else job.request.version
+        version = dataset.version if task.version is None else task.version
         with self.pins.pin(dataset.tenant_id, [(dataset.id, version)], tag):
             feed = self._feed(dataset, version)
             start = [(dataset.id, feed.from_version)] if feed.from_version else []
             with self.pins.pin(dataset.tenant_id, start, f"{tag}-start"):
                 verdict = self._verdict(dataset, version, feed, tag)
-        self.jobs.succeed(job.tenant_id, job.claim, _result(verdict, feed, version))
+        self.jobs.succeed(job.tenant_id, job.claim, VERIFICATION.stored(_result(verdict, feed, version)))
 
     def _verdict(self, dataset: Dataset, version: int, feed: _Feed, tag: str) -> FoldVerdict:
         start = self._files(dataset, feed.from_version) if feed.from_version else []
@@ -128,15 +125,15 @@ class _Feed(msgspec.Struct, frozen=True, kw_only=True):
             offset = segment.end_offset
 
 
-def _result(verdict: FoldVerdict, feed: _Feed, version: int) -> dict[str, Any]:
-    return {
-        "version": version,
-        "from_version": feed.from_version,
-        "equal": verdict.differences == 0,
-        "rows": verdict.rows,
-        "changes": verdict.changes,
-        "first_offset": feed.first_offset,
-        "next_offset": feed.next_offset,
-        "differences": verdict.differences,
-        "first_difference": msgspec.to_builtins(verdict.first),
-    }
+def _result(verdict: FoldVerdict, feed: _Feed, version: int) -> VerifyResult:
+    return VerifyResult(
+        version=version,
+        from_version=feed.from_version,
+        equal=verdict.differences == 0,
+        rows=verdict.rows,
+        changes=verdict.changes,
+        first_offset=feed.first_offset,
+        next_offset=feed.next_offset,
+        differences=verdict.differences,
+        first_difference=verdict.first,
+    )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.kinds.verification import VerifyTask
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
-from app.core.jobs.tasks import VerifyTask
 from app.core.jobs.values import Accepted
 from app.kernel.changelog.verification import check_verifiable
 from app.kernel.format.errors import FieldError, InvalidRequest

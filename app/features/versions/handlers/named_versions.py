@@ -13,7 +13,7 @@ from litestar.params import JSONBody, PathParameter
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
-from app.core.jobs.tasks import SavepointTask, TagTask, VersionKind
+from app.core.jobs.kinds.named_version import SavepointTask, TagTask, VersionKind
 from app.features.versions.schemas import (
     CreateNamedVersion,
     NamedVersionPage,

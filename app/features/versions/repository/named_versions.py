@@ -10,10 +10,10 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.core.jobs.kinds.named_version import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.core.jobs.repository.job_ends import succeed_task
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.tables import instants, jobs
-from app.core.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.core.jobs.values import Claim
 from app.core.timeline.repository.kept_versions import NAME_LIVES, check_kept, share_history_at_head
 from app.core.timeline.tables import commits, named_versions

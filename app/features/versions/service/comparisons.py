@@ -8,8 +8,8 @@ from datetime import datetime
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.kinds.comparison import ComparisonTask
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
-from app.core.jobs.tasks import ComparisonTask
 from app.core.jobs.values import Accepted
 from app.features.versions.service.versions import VersionOf
 

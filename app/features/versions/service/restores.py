@@ -7,9 +7,10 @@ from typing import Final
 
 from app.core.catalog.service import refuse_derived
 from app.core.catalog.values import Dataset
+from app.core.jobs.kinds.named_version import VersionKind
+from app.core.jobs.kinds.write import RestoreTarget, WriteRequest
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
-from app.core.jobs.tasks import VersionKind
-from app.core.jobs.values import Accepted, RestoreTarget, WriteRequest
+from app.core.jobs.values import Accepted
 from app.core.timeline.service.accept_pinned import AcceptPinned
 from app.core.timeline.service.name_winner import NameWinner
 from app.features.versions.repository.named_versions import NamedVersionStore

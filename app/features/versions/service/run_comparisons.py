@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.jobs.engine import Engine
+from app.core.jobs.kinds.comparison import COMPARISON, ComparisonResult, ComparisonTask, RowsCompared
 from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.tasks import ComparisonTask
 from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import VersionPins
@@ -30,20 +27,17 @@ class RunComparisons:
     pins: VersionPins
     engine: Engine
 
-    def run(self, job: Job, tag: str) -> None:
+    def run(self, job: Job, task: ComparisonTask, tag: str) -> None:
         """Raises VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
-        task = job.request
-        if not isinstance(task, ComparisonTask):
-            raise TypeError(f"job {job.id} is a {job.kind.value}, not a comparison")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         with (
             self.pins.pin(job.tenant_id, [(dataset.id, task.from_version)], f"{tag}-from"),
             self.pins.pin(job.tenant_id, [(dataset.id, task.to_version)], f"{tag}-to"),
         ):
             result = self._compare(dataset, task, tag)
-        self.jobs.succeed(job.tenant_id, job.claim, result)
+        self.jobs.succeed(job.tenant_id, job.claim, COMPARISON.stored(result))
 
-    def _compare(self, dataset: Dataset, task: ComparisonTask, tag: str) -> dict[str, Any]:
+    def _compare(self, dataset: Dataset, task: ComparisonTask, tag: str) -> ComparisonResult:
         versions = task.from_version, task.to_version
         schemas = [self.timeline.schema_at(dataset.tenant_id, dataset.id, version) for version in versions]
         was, is_ = (under_schema(dataset.definition, schema) for schema in schemas)
@@ -53,22 +47,16 @@ class RunComparisons:
         plan = plan_comparison(later, was, is_, before, after)
         rows = sum(self.engine.run(plan.tasks, tag), Compared(unchanged=plan.unchanged))
         names = {field.id: field.name for field in later.schema.fields}
-        result: dict[str, Any] = msgspec.to_builtins(
-            {
-                "from_version": task.from_version,
-                "to_version": task.to_version,
-                "rows": {
-                    "added": rows.added,
-                    "removed": rows.removed,
-                    "changed": rows.changed,
-                    "unchanged": rows.unchanged,
-                },
-                "columns": {names[number]: count for number, count in sorted(rows.values.items())},
-                "files": compare_files(before, after),
-                "schema": compare_schemas(*schemas),
-            }
+        return ComparisonResult(
+            from_version=task.from_version,
+            to_version=task.to_version,
+            rows=RowsCompared(
+                added=rows.added, removed=rows.removed, changed=rows.changed, unchanged=rows.unchanged
+            ),
+            columns={names[number]: count for number, count in sorted(rows.values.items())},
+            files=compare_files(before, after),
+            schema=compare_schemas(*schemas),
         )
-        return result
 
     def _files(self, dataset: Dataset, version: int) -> list[DataFile]:
         return self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)

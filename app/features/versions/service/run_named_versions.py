@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.core.jobs.tasks import SavepointTask, TagTask
+from app.core.jobs.kinds.named_version import SavepointTask, TagTask
 from app.core.jobs.values import Job
 from app.features.versions.repository.named_versions import NamedVersionStore
 
@@ -15,8 +15,6 @@ class RunNames:
 
     names: NamedVersionStore
 
-    def run(self, job: Job, tag: str) -> None:  # noqa: ARG002  (the port of tasks has it; nothing here runs on Spark)
+    def run(self, job: Job, task: SavepointTask | TagTask, tag: str) -> None:  # noqa: ARG002  (no Spark)
         """Raises NameTaken, VersionExpired, NotFound."""
-        if not isinstance(job.request, SavepointTask | TagTask):
-            raise TypeError(f"job {job.id} is a {job.kind.value}, not a savepoint or tag")
-        self.names.name(job.tenant_id, job.dataset_id, job.claim, job.request)
+        self.names.name(job.tenant_id, job.dataset_id, job.claim, task)

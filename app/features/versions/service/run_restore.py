@@ -12,7 +12,8 @@ from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.feature.stagers import RestoredVersion, StagedInput
 from app.core.jobs.engine import Engine
-from app.core.jobs.values import Job, RestoreTarget
+from app.core.jobs.kinds.write import RESTORE, RestoreResult, RestoreTarget
+from app.core.jobs.values import Job
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.version_pins import VersionPins
 from app.kernel.commit.restore_plan import plan_restaging, plan_restore
@@ -54,7 +55,7 @@ class StageEarlier:
             restored=RestoredVersion(
                 plan=plan,
                 read_version=dataset.version,
-                result={"from_version": dataset.version, "to_version": version},
+                result=RESTORE.stored(RestoreResult(from_version=dataset.version, to_version=version)),
             ),
         )
 

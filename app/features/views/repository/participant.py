@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, Connection, delete, exists, func, select, 
 
 from app.core.catalog.tables import datasets
 from app.core.consumers.tables import consumers
+from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.tables import jobs
-from app.core.jobs.values import JobKind
 from app.core.timeline.values import NewCommit, Published
 from app.features.views.tables import view_inputs, views
 from app.features.views.values import follower_name

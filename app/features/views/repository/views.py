@@ -15,12 +15,14 @@ from app.core.catalog.values import Dataset
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower, wake_follower
 from app.core.consumers.tables import consumers
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.write import InputRange, WriteRequest
 from app.core.jobs.repository.accept import accept_jobs, insert_jobs
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.repository.job_row import get_job
 from app.core.jobs.repository.replays import keep_key, replayed_job
 from app.core.jobs.tables import instants, jobs
-from app.core.jobs.values import Accepted, Claim, InputRange, Job, JobKind, JobState, NewJob, WriteRequest
+from app.core.jobs.values import Accepted, Claim, Job, JobState, NewJob
 from app.core.timeline.tables import commits
 from app.features.views.repository.participant import ViewParticipant
 from app.features.views.tables import view_inputs, views

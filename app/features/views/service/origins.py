@@ -17,7 +17,7 @@ from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.positions import StartingPosition, resolve_position
-from app.core.jobs.values import InputRange
+from app.core.jobs.kinds.write import InputRange
 from app.features.views.repository.views import ViewStore
 from app.features.views.values import View, ViewMode
 from app.kernel.changelog.changelog_scan import ChangelogReader

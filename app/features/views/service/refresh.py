@@ -13,7 +13,8 @@ import msgspec
 from app.core.changes.ports import ChangelogIndex
 from app.core.consumers.followers import Consumer
 from app.core.feature.stagers import StagedInput
-from app.core.jobs.values import InputRange, Job
+from app.core.jobs.kinds.write import InputRange
+from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import VersionPins
 from app.core.timeline.values import Advance

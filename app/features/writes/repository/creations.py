@@ -10,9 +10,10 @@ from app.core.catalog.repository.catalog import end_dataset
 from app.core.catalog.repository.live_datasets import LiveDatasets
 from app.core.catalog.repository.participants import CatalogParticipants
 from app.core.catalog.tables import datasets, heads
+from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.repository.accept import accept_jobs
 from app.core.jobs.tables import jobs
-from app.core.jobs.values import Accepted, JobKind, JobQueue, JobState, NewJob
+from app.core.jobs.values import Accepted, JobQueue, JobState, NewJob
 from app.infra.db.session import Database
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import DatasetInUse, Fault, HeadwaterError

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.feature.stagers import InputStager, StagedInput
-from app.core.jobs.values import Job, JobKind
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.values import Job
 from app.features.writes.engine import WriteEngine
 from app.kernel.commit.write_options import OnError
 from app.kernel.format.paths import dataset_prefix, decoded_prefix, quarantine_prefix

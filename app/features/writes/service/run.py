@@ -10,11 +10,13 @@ from typing import Final
 from app.core.catalog.ports import DatasetLookup
 from app.core.feature.stagers import InputStager
 from app.core.jobs.engine import merge
+from app.core.jobs.kinds.declared import KINDS
+from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.give_back import give_back
 from app.core.jobs.service.lease import Lease
 from app.core.jobs.service.time_limit import ADVICE_OF_READING, ADVICE_OF_WRITING, TimeLimit
-from app.core.jobs.values import TIME_LIMITED, ClaimRules, Job, JobKind, Progress, WriteProcess
+from app.core.jobs.values import ClaimRules, Job, Progress
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.name_winner import NameWinner
 from app.core.timeline.service.publish import Publish
@@ -68,7 +70,7 @@ class RunWrites:
     `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
     `hand_over` is called for a dataset whose next write is not one of `rules.process`, with where it runs.
     `round_ended` is called after a round of a source: its next one may be due at once.
-    `seconds_max`: the time limit of a tenant's job in seconds, for the kinds in `TIME_LIMITED`.
+    `seconds_max`: the time limit of a tenant's job in seconds, for the kinds whose time is limited.
     `write_seconds_max`: that of a group of other writes.
     """
 
@@ -148,7 +150,7 @@ class RunWrites:
 
     def _time_limit(self, group: WriteGroup) -> TimeLimit:
         """Stops what the engine runs for the group. What is merged by then is published: a commit is never stopped."""
-        derived = any(job.kind in TIME_LIMITED for job in group.jobs)
+        derived = any(KINDS[job.kind].time_limited for job in group.jobs)
         seconds_max = self.seconds_max if derived else self.write_seconds_max
         return TimeLimit(
             seconds_max(group.tenant_id),

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset, Upload
-from app.core.jobs.values import NewJob, WriteRequest
+from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.values import NewJob
 from app.features.writes.values import Body, IncomingWrite, JsonRows, UploadReferences
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.quarantine_file import QuarantineFileStore

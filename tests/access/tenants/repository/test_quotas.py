@@ -16,8 +16,9 @@ from app.access.tenants.values import TenantChange
 from app.core.catalog.values import Dataset
 from app.core.consumers.repository.consumers import ConsumerStore
 from app.core.consumers.values import ConsumerChange, ExpectedRevision
+from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.service.group_accept import GroupAccept
-from app.core.jobs.values import Accepted, NewJob, WriteRequest
+from app.core.jobs.values import Accepted, NewJob
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.tasks import CompactionTask
+from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.values import Job, JobState, NewJob
 from app.core.timeline.values import Fenced, NewCommit, Published, WritesRunning
 from app.features.maintenance.service.publish_in_slot import PublishInSlot, SlotRules

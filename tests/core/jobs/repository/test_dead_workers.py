@@ -9,8 +9,10 @@ from sqlalchemy import text
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import FollowerStore, add_follower
+from app.core.jobs.kinds.kind import WriteProcess
+from app.core.jobs.kinds.write import RestoreTarget, WriteRequest
 from app.core.jobs.repository.workers import WorkerStore
-from app.core.jobs.values import Job, JobState, RestoreTarget, WorkerEnd, WriteProcess, WriteRequest
+from app.core.jobs.values import Job, JobState, WorkerEnd
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.sources.repository.rounds import RoundStore
 from app.kernel.format.identifiers import new_id

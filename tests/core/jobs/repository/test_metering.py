@@ -15,10 +15,10 @@ from sqlalchemy import func, select, text
 from app.access.tenants.repository.usage import UsageStore
 from app.access.tenants.tables import usage_days
 from app.access.tenants.usage import KeyUsage, Usage, UsageFilter, UsageOf
+from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.repository.job_locks import UNFINISHED
 from app.core.jobs.repository.metering import RUNNING_JOBS
 from app.core.jobs.tables import jobs
-from app.core.jobs.tasks import CompactionTask
 from app.core.jobs.values import Job, NewJob, WorkerEnd
 from app.core.timeline.values import Published
 from app.kernel.format.errors import Fault

@@ -10,17 +10,11 @@ import pytest
 from sqlalchemy import text
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.tasks import ExportTask, TaskRequest, VerifyTask
-from app.core.jobs.values import (
-    ClaimRules,
-    Job,
-    JobKind,
-    JobQueue,
-    JobState,
-    NewJob,
-    Progress,
-    RunnableDataset,
-)
+from app.core.jobs.kinds.declared import AnyTask
+from app.core.jobs.kinds.export import ExportTask
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.verification import VerifyTask
+from app.core.jobs.values import ClaimRules, Job, JobQueue, JobState, NewJob, Progress, RunnableDataset
 from app.kernel.format.errors import Fault, JobNotCancellable
 from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import RULES, commit_of, message
@@ -35,7 +29,7 @@ FAULT = Fault(code="corrupt-file", title="t", detail="d")
 def accept_task(stores: Stores, tenant_id: str, dataset: Dataset) -> Callable[..., Job]:
     """Accepts one more task of the dataset."""
 
-    def run(task: TaskRequest | None = None) -> Job:
+    def run(task: AnyTask | None = None) -> Job:
         task = task or VerifyTask(version=3)
         return stores.jobs.accept(tenant_id, NewJob(id=new_id(), dataset_id=dataset.id, request=task)).job
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from app.core.jobs.job_parameters import parameters_of
-from app.core.jobs.tasks import ClusteringTask, CompactionTask, SavepointTask
-from app.core.jobs.values import JobRequest, RestoreTarget, WriteRequest
+from app.core.jobs.kinds.declared import JobRequest
+from app.core.jobs.kinds.named_version import SavepointTask
+from app.core.jobs.kinds.rewrite import ClusteringTask, CompactionTask
+from app.core.jobs.kinds.write import RestoreTarget, WriteRequest
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.format.operation import Operation
 from app.kernel.format.policies import ClusterOrder

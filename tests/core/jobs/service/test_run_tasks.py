@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.verification import VerifyTask
 from app.core.jobs.service.run_tasks import RunTasks, TaskHandler
-from app.core.jobs.tasks import VerifyTask
-from app.core.jobs.values import Claim, ClaimRules, Job, JobKind, JobState, Progress
+from app.core.jobs.values import Claim, ClaimRules, Job, JobState, Progress
 from app.kernel.format.errors import (
     CorruptFile,
     EngineStopped,
@@ -90,7 +91,7 @@ class Ends:
     how: Exception | None = None
     ran: list[tuple[Job, str]] = field(default_factory=list)
 
-    def run(self, job: Job, tag: str) -> None:
+    def run(self, job: Job, task: VerifyTask, tag: str) -> None:
         self.ran.append((job, tag))
         if self.how is not None:
             raise self.how
@@ -100,7 +101,7 @@ class Ends:
 class World:
     """A worker and what it works on. `announced` counts how often the relay was woken."""
 
-    handler: TaskHandler
+    handler: TaskHandler[Any]
     jobs: JobTable = field(default_factory=lambda: JobTable([JOB]))
     engine: Engine = field(default_factory=Engine)
     announced: list[None] = field(default_factory=list)
@@ -173,7 +174,7 @@ class Endless:
 
     engine: Engine
 
-    def run(self, job: Job, tag: str) -> None:
+    def run(self, job: Job, task: VerifyTask, tag: str) -> None:
         assert self.engine.stopped.wait(10)
         raise EngineStopped
 
@@ -203,7 +204,7 @@ def test_task_that_ends_after_its_time_limit_keeps_its_result() -> None:
     class Ignores:
         engine: Engine
 
-        def run(self, job: Job, tag: str) -> None:
+        def run(self, job: Job, task: VerifyTask, tag: str) -> None:
             assert self.engine.stopped.wait(10)
 
     engine = Engine()

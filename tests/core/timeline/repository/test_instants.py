@@ -8,8 +8,9 @@ from datetime import timedelta
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.tasks import CompactionTask
-from app.core.jobs.values import Job, NewJob, WriteRequest
+from app.core.jobs.kinds.rewrite import CompactionTask
+from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.values import Job, NewJob
 from app.core.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
 from app.core.timeline.values import Published
 from app.kernel.commit.commit_message import CommitMessage

@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from app.core.feature.reconcilers import Observation
-from app.core.jobs.tasks import ClusteringTask
+from app.core.jobs.kinds.rewrite import ClusteringTask
 from app.features.maintenance.service.cluster_groups import ClusterGroups
 from app.features.maintenance.service.table_service_plans import clustering
 from app.infra.files.slices.memory_budget import MemoryBudget

@@ -11,8 +11,9 @@ from msgspec import structs
 
 from app.core.catalog.values import Dataset
 from app.core.feature.reconcilers import Observation, ReconcileResult, ReconcilerMemory
-from app.core.jobs.tasks import CompactionTask
-from app.core.jobs.values import Accepted, Job, JobKind, JobState, Progress
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.rewrite import CompactionTask
+from app.core.jobs.values import Accepted, Job, JobState, Progress
 from app.features.maintenance.service import file_group_reconciler as keep_file_groups
 from app.features.maintenance.service.compact_groups import CompactGroups
 from app.features.maintenance.service.file_group_reconciler import FileGroupReconciler

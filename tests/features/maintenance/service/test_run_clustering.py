@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.core.jobs.tasks import ClusteringTask
+from app.core.jobs.kinds.rewrite import ClusteringTask
 from app.core.timeline.values import NewCommit
 from app.features.maintenance.service import table_service_plans
 from app.kernel.commit.commit_message import CommitMessage

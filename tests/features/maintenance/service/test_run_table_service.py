@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.core.jobs.tasks import CompactionTask
+from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.timeline.values import Fenced, GroupFiles, NewCommit
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.tasks import CompactionTask
+from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.values import Job, NewJob
 from app.core.timeline.values import Published
 from app.features.overview.repository import SIZE_BOUNDS, OverviewStore

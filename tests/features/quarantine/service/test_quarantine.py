@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.jobs.values import WriteRequest
+from app.core.jobs.kinds.write import WriteRequest
 from app.features.quarantine.service import ranges_of, redriven_write
 from app.features.quarantine.values import RecordRange
 from app.kernel.commit.write_options import OnError, Overwrite, SaveMode, WriteOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
+from app.core.jobs.kinds.read import Disposition, ReadQuery, ReadTask
 from app.core.jobs.values import Claim, Job, JobState, NewJob
 from app.features.reads.jobs import FinishedRead
 from app.features.reads.repository import ReadResultStore

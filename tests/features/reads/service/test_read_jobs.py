@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.core.jobs.tasks import Disposition, ReadQuery
+from app.core.jobs.kinds.read import Disposition, ReadQuery
 from app.core.timeline.repository.kept_versions import OF_JOB
 from app.features.reads import tasks as read_job
 from app.features.reads.jobs import CreateRead

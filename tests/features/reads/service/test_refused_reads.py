@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.core.jobs.tasks import Disposition, ReadQuery
+from app.core.jobs.kinds.read import Disposition, ReadQuery
 from app.features.reads.jobs import CreateRead
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import ChangelogProducer

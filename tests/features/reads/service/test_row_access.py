@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.core.jobs.tasks import ReadQuery
+from app.core.jobs.kinds.read import ReadQuery
 from app.features.reads.service.rows import RowQuery
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.definition.evolution import evolve

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from sqlalchemy import Uuid, bindparam, func, make_url, text, update
 
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.kind import JobKind
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.tables import read_leases
 from app.features.reads.service.rows import ROW_PAGES

@@ -13,8 +13,8 @@ from msgspec import structs
 from sqlalchemy import func, insert, select, update
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.kinds.clean import CleanTask
 from app.core.jobs.tables import jobs
-from app.core.jobs.tasks import CleanTask
 from app.core.jobs.values import Job, NewJob
 from app.core.timeline.repository.kept_versions import check_kept, share_history
 from app.core.timeline.repository.publish import lock_heads

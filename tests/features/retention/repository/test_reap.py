@@ -12,7 +12,7 @@ from sqlalchemy import Table, delete, insert
 
 from app.core.catalog.values import Dataset, Upload
 from app.core.changes.positions import StartingPosition
-from app.core.jobs.tasks import Disposition, ReadQuery, ReadTask
+from app.core.jobs.kinds.read import Disposition, ReadQuery, ReadTask
 from app.core.jobs.values import NewJob
 from app.core.timeline.tables import changelog_files, files, replaced_changelog_files, timeline_archives
 from app.core.timeline.values import NewCommit

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from app.core.catalog.values import Dataset
 from app.core.feature.reconcilers import Observation, ReconcileResult
-from app.core.jobs.tasks import CleanTask
+from app.core.jobs.kinds.clean import CleanTask
 from app.features.retention.service.history_reconciler import HistoryReconciler
 from app.features.retention.values import HistoryExpiry
 from app.kernel.format.policies import HistoryPolicy, TableServices, TimelinePolicy

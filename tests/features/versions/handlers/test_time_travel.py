@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from app.core.catalog.tables import heads
-from app.core.jobs.values import JobKind
+from app.core.jobs.kinds.kind import JobKind
 from app.core.timeline.tables import read_leases
 from app.kernel.commit.restore_plan import RestageTask
 from app.kernel.format.engine_task import EngineTask, Result

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
-from app.core.jobs.tasks import VersionKind
+from app.core.jobs.kinds.named_version import VersionKind
 from app.core.jobs.values import Job
 from app.features.versions.repository.named_versions import NamedVersionStore
 from app.kernel.format.errors import NotFound

@@ -12,8 +12,8 @@ from sqlalchemy import select, update
 
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
+from app.core.jobs.kinds.named_version import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.core.jobs.tables import instants
-from app.core.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.core.jobs.values import Job, JobState, NewJob
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.features.versions.repository.named_versions import NamedVersionStore

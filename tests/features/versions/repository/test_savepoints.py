@@ -9,7 +9,7 @@ from msgspec import structs
 
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import SNAPSHOT_READER
-from app.core.jobs.tasks import SavepointTask, TagTask
+from app.core.jobs.kinds.named_version import SavepointTask, TagTask
 from app.core.jobs.values import Job, NewJob
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.values import Published

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.tasks import ComparisonTask
-from app.core.jobs.values import Claim, Job, JobKind, JobState, Progress
+from app.core.jobs.kinds.comparison import ComparisonTask
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.values import Claim, Job, JobState, Progress
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.versions.service.run_comparisons import RunComparisons
 from app.infra.files.slices.memory_budget import MemoryBudget
@@ -66,7 +67,8 @@ class Comparer:
         handler = RunComparisons(
             catalog=self, jobs=self, timeline=self.versioned, pins=pins, engine=self.engine
         )
-        handler.run(_job(begin, end), "tag")
+        job = _job(begin, end)
+        handler.run(job, job.request, "tag")
         return self.result
 
 

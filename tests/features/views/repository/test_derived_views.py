@@ -13,7 +13,9 @@ import pytest
 
 from app.core.catalog.values import Dataset
 from app.core.consumers.repository.followers import FollowerStore
-from app.core.jobs.values import Job, JobKind, JobState, NewJob, WorkerEnd, WriteProcess, WriteRequest
+from app.core.jobs.kinds.kind import JobKind, WriteProcess
+from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.values import Job, JobState, NewJob, WorkerEnd
 from app.core.timeline.repository.watermarks import watermark_at
 from app.core.timeline.values import Advance, Overtaken, Published
 from app.features.views.repository.views import ViewStore

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import Consumer, ConsumerKind
-from app.core.jobs.values import Accepted, Claim, Job, NewJob, WriteRequest
+from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.values import Accepted, Claim, Job, NewJob
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.views.service.refresh import DeriveView, FollowInputs
 from app.features.views.service.views import new_refresh

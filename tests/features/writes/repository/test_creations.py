@@ -10,7 +10,8 @@ from sqlalchemy import select
 
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import heads
-from app.core.jobs.values import Job, JobFilter, JobState, WriteRequest
+from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.values import Job, JobFilter, JobState
 from app.features.writes.repository.creations import CreationStore
 from app.kernel.format.errors import DatasetExists, Fault, HeadwaterError, NotFound
 from app.kernel.format.identifiers import new_id

@@ -16,8 +16,10 @@ import pytest
 from sqlalchemy import func, select, update
 
 from app.core.feature.stagers import StagedInput
+from app.core.jobs.kinds.kind import JobKind, WriteProcess
+from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.tables import jobs
-from app.core.jobs.values import Job, JobKind, JobState, WriteProcess, WriteRequest
+from app.core.jobs.values import Job, JobState
 from app.core.timeline.values import Advance
 from app.features.transactions.values import NewTransaction
 from app.infra.files.storage import LocalStorage

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from app.core.feature.stagers import StagedInput
-from app.core.jobs.values import Job, JobKind, WriteRequest
+from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.write import WriteRequest
+from app.core.jobs.values import Job
 from app.kernel.format.errors import EngineStopped
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import RawInput

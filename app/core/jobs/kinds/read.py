@@ -1,0 +1,92 @@
+"""Read jobs."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Final
+
+import msgspec
+
+from app.core.jobs.kinds.kind import JobDeclaration, JobKind, TaskRequest
+from app.kernel.format.file_format import FileFormat
+from app.kernel.format.rows.read_order import ReadOrder
+from app.kernel.format.schema.schema import Field, Schema
+from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess
+
+
+class ReadQuery(str, Enum):
+    """What a read job reads: the table, only its base files, or the last state of the rows that changed in a range."""
+
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+    INCREMENTAL = "incremental"
+
+
+class Disposition(str, Enum):
+    """Where the result of a read job is: in one response, or in files that the response links to."""
+
+    INLINE = "inline"
+    FILES = "files"
+
+
+class ReadTask(TaskRequest, frozen=True, kw_only=True, tag="read"):
+    """Reads rows of a version, or those that changed in (`begin`, `end`], to files.
+
+    `version`: determined when the job was accepted; of an incremental read, `end`. `format`: a name of `ExportFormat`,
+    or `json`. `meta`: whether rows have the meta columns. `corrected_since`: whether rows are marked that later changes
+    have corrected. `access`: what its requester may see.
+    """
+
+    query: ReadQuery
+    version: int
+    format: str
+    disposition: Disposition
+    begin: int | None = None
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    partitions: tuple[str, ...] | None = None
+    order_by: tuple[ReadOrder, ...] = ()
+    limit: int | None = None
+    meta: bool = False
+    corrected_since: bool = False
+    access: RowAccess = EVERYTHING
+
+    @property
+    def with_sources(self) -> bool:
+        """Whether rows need what only files of the table have: the version and the change that gave them their
+        values.
+        """
+        return self.meta or self.corrected_since
+
+
+class ReadSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The columns of a result."""
+
+    id: Annotated[int, msgspec.Meta(examples=[1])]
+    """The schema of the dataset that the columns are of."""
+    fields: tuple[Field, ...]
+    """The columns, in order."""
+
+    def as_schema(self) -> Schema:
+        """The columns as a schema."""
+        return Schema(id=self.id, fields=self.fields)
+
+
+class ReadResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `result` of a read job.
+
+    `begin`: of an incremental read. `inline`: whether it is one response, or files that are downloaded one by one.
+    """
+
+    query: ReadQuery
+    version: int
+    begin: int | None
+    format: FileFormat
+    inline: bool
+    rows: int
+    files: int
+    size_bytes: int
+    schema: ReadSchema
+
+
+READ: Final = JobDeclaration(name=JobKind.READ, request=ReadTask, result=ReadResult, time_limited=True)
