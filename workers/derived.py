@@ -31,9 +31,9 @@ from app.core.jobs.values import WorkerEnd
 from app.core.messaging.work_queue import WRITE_TASK, WorkQueue
 from app.core.platform import Platform
 from app.infra.db.session import Database
+from app.infra.errors import Unavailable
 from app.infra.runtime.loops import Loop, Loops
 from app.infra.settings import Settings
-from app.kernel.format.errors import Unavailable
 from app.process.features import stores_on
 from workers.engine.scratch import scratch_folder
 from workers.engine.spark_engine import SparkEngine

@@ -8,7 +8,8 @@
     dependencies, in_flight    what handlers get by name; idempotency keys of running requests
     response, table_response   typed responses, Arrow streams
     event_stream, stored_file  server-sent events, downloads with ranges
-    problems, encoding         errors as problem documents, with their HTTP status
+    errors, problems           errors of requests; problem documents, with the HTTP status of each error
+    encoding                   the JSON of a problem document
     limits, waiting            threads, rates and the shares of tenants; requests that wait without a thread
     openapi, health            the OpenAPI document; `/health`
 

@@ -11,11 +11,12 @@ from litestar.handlers import BaseRouteHandler
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
 from litestar.types import ASGIApp
 
-from app.access.tenants.values import KeyScope, Principal, TenantSuspended, seen_in_part
+from app.access.errors import Forbidden, NotFound, Unauthorized, scope_missing
+from app.access.tenants.errors import TenantSuspended
+from app.access.tenants.values import KeyScope, Principal, seen_in_part
 from app.http.credentials import Credentials
 from app.http.limits.threads import PARTY, Threads
 from app.http.waiting.request_credential import Permit, RequestCredential
-from app.kernel.format.errors import Forbidden, NotFound, Unauthorized, scope_missing
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.sql.conditions.row_access import RowAccess
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.access.oidc.token import TokenRefused, has_form_of_token
+from app.access.oidc.errors import TokenRefused
+from app.access.oidc.token import has_form_of_token
 from app.access.oidc.verifier import TokenVerifier
 from app.access.tenants.values import API_KEY, Principal, TokenClaims
 from app.http.limits.threads import Threads

@@ -13,11 +13,11 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from app.access.tenants.quotas import RateLimited
+from app.access.tenants.errors import RateLimited
 from app.access.tenants.values import API_KEY, KEYS_MAX, Principal
 from app.http.waiting.credential_checks import CredentialCheck, TenantCredentials, ValidPrincipal
+from app.infra.errors import Unavailable
 from app.infra.sharing.fair_slots import FairSlots
-from app.kernel.format.errors import Unavailable
 
 _CACHE_SIZE_MAX: Final = 10_000
 # A tenant may have any number of tokens. They displace one another, not the credentials of other tenants.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.kernel.format.errors import IdempotencyInFlight
+from app.access.errors import IdempotencyInFlight
 
 
 class InFlight:

@@ -13,18 +13,13 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
+from app.access.errors import NotFound, Unauthorized
 from app.access.tenants.values import Principal
+from app.http.errors import MethodNotAllowed, RangeNotSatisfiable
 from app.http.waiting.request_credential import CredentialEnded
-from app.kernel.format.errors import (
-    Fault,
-    FieldError,
-    HeadwaterError,
-    InvalidRequest,
-    NotFound,
-    Unauthorized,
-    without_path,
-)
-from app.kernel.format.outages import fault_of_disk
+from app.infra.files.errors import without_path
+from app.infra.outages import fault_of_disk
+from app.kernel.format.errors import Fault, FieldError, HeadwaterError, InvalidRequest
 
 PROBLEM_JSON: Final = "application/problem+json"
 REQUEST_ID: Final = "headwater_request_id"
@@ -133,34 +128,6 @@ _ERRORS_MAX: Final = 100
 _PASSING: Final = frozenset({404, 408, 425, 429})
 
 _log = logging.getLogger(__name__)
-
-
-class MethodNotAllowed(HeadwaterError):
-    """The resource has no such method; the header Allow lists those it has."""
-
-    code = "method-not-allowed"
-    title = "This method is not allowed here"
-
-
-class NotAcceptable(HeadwaterError):
-    """None of the media types in Accept can be served; `available` lists those that can."""
-
-    code = "not-acceptable"
-    title = "None of the accepted media types is available"
-
-
-class RangeNotSatisfiable(HeadwaterError):
-    """The requested part of a file lies beyond its end; `size_bytes` is its size."""
-
-    code = "range-not-satisfiable"
-    title = "The file has no such part"
-
-
-class JobCancelled(HeadwaterError):
-    """The job that the request waited for was cancelled."""
-
-    code = "job-cancelled"
-    title = "The job was cancelled"
 
 
 class JobFailed(Exception):

@@ -16,7 +16,18 @@ WINGS = "Imports between wings point down"
 FEATURES = "Imports between the rooms of features point down"
 KERNEL = "The kernel is plain values: no framework, no store, no I/O layer"
 HANDLERS = "Handlers and tasks reach Postgres through use cases only"
-PARTS = ("api", "compose", "providers", "handlers", "schemas", "service", "repository", "tables", "values")
+PARTS = (
+    "api",
+    "compose",
+    "providers",
+    "handlers",
+    "schemas",
+    "service",
+    "repository",
+    "tables",
+    "values",
+    "errors",
+)
 # `http` is one room. The folders of the others are rooms.
 WINGS_OF_ROOMS = sorted(
     path.parent.name for path in (ROOT / "app").glob("*/__init__.py") if path.parent.name != "http"
@@ -62,6 +73,7 @@ WRONG = [
     ("app.features.exports.repository.wrong", "app.features.exports.service", "Imports within a feature point down"),
     ("app.features.exports.handlers.wrong", "app.features.exports.compose", "Imports within a feature point down"),
     ("app.features.versions.repository.wrong", "app.features.versions.service", "Imports within a feature point down"),
+    ("app.features.exports.errors", "app.features.exports.values", "Imports within a feature point down"),
     ("app.kernel.format.wrong", "sqlalchemy", KERNEL),
     ("app.kernel.codecs.wrong", "app.infra.files", KERNEL),
     ("app.core.timeline.service.wrong", "sqlalchemy", "Use cases know no framework and no SQL"),

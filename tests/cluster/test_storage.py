@@ -14,12 +14,13 @@ import msgspec
 import pytest
 from botocore.session import Session
 
+from app.infra.errors import StorageUnavailable
 from app.infra.files.checksums import verify
+from app.infra.files.errors import CorruptFile, DestinationFailed
 from app.infra.files.folders.destination import open_destination
 from app.infra.files.s3.links import StorageLinks, storage_links
 from app.infra.files.s3.orphaned_parts import orphaned_parts
 from app.infra.files.storage import ArrowStorage, create_bucket, open_storage
-from app.kernel.format.errors import CorruptFile, DestinationFailed, StorageUnavailable
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput
 from clients.cluster.programs import Programs

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from app.core.jobs.errors import EngineStopped
 from app.features.views.refresh_plan import changes_sql, rows_sql
+from app.infra.files.errors import CorruptFile
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import BucketMode, ChangelogProducer, TableType
@@ -26,7 +28,7 @@ from app.kernel.format.definition.new_dataset import (
     CreateField,
     CreateSchema,
 )
-from app.kernel.format.errors import CorruptFile, DerivationFailed, EngineStopped
+from app.kernel.format.errors import DerivationFailed
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN
 from app.kernel.sql.queries.parse import COMMON_MAX

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from app.kernel.format.errors import EngineStopped
+from app.core.jobs.errors import EngineStopped
 from tests.support.waiting import until
 from workers.engine.large_tasks import LargeTasks, LargeTurns
 

@@ -9,9 +9,9 @@ import pytest
 from app.core.jobs.kinds.read import ReadQuery
 from app.features.reads import tasks as read_job
 from app.features.reads.service import run as run_reads
+from app.infra.files.errors import CorruptFile
 from app.infra.files.slices import sorted_runs
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.rows.read_order import ReadOrder
 from tests.support.read_runs import Reads

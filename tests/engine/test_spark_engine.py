@@ -19,6 +19,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from app.core.jobs.engine import merge as merge_tasks
+from app.core.jobs.errors import EngineStopped
+from app.infra.files.errors import CorruptFile
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import LocalStorage
 from app.kernel.commit.clustering_plan import plan_clustering
@@ -30,7 +32,7 @@ from app.kernel.format.dataset import TableType
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.kernel.format.engine_task import Work
-from app.kernel.format.errors import CorruptFile, EngineStopped, SchemaMismatch
+from app.kernel.format.errors import SchemaMismatch
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation

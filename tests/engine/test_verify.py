@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 
+from app.infra.files.errors import CorruptFile
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.changelog.verification import FoldTask, FoldVerdict
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.operation import Operation
 from tests.support.lake_table import LakeTable, Write, merged
 from tests.support.verification import fold_tasks, verified

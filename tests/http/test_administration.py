@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.access.tenants.values import AdministrationUnavailable, NewKey, Principal
+from app.access.tenants.errors import AdministrationUnavailable
+from app.access.tenants.values import NewKey, Principal
 from app.features.administration.service import Administration
 from app.http.problems import status_of
 from app.kernel.format.identifiers import new_id

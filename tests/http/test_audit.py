@@ -13,7 +13,7 @@ from sqlalchemy import text
 from app.access.audit.repository.audit import AuditStore
 from app.access.audit.values import UNAUTHENTICATED
 from app.access.tenants.values import new_api_key
-from app.kernel.format.errors import Unavailable
+from app.infra.errors import Unavailable
 from app.kernel.format.identifiers import new_id
 from tests.support.exports import EVERY_MINUTE
 from tests.support.http import ORDERS, problem, upsert

@@ -8,7 +8,8 @@ from sqlalchemy import select
 from app.access.tenants.values import Grant, KeyScope
 from app.core.idempotency.tables import idempotency_keys
 from app.http.problems import is_final
-from app.kernel.format.errors import InvalidRequest, Unavailable
+from app.infra.errors import Unavailable
+from app.kernel.format.errors import InvalidRequest
 from tests.support.exports import ONCE
 from tests.support.http import ORDERS, problem
 from tests.support.service import SCOPES

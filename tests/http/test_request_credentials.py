@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 from litestar.connection import ASGIConnection
 
-from app.access.oidc.token import TokenRefused
+from app.access.oidc.errors import TokenRefused
 from app.access.tenants.values import Grant, KeyScope, Principal
 from app.http.credentials import Credentials
 from app.http.event_stream import HEARTBEAT, while_valid
@@ -19,7 +19,7 @@ from app.http.waiting import credential_checks, request_credential, shared_polls
 from app.http.waiting.request_credential import CredentialEnded, RequestCredential
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
-from app.kernel.format.errors import Unavailable
+from app.infra.errors import Unavailable
 from tests.support.streams import waiting, when
 
 READERS = 200

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from app.access.tenants.quotas import RateLimited
+from app.access.tenants.errors import RateLimited
 from app.http.limits import threads as limits
 from app.http.limits.threads import PARTY, PageThreads
 from app.http.limits.unread_bytes import UnreadBytes

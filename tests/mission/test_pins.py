@@ -7,10 +7,10 @@ import threading
 import pytest
 from sqlalchemy import func, select, update
 
+from app.core.timeline.errors import OffsetExpired
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.tables import read_leases
 from app.features.retention.repository.feed import RetentionStore
-from app.kernel.format.errors import OffsetExpired
 from tests.support.http import problem, upsert
 
 

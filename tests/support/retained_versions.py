@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from app.access.errors import NotFound
 from app.core.jobs.kinds.named_version import NamedVersion, VersionKind
+from app.core.timeline.errors import VersionExpired
 from app.features.versions.service.versions import VersionOf
-from app.kernel.format.errors import NotFound, VersionExpired
 from tests.support.versioned_tables import VersionedTable, committed_at
 
 

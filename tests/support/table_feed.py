@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import msgspec
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset, SchemaVersion
 from app.core.changes.positions import FeedBounds
 from app.core.changes.service.read_corrections import ReadCorrections
 from app.kernel.changelog.corrections import resolved_bound
-from app.kernel.format.errors import NotFound
 from app.kernel.format.file_group import ChangelogFile, ChangelogSegment
 from tests.support.lake_table import LakeTable
 from tests.support.versioned_tables import VersionedTable, committed_at

@@ -16,12 +16,12 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from app.core.jobs.engine import tenant_of_tag
+from app.core.jobs.errors import EngineStopped
 from app.features.writes.engine import DecodedInput
 from app.kernel.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.kernel.derivation.request import DeriveRequest
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.engine_task import EngineTask, Result, Work
-from app.kernel.format.errors import EngineStopped
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import RawInput, StagedFile
 from workers.engine.decode.decode_input import Tasks, decode_input

@@ -12,8 +12,8 @@ import msgspec
 from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import open_storage
+from app.infra.outages import fault_of_disk
 from app.kernel.format.errors import HeadwaterError, error_of
-from app.kernel.format.outages import fault_of_disk
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from workers.engine.task_files import TaskResources
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.core.jobs.values import WorkerEnd
-from app.kernel.format.errors import Unavailable
+from app.infra.errors import Unavailable
 
 _log = logging.getLogger(__name__)
 

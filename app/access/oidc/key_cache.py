@@ -13,11 +13,11 @@ from typing import Final
 import jwt
 import msgspec
 
+from app.access.oidc.errors import TokenRefused
 from app.access.oidc.issuers import Algorithm
 from app.access.oidc.key_set import KeySet
-from app.access.oidc.token import TokenRefused
+from app.infra.errors import Unavailable
 from app.infra.sharing.single_flight import SingleFlight, in_daemon_thread
-from app.kernel.format.errors import Unavailable
 
 FRESH_SECONDS: Final = 300.0
 """After this time the keys are read again, beside requests."""

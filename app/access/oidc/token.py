@@ -12,9 +12,9 @@ from typing import Any, Final, NoReturn
 import jwt
 import msgspec
 
+from app.access.oidc.errors import TokenRefused
 from app.access.oidc.issuers import Algorithm, Issuer
 from app.access.tenants.values import GRANTS_MAX, Grant, KeyScope, TokenClaims, TokenIdentity
-from app.kernel.format.errors import Unauthorized
 
 TOKEN_CHARACTERS_MAX: Final = 8 * 1024
 SUBJECT_CHARACTERS_MAX: Final = 255
@@ -28,13 +28,6 @@ _TYPES: Final = frozenset({"jwt", "at+jwt", "application/jwt", "application/at+j
 _TIMES: Final = ("exp", "nbf", "iat")
 _TIME_MAX: Final = 2**40
 _REQUIRED: Final = ["iss", "sub", "aud", "exp"]
-
-
-class TokenRefused(Unauthorized):
-    """The token fails a check. Fact: `reason`, a word for the check."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail, reason=reason)
 
 
 class Unverified(msgspec.Struct, frozen=True, kw_only=True):

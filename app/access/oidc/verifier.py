@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from app.access.oidc.download import download
+from app.access.oidc.errors import TokenRefused
 from app.access.oidc.issuers import Issuer
 from app.access.oidc.key_cache import KeyCache
 from app.access.oidc.key_set import read_key_set
-from app.access.oidc.token import TokenRefused, unverified, verified
+from app.access.oidc.token import unverified, verified
 from app.access.tenants.values import TokenClaims
 
 

@@ -15,10 +15,11 @@ from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 import migrations
+from app.access.errors import NotFound
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.values import DEFAULT_TENANT_ID, KeyScope, NewKey
 from app.infra.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
-from app.kernel.format.errors import NotFound, Unavailable
+from app.infra.errors import Unavailable
 
 DEFAULT_TENANT_NAME: Final = "default"
 OPERATOR_SCOPES: Final = tuple(KeyScope)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from app.kernel.format.errors import HeadwaterError
+from app.access.tenants.errors import QuotaExceeded, RateLimited
 
 _INTEGER_MAX: Final = 2**53 - 1
 # The time that a piece of work counts is divided by it, and must stay finite.
@@ -103,20 +103,6 @@ _QUEUE_SECONDS: Final = 5
 _STREAM_SECONDS: Final = 5
 _STORAGE_SECONDS: Final = 60
 _COUNT_SECONDS: Final = 60
-
-
-class QuotaExceeded(HeadwaterError):
-    """The request goes beyond a quota of the tenant. Facts: `quota`, `limit`, `used`, `retry_after_seconds`."""
-
-    code = "quota-exceeded"
-    title = "The quota of the tenant is exhausted"
-
-
-class RateLimited(HeadwaterError):
-    """Too many requests in a short time. Facts: `quota`, `limit`, `used`, `retry_after_seconds`, `limited`."""
-
-    code = "rate-limited"
-    title = "Too many requests"
 
 
 def quotas_of(stored: Mapping[str, Any]) -> Quotas:

@@ -13,7 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 import msgspec
 
 from app.access.tenants.quotas import NO_QUOTAS, Quotas
-from app.kernel.format.errors import HeadwaterError, RestrictedGrant
+from app.kernel.format.errors import RestrictedGrant
 from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
 from app.kernel.sql.conditions.language import TEXT_CHARACTERS_MAX as CONDITION_CHARACTERS_MAX
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess, combined
@@ -270,48 +270,6 @@ class MadeKey(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"MadeKey(key_id={self.key_id!r})"
-
-
-class TenantExists(HeadwaterError):
-    """Another tenant has this name."""
-
-    code = "tenant-exists"
-    title = "A tenant of this name already exists"
-
-
-class TenantProtected(HeadwaterError):
-    """The first tenant of an installation, and that of the key, cannot be deleted."""
-
-    code = "tenant-protected"
-    title = "This tenant cannot be deleted"
-
-
-class TenantDeleted(HeadwaterError):
-    """The tenant is being deleted, or was. Fact: `state`."""
-
-    code = "tenant-deleted"
-    title = "The tenant is deleted"
-
-
-class TenantSuspended(HeadwaterError):
-    """The tenant may not write. Fact: `reason`."""
-
-    code = "tenant-suspended"
-    title = "The tenant is suspended"
-
-
-class TooManyKeys(HeadwaterError):
-    """The tenant has as many live keys as it may have. Fact: `keys_max`."""
-
-    code = "too-many-keys"
-    title = "The tenant has too many API keys"
-
-
-class AdministrationUnavailable(HeadwaterError):
-    """This deployment does not administer tenants and keys over HTTP. Fact: `setting`, which is missing."""
-
-    code = "administration-unavailable"
-    title = "Tenants and keys are not administered here"
 
 
 def seen_in_part(dataset: str) -> RestrictedGrant:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Never, TypeAlias
 
+from app.access.errors import NotFound
 from app.access.tenants.values import Principal
 from app.core.catalog.service import Datasets, GrantedDatasets
 from app.core.catalog.values import Dataset
@@ -14,7 +15,6 @@ from app.http.limits.threads import Threads
 from app.http.parameters.query_parameters import DatasetReference
 from app.http.request import DATASET_NAME, ApiRequest
 from app.infra.sharing.next_flight import NextFlight
-from app.kernel.format.errors import NotFound
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.sql.conditions.row_access import RowAccess
 

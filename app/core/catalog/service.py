@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from app.access.errors import Forbidden, NotFound, PreconditionFailed, scope_missing
 from app.access.tenants.values import KeyScope, Principal, seen_in_part
+from app.core.catalog.errors import DerivedDataset
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.repository.live_datasets import dataset_not_found
 from app.core.catalog.values import Dataset, SchemaVersion
@@ -22,14 +24,7 @@ from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.definition.schema_change import UpdateDataset
 from app.kernel.format.definition.settings import dataset_notes
-from app.kernel.format.errors import (
-    DerivedDataset,
-    Forbidden,
-    InvalidDataset,
-    NotFound,
-    PreconditionFailed,
-    scope_missing,
-)
+from app.kernel.format.errors import InvalidDataset
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.policies import TableServices
 from app.kernel.paging import Page

@@ -8,7 +8,9 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from app.kernel.format.errors import FieldError, InvalidRequest, OffsetAhead, OffsetExpired
+from app.core.changes.errors import OffsetAhead
+from app.core.timeline.errors import OffsetExpired
+from app.kernel.format.errors import FieldError, InvalidRequest
 
 
 class FeedBounds(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,10 +7,10 @@ from typing import Annotated, Final
 
 from litestar.params import HeaderParameter
 
+from app.access.errors import PreconditionFailed
 from app.core.consumers.values import ExpectedRevision
 from app.http.dependencies import IfMatch, Provider
 from app.http.parameters.headers import parse_if_match
-from app.kernel.format.errors import PreconditionFailed
 
 
 async def put_condition(

@@ -14,8 +14,9 @@ from app.core.changes.positions import (
     StartingPosition,
     resolve_position,
 )
+from app.core.consumers.errors import ConsumerLeased, ConsumerManaged, LeaseLost
 from app.core.consumers.followers import Consumer
-from app.kernel.format.errors import ConsumerLeased, ConsumerManaged, FieldError, InvalidRequest, LeaseLost
+from app.kernel.format.errors import FieldError, InvalidRequest
 
 _NATURAL: Final = msgspec.Meta(ge=0, le=2**63 - 1)
 _SECONDS: Final = msgspec.Meta(ge=0, le=2**31 - 1)

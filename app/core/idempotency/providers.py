@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, TypeVar, cast
 
 import msgspec
 
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.idempotency.sealing import seal, unseal
 from app.core.idempotency.service import RunOnce
 from app.core.idempotency.values import KeyedRequest, RefusedRequest, StoredReply
@@ -19,7 +20,7 @@ from app.http.limits.threads import Threads
 from app.http.problems import is_final, on_headwater_error
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.kernel.format.errors import HeadwaterError, IdempotencyMismatch
+from app.kernel.format.errors import HeadwaterError
 
 # Marks a stored reply whose body is encrypted.
 _SEALED: Final = "Headwater-Sealed"

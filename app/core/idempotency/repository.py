@@ -9,11 +9,12 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, func, select, text, tuple_
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.errors import IdempotencyInFlight
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.idempotency.tables import idempotency_keys
 from app.core.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
 from app.infra.db.columns import CURRENT_TENANT
 from app.infra.db.session import Database
-from app.kernel.format.errors import IdempotencyInFlight, IdempotencyMismatch
 
 # Held until the transaction ends, across processes. If the process dies, the key is free.
 _LOCK: Final = text(

@@ -8,18 +8,13 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from app.core.jobs.errors import AttemptsExhausted
 from app.core.jobs.kinds.declared import JobRequest
 from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.kinds.write import WriteRequest
-from app.kernel.format.errors import (
-    AttemptsExhausted,
-    CorruptFile,
-    Fault,
-    HeadwaterError,
-    StorageFull,
-    StorageUnavailable,
-    Unavailable,
-)
+from app.infra.errors import StorageFull, StorageUnavailable, Unavailable
+from app.infra.files.errors import CorruptFile
+from app.kernel.format.errors import Fault, HeadwaterError
 from app.kernel.format.instant import RowCounts
 from app.kernel.sql.conditions.row_access import RowAccess
 

@@ -11,6 +11,8 @@ from msgspec import structs
 
 from app.access.audit.service import ReadAudit
 from app.access.audit.values import AuditFilter
+from app.access.errors import Forbidden, scope_missing
+from app.access.tenants.errors import AdministrationUnavailable
 from app.access.tenants.quotas import Quotas
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.repository.credentials import CredentialStore
@@ -18,7 +20,6 @@ from app.access.tenants.repository.usage import UsageStore
 from app.access.tenants.usage import UsageFilter
 from app.access.tenants.values import (
     FIRST_KEY_SCOPES,
-    AdministrationUnavailable,
     ApiKey,
     KeyScope,
     MadeKey,
@@ -28,7 +29,7 @@ from app.access.tenants.values import (
     TenantChange,
     TenantDeletion,
 )
-from app.kernel.format.errors import FieldError, Forbidden, InvalidFilter, InvalidRequest, scope_missing
+from app.kernel.format.errors import FieldError, InvalidFilter, InvalidRequest
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page
 from app.kernel.sql.conditions.parse import check_syntax

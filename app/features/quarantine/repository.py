@@ -29,9 +29,10 @@ from app.core.jobs.repository.accept import accept_jobs
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Accepted, JobState, NewJob
 from app.core.timeline.tables import quarantine_files, quarantine_redrives
+from app.features.quarantine.errors import AlreadyRedriven
 from app.features.quarantine.values import QuarantinePart, RecordRange
 from app.infra.db.session import Database
-from app.kernel.format.errors import AlreadyRedriven, HeadwaterError
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.format.quarantine import QuarantineFile
 

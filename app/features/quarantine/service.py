@@ -10,11 +10,13 @@ from typing import Final
 
 import msgspec
 
+from app.access.errors import NotFound
 from app.core.catalog.service import refuse_derived
 from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.values import Accepted, NewJob, RequestKey
+from app.features.quarantine.errors import AlreadyRedriven
 from app.features.quarantine.repository import QuarantineStore
 from app.features.quarantine.values import QuarantinePart, RecordRange
 from app.infra.files.ports import ObjectStorage
@@ -22,7 +24,7 @@ from app.infra.files.quarantine_file import QuarantineFileStore
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import AlreadyRedriven, FieldError, InvalidRequest, NotFound
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation, matches_equal_rows
 from app.kernel.format.paths import body_path, dataset_prefix

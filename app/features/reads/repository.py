@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from sqlalchemy import func, insert, select
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import datasets
 from app.core.jobs.repository.job_ends import succeed_task
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.tables import jobs
+from app.features.reads.errors import ResultExpired
 from app.features.reads.jobs import FinishedRead
 from app.features.reads.tables import read_files
 from app.infra.db.session import Database
-from app.kernel.format.errors import NotFound, ResultExpired
 from app.kernel.format.result_file import RunFile
 
 

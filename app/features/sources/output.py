@@ -9,6 +9,7 @@ from typing import BinaryIO, Self, cast
 
 import msgspec
 
+from app.core.jobs.errors import EngineStopped
 from app.core.timeline.values import SourceItem
 from app.features.sources.ports import Fetched, FetchedBody, PartRead
 from app.infra.files.checksums import HashingSink
@@ -16,7 +17,7 @@ from app.infra.files.quarantine_file import QuarantineFileStore, QuarantineSink
 from app.infra.files.storage import Storage
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.format.definition.schema_merge import typed_shape
-from app.kernel.format.errors import EngineStopped, Fault, FieldError, MalformedBody
+from app.kernel.format.errors import Fault, FieldError, MalformedBody
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput, RowRun
 from app.kernel.format.schema.shapes import Shape

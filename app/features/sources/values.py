@@ -8,20 +8,15 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
-from app.access.tenants.quotas import QuotaExceeded
+from app.access.tenants.errors import QuotaExceeded
 from app.core.jobs.values import SERVICE_MADE
+from app.features.sources.errors import InvalidSource
 from app.features.sources.ports import Place, Position, RoundLimits, SourceEnvironment, SourceLag
+from app.infra.kafka.errors import SourceUnavailable
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.new_dataset import CreateTable
-from app.kernel.format.errors import (
-    CommitConflict,
-    Fault,
-    FieldError,
-    HeadwaterError,
-    InvalidRequest,
-    SourceUnavailable,
-)
+from app.kernel.format.errors import CommitConflict, Fault, FieldError
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
 
@@ -228,32 +223,11 @@ class SourceChange(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(definition, interval_seconds=interval, limits=limits)
 
 
-class InvalidSource(InvalidRequest):
-    """A source whose members do not go together, or that the operator does not admit."""
-
-    code = "invalid-source"
-    title = "The source is not valid"
-
-
 def refused_source(pointer: str, detail: str) -> InvalidSource:
     """The error for a member that is not valid."""
     return InvalidSource(
         f"{pointer.removeprefix('/')}: {detail}", [FieldError(pointer=pointer, detail=detail)]
     )
-
-
-class SourceExists(HeadwaterError):
-    """A source of the tenant has the name. Fact: `name`."""
-
-    code = "source-exists"
-    title = "There is a source of this name already"
-
-
-class SourceEmpty(HeadwaterError):
-    """The dataset of the source is registered with its first data, and there are none yet."""
-
-    code = "source-empty"
-    title = "The source has no data yet"
 
 
 def _changed(new: _T | msgspec.UnsetType, value: _T) -> _T:

@@ -10,8 +10,10 @@ import msgspec
 from litestar import get, post
 from litestar.params import PathParameter, QueryParameter
 
+from app.access.errors import NotFound
 from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.service import GrantedDatasets
+from app.core.jobs.errors import JobCancelled
 from app.core.jobs.handlers.waiting import JobWaiter
 from app.core.jobs.schemas import transaction_path
 from app.core.jobs.values import JobState
@@ -27,10 +29,9 @@ from app.http.json_body import decode_json
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import Answer, documented
 from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
-from app.http.problems import JobCancelled, JobFailed, document, fault_document
+from app.http.problems import JobFailed, document, fault_document
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
-from app.kernel.format.errors import NotFound
 
 _TAGS: Final = ["transactions"]
 _HEADERS: Final = {

@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, insert, select, text, update
 
+from app.access.errors import NotFound
 from app.core.catalog.repository.live_datasets import share_datasets
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.jobs.repository.accept import insert_jobs
 from app.core.jobs.repository.job_row import JOB_COLUMNS, job_of
 from app.core.jobs.tables import jobs, transactions
@@ -14,7 +16,6 @@ from app.core.jobs.values import failed_by_service
 from app.features.transactions.values import AcceptedTransaction, NewTransaction, Transaction
 from app.infra.db.columns import CURRENT_TENANT
 from app.infra.db.session import Database
-from app.kernel.format.errors import IdempotencyMismatch, NotFound
 from app.kernel.format.identifiers import is_uuid
 
 # Transactions of a tenant are accepted one after another. Two that share several datasets then wait in the same order

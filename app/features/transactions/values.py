@@ -6,8 +6,9 @@ from datetime import datetime
 
 import msgspec
 
+from app.core.jobs.errors import TransactionFailed
 from app.core.jobs.values import Job, JobState, NewJob
-from app.kernel.format.errors import Fault, TransactionFailed
+from app.kernel.format.errors import Fault
 
 
 class NewTransaction(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,12 +18,11 @@ from app.features.webhooks.values import (
     WebhookDefinition,
 )
 from app.infra.kafka.connection import Brokers, Cluster
-from app.infra.kafka.offsets import NoTopic
+from app.infra.kafka.errors import NoTopic, SourceFailed, SourceUnavailable
 from app.infra.kafka.registry import RegistryAddress, registry_of
 from app.infra.kafka.writer import OutMessage, TopicWriter
 from app.infra.outbound.addresses import AddressRefused, Rules
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
-from app.kernel.format.errors import SourceFailed, SourceUnavailable
 
 _TOTAL_SECONDS_MAX: Final = 20.0
 # For each of two schemas.

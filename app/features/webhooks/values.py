@@ -13,21 +13,15 @@ import msgspec
 from app.core.changes.positions import ReaderStart, StartingPosition
 from app.core.changes.values import DeliveryFormat
 from app.core.consumers.values import ConsumerPlace, MaxLag
+from app.features.webhooks.errors import WebhookGivenUp
 from app.infra.kafka.connection import Mechanism, Protocol, servers_of
-from app.kernel.format.errors import Fault, HeadwaterError, InvalidRequest
+from app.kernel.format.errors import Fault
 from app.kernel.sql.conditions.row_access import RowAccess
 
 # The status by which a receiver refuses all further messages.
 GONE: Final = 410
 TOPIC_SCHEME: Final = "kafka://"
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-
-
-class InvalidWebhook(InvalidRequest):
-    """A webhook that cannot be: above all a URL to which nothing may be sent."""
-
-    code = "invalid-webhook"
-    title = "The webhook is not valid"
 
 
 class RefusedUrl(Exception):
@@ -241,20 +235,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         return self.error is None
 
 
-class WebhookGivenUp(HeadwaterError):
-    """Several messages in a row were given up, or the receiver has refused all. Facts: `status`, `failures`."""
-
-    code = "webhook-given-up"
-    title = "The receiver of the webhook takes no messages"
-
-    def __init__(self, failures: int, reply: Reply) -> None:
-        reason = f"it answered {reply.status}" if reply.status else reply.error
-        detail = f"{failures} messages in a row were given up; of the last one, {reason}"
-        if reply.refused:
-            detail = f"the topic does not accept messages: {reply.error}"
-        if reply.status == GONE:
-            detail = "the receiver answered 410 Gone, which asks for no more messages"
-        super().__init__(detail, status=reply.status, failures=failures)
+def given_up(failures: int, reply: Reply) -> WebhookGivenUp:
+    """The error of a webhook after this number of messages in a row that were given up; `reply`: to the last one."""
+    reason = f"it answered {reply.status}" if reply.status else reply.error
+    detail = f"{failures} messages in a row were given up; of the last one, {reason}"
+    if reply.refused:
+        detail = f"the topic does not accept messages: {reply.error}"
+    if reply.status == GONE:
+        detail = "the receiver answered 410 Gone, which asks for no more messages"
+    return WebhookGivenUp(detail, status=reply.status, failures=failures)
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,17 +23,13 @@ from app.core.jobs.engine import engine_tag
 from app.core.jobs.kinds.declared import KINDS, instant_action
 from app.core.jobs.values import Claim, Job
 from app.core.timeline.values import Advance, Checkpoint, Fenced, JobOutcome, NewCommit, Overtaken, Published
+from app.features.writes.errors import AggregateOverflow, DuplicateKey, RetractedRowMissing
+from app.infra.files.errors import CorruptFile
 from app.kernel.commit.commit_message import CommitMessage, KeyConflict, changelog_of, failed_writes
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.commit.write_plan import MergeTask, WriteScope
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import (
-    AggregateOverflow,
-    CorruptFile,
-    DuplicateKey,
-    HeadwaterError,
-    RetractedRowMissing,
-)
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.instant import Action, RowCounts
 from app.kernel.format.operation import matches_equal_rows
 from app.kernel.format.paths import attempt_name

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
-from app.access.tenants.quotas import RateLimited
+from app.access.tenants.errors import RateLimited
 from app.infra.sharing.fair_slots import FairSlots
 
 LARGE_BYTES: Final = 256 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from app.http.problems import RangeNotSatisfiable
+from app.http.errors import RangeNotSatisfiable
 
 _DIGITS_MAX: Final = 19
 _RANGE: Final = re.compile(

@@ -11,8 +11,9 @@ import msgspec
 from litestar.datastructures import Headers
 from litestar.datastructures.headers import Accept
 
-from app.http.problems import NotAcceptable
-from app.kernel.format.errors import FieldError, InvalidRequest, PreconditionFailed, PreconditionRequired
+from app.access.errors import PreconditionFailed, PreconditionRequired
+from app.http.errors import NotAcceptable
+from app.kernel.format.errors import FieldError, InvalidRequest
 
 WAIT_SECONDS_MAX: Final = 60
 IDEMPOTENCY_KEY_CHARACTERS_MAX: Final = 255

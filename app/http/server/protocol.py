@@ -19,6 +19,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from app.http.errors import HeadersTooLarge, MalformedRequest, RequestTimeout, UrlTooLong
 from app.http.middleware import SECURITY_HEADERS
 from app.http.problems import PROBLEM_JSON, document, retry_after, status_of
 from app.http.server.connections import Connections
@@ -33,7 +34,8 @@ from app.http.server.limits import (
     WRITABLE,
     Limits,
 )
-from app.kernel.format.errors import HeadwaterError, Unavailable
+from app.infra.errors import Unavailable
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.identifiers import new_id
 
 _PIECE_BYTES: Final = 16 * KIBIBYTE
@@ -41,34 +43,6 @@ _PIECE_BYTES: Final = 16 * KIBIBYTE
 _HEADER_SEPARATORS: Final = 4
 
 _log = logging.getLogger("headwater.access")
-
-
-class MalformedRequest(HeadwaterError):
-    """The request is not HTTP/1.1: its first line, its headers or the framing of its body."""
-
-    code = "malformed-request"
-    title = "The request is not valid HTTP"
-
-
-class RequestTimeout(HeadwaterError):
-    """The client stopped sending in the middle of a request. `seconds`: how long the service waited."""
-
-    code = "request-timeout"
-    title = "The request was not sent in time"
-
-
-class UrlTooLong(HeadwaterError):
-    """The URL exceeds the limit; `limit_bytes`."""
-
-    code = "url-too-long"
-    title = "The URL is too long"
-
-
-class HeadersTooLarge(HeadwaterError):
-    """The headers exceed a limit: `limit_bytes`, or `limit_headers`."""
-
-    code = "headers-too-large"
-    title = "The headers are too large"
 
 
 class _Phase(Enum):

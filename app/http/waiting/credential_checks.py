@@ -19,11 +19,13 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from app.access.errors import Unauthorized
 from app.access.tenants.values import Principal
 from app.http.limits.threads import PARTY
+from app.infra.errors import Unavailable
 from app.infra.sharing.next_flight import NextFlight
 from app.infra.sharing.single_flight import SingleFlight, landed
-from app.kernel.format.errors import HeadwaterError, Unauthorized, Unavailable
+from app.kernel.format.errors import HeadwaterError
 
 # A tenant that changes its keys all the time has them checked at most this often, and two of them at a time.
 _PAUSE_SECONDS: Final = 0.5

@@ -11,10 +11,12 @@ from typing import Any, Final, TypeAlias
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
+from app.access.errors import Forbidden, NotFound
 from app.access.tenants.values import KeyScope, Principal
 from app.http.credentials import Credentials
 from app.http.waiting.credential_checks import CredentialCheck, may_read_the_same
-from app.kernel.format.errors import Forbidden, HeadwaterError, NotFound, Unavailable
+from app.infra.errors import Unavailable
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.sql.conditions.row_access import RowAccess
 
 _RETRY_SECONDS: Final = 1.0

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
-from app.kernel.format.errors import Unavailable
+from app.infra.errors import Unavailable
 
 # How often a dataset is polled for what is not announced, and for everything while no announcements arrive.
 POLL_SECONDS: Final = 1.0

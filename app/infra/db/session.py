@@ -20,7 +20,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.infra.db.acts import current_act
 from app.infra.db.document import dumped, undecoded
-from app.kernel.format.errors import NotStorable, TooSlow, Unavailable
+from app.infra.db.errors import CommitInDoubt, TooSlow
+from app.infra.errors import NotStorable, Unavailable
 
 APPLICATION_ROLE: Final = "headwater_app"
 RELAY_ROLE: Final = "headwater_relay"
@@ -56,10 +57,6 @@ class _Shared(NamedTuple):
 
 
 _SHARED: ContextVar[_Shared | None] = ContextVar("shared_transaction", default=None)
-
-
-class CommitInDoubt(Unavailable):
-    """The connection broke after COMMIT was sent: whether the transaction was committed is unknown."""
 
 
 class Listener:

@@ -12,8 +12,8 @@ from typing import BinaryIO, Final, Protocol
 import pyarrow as pa
 import xxhash
 
+from app.infra.files.errors import CorruptFile
 from app.infra.sharing.byte_cache import ByteCache
-from app.kernel.format.errors import CorruptFile
 
 _STEP_BYTES = 8 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024

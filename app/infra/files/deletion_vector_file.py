@@ -13,9 +13,9 @@ import xxhash
 from msgspec.structs import replace
 from pyroaring import FrozenBitMap
 
+from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import Storage
 from app.infra.sharing.byte_cache import ByteCache
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import DeletionVector
 from app.kernel.format.index.deletion_vector import from_bytes, to_bytes
 

@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.infra.files.checksums import HashingSink, buffered, verify
+from app.infra.files.errors import CorruptFile
 from app.infra.files.memory_size import footer_bytes, table_bytes
 from app.infra.files.parquet_encoding import column_layout, stored_as_dictionaries
 from app.infra.files.statistics import row_groups, row_ranges
 from app.infra.files.storage import Storage
+from app.infra.outages import fault_of_disk
 from app.infra.sharing.byte_cache import ByteCache
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_format import FileCompression
 from app.kernel.format.file_group import StoredFile
-from app.kernel.format.outages import fault_of_disk
 from app.kernel.format.rows.row_sizes import rows_within
 from app.kernel.format.schema.schema import Schema
 from app.kernel.format.schema.schema_projection import project_rows, sources

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.infra.files.checksums import verify
+from app.infra.files.errors import CorruptFile
 from app.infra.files.parquet_file import ParquetSink, create_parquet
 from app.infra.files.storage import Storage
+from app.infra.outages import fault_of_disk
 from app.kernel.codecs.json.objects import json_texts
 from app.kernel.codecs.record_errors import BadRecord
 from app.kernel.codecs.records import RECORD_FIELDS
-from app.kernel.format.errors import CorruptFile, FieldError
-from app.kernel.format.outages import fault_of_disk
+from app.kernel.format.errors import FieldError
 from app.kernel.format.quarantine import QuarantineFile
 
 _FAULT: Final = pa.struct([("pointer", pa.string()), ("detail", pa.string())])

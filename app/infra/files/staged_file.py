@@ -16,10 +16,10 @@ import xxhash
 from msgspec.structs import replace
 
 from app.infra.files.checksums import HashingSink, buffered, verify
+from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import Storage
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import Slot
 from app.kernel.format.operation import Operation
 from app.kernel.format.partition.codes import partition_codes

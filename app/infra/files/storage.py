@@ -18,8 +18,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from app.kernel.format.errors import CorruptFile, HeadwaterError, StorageUnavailable
-from app.kernel.format.outages import fault_of_disk
+from app.infra.errors import StorageUnavailable
+from app.infra.files.errors import CorruptFile
+from app.infra.outages import fault_of_disk
+from app.kernel.format.errors import HeadwaterError
 
 _S3_TIMEOUT_SECONDS = 30.0
 # After 5xx, a slow-down or a broken connection, with random pauses of up to 1, 2, 4 and 8 s between them.

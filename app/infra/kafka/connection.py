@@ -14,10 +14,10 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import KafkaError, KafkaException
 
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.outbound.addresses import AddressRefused, Rules, Target
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
 from app.infra.outbound.foreign import foreign_text
-from app.kernel.format.errors import SourceFailed, SourceUnavailable
 
 SERVERS_MAX: Final = 20
 SERVERS_CHARACTERS_MAX: Final = 2_000

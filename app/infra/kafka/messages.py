@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, TopicPartition
 
 from app.infra.kafka.connection import PASSING, Brokers
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.kernel.codecs.messages.records import Message
-from app.kernel.format.errors import SourceFailed, SourceUnavailable
 
 _BATCH_MESSAGES: Final = 1_000
 _POLL_SECONDS: Final = 1.0

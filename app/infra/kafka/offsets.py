@@ -23,17 +23,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from app.infra.kafka.connection import PASSING, Brokers
-from app.kernel.format.errors import SourceFailed, SourceUnavailable
+from app.infra.kafka.errors import NoTopic, SourceFailed, SourceUnavailable
 
 REQUEST_SECONDS: Final = 5.0
 _ATTEMPT_SECONDS: Final = 1.0
 PARTITIONS_MAX: Final = 2_000
 _RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0)
 _Answer = TypeVar("_Answer")
-
-
-class NoTopic(SourceUnavailable):
-    """There is no topic of this name, as far as the brokers know."""
 
 
 class TopicOffsets:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote
 
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.outbound.addresses import AddressRefused, Rules
 from app.infra.outbound.connector import Connector
 from app.infra.outbound.foreign import foreign_text
@@ -24,7 +25,6 @@ from app.kernel.codecs.messages.avro_schema import AvroSchema
 from app.kernel.codecs.messages.proto_schema import ProtoSchema
 from app.kernel.codecs.messages.reading import BadMessage, MessageSchema, UnsupportedSchema
 from app.kernel.codecs.messages.records import MessageFormat
-from app.kernel.format.errors import SourceFailed, SourceUnavailable
 
 _ANSWER_BYTES_MAX: Final = 2 * 1024 * 1024
 _ANSWER_SECONDS_MAX: Final = 15.0

@@ -21,8 +21,8 @@ from confluent_kafka import (
 )
 
 from app.infra.kafka.connection import Brokers
+from app.infra.kafka.errors import SourceUnavailable
 from app.infra.kafka.offsets import TopicOffsets
-from app.kernel.format.errors import SourceUnavailable
 
 _TRANSACTION_SECONDS_MAX: Final = 30
 _ABORT_SECONDS_MAX: Final = 2.0

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from app.access.oidc.download import download
+from app.access.oidc.errors import TokenRefused
 from app.access.oidc.key_cache import (
     FRESH_SECONDS,
     KEPT_SECONDS,
@@ -18,8 +19,7 @@ from app.access.oidc.key_cache import (
     KeyCache,
 )
 from app.access.oidc.key_set import read_key_set
-from app.access.oidc.token import TokenRefused
-from app.kernel.format.errors import Unavailable
+from app.infra.errors import Unavailable
 from tests.support.issuer import LocalIssuer, private_key
 
 

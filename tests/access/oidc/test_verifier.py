@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from app.access.oidc.token import TokenRefused
+from app.access.oidc.errors import TokenRefused
 from app.access.oidc.verifier import TokenVerifier
 from app.access.tenants.values import Grant, KeyScope, TokenClaims
-from app.kernel.format.errors import Unavailable
+from app.infra.errors import Unavailable
 from tests.support.issuer import ALGORITHMS, LocalIssuer, jwk, private_key, public_pem, running_issuer, signed
 
 

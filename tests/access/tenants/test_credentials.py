@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.access.tenants.quotas import RateLimited
+from app.access.tenants.errors import RateLimited
 from app.access.tenants.repository.credential_changes import CREDENTIALS_CHANNEL
 from app.access.tenants.service import FollowCredentials, RecordUses
 from app.access.tenants.values import (

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from app.infra.errors import Unavailable
 from app.infra.runtime.loops import Loop
-from app.kernel.format.errors import Unavailable
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
 

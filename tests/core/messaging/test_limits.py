@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import pytest
 from redis.asyncio import Redis
 
-from app.access.tenants.quotas import QuotaExceeded
+from app.access.tenants.errors import QuotaExceeded
 from app.access.tenants.rates import SECOND, Fill, RateBucket, admit, interval
 from app.core.messaging import limits as limits_module
 from app.core.messaging.limits import RedisLimits

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from app.features.sources.errors import SourcesBusy
 from app.features.sources.service.fetch import fetch_slots, fetching
-from app.kernel.format.errors import SourcesBusy
 
 
 def test_a_tenant_holds_half_and_all_hold_no_more_than_there_are() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from app.features.sources.errors import InvalidSource
 from app.features.sources.kinds.positions import check_position
-from app.features.sources.values import InvalidSource
 
 LARGEST = 2**63 - 1
 VALID: list[tuple[str, dict[str, Any]]] = [

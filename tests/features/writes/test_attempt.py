@@ -24,11 +24,13 @@ from app.features.writes.attempt import (
     WriteGroup,
     basis_of,
 )
+from app.infra.errors import StorageFull
+from app.infra.files.errors import CorruptFile
 from app.kernel.commit.commit_message import CommitMessage, KeyConflict
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.commit.write_plan import WriteScope
-from app.kernel.format.errors import CorruptFile, HeadwaterError, StorageFull
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.instant import Action, RowCounts
 from app.kernel.format.operation import Operation
 from app.kernel.format.quarantine import QuarantineFile

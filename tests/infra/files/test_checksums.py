@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.infra.files.checksums import HashingSink, verify
+from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.quarantine import QuarantineFile
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from app.infra.files.errors import DestinationFailed
 from app.infra.files.folders.destination import open_destination
-from app.kernel.format.errors import DestinationFailed
 
 
 def names(folder: Path) -> list[str]:

@@ -17,6 +17,7 @@ import pytest
 import xxhash
 
 from app.infra.files import parquet_file
+from app.infra.files.errors import CorruptFile
 from app.infra.files.parquet_file import ParquetReader, create_parquet, read_row_group
 from app.infra.files.staged_file import StagedFileStore, only_parts
 from app.infra.files.statistics import column_statistics
@@ -25,7 +26,6 @@ from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.kernel.format.definition.schema_change import AddField, DropField, RenameField, WidenField
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import ColumnStatistics, StoredFile
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op

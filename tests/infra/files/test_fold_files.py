@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
+from app.infra.files.errors import CorruptFile
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.changelog.verification import Difference, DifferenceKind, check_verifiable
@@ -32,7 +33,7 @@ from app.kernel.format.definition.new_dataset import (
     CreateSchema,
 )
 from app.kernel.format.definition.schema_change import AddField, DropField, WidenField
-from app.kernel.format.errors import CorruptFile, NotVerifiable
+from app.kernel.format.errors import NotVerifiable
 from app.kernel.format.file_group import StoredFile
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import OP_COLUMN, Op

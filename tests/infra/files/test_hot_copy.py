@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.infra.files.errors import CorruptFile
 from app.infra.files.lookups import hot_copy
 from app.infra.files.lookups.hot_copy import HotCopies
 from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.parquet_file import ParquetReader, create_parquet
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import StoredFile
 from app.kernel.format.schema.schema import Field, Schema
 

@@ -11,9 +11,9 @@ import pytest
 
 from app.infra.files import deletion_vector_file
 from app.infra.files.deletion_vector_file import VectorReader, write_vectors
+from app.infra.files.errors import CorruptFile
 from app.infra.files.lookups.key_index_file import read_index, write_index
 from app.infra.files.storage import ArrowStorage, LocalStorage, Storage
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import DeletionVector, IndexFile, IndexKind
 from app.kernel.format.index.deletion_vector import positions_set
 from app.kernel.format.index.key_index import BloomFilter, KeyIndex

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from app.infra.errors import StorageUnavailable
 from app.infra.files.s3.links import StorageLinks, storage_links
-from app.kernel.format.errors import StorageUnavailable
 
 AWS = (
     "AWS_PROFILE",

@@ -7,8 +7,8 @@ from typing import NoReturn
 import httpx
 import pytest
 
+from app.infra.errors import StorageUnavailable
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import StorageUnavailable
 from tests.support.http import ORDERS, upsert
 from tests.support.service import Service
 

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.infra.files.deletion_vector_file import VectorReader, write_vectors
+from app.infra.files.errors import CorruptFile
 from app.infra.files.lookups import hot_copy, lookup
 from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.lookups.key_index_file import write_index
 from app.infra.files.lookups.lookup import FoundRows, KeyLookup
 from app.infra.files.parquet_file import ParquetReader, create_parquet
 from app.infra.files.storage import ArrowStorage, LocalStorage, Storage
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import DataFile, IndexKind, Slot
 from app.kernel.format.index import key_index
 from app.kernel.format.index.deletion_vector import positions_set

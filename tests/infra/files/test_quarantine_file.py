@@ -5,12 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from app.infra.errors import StorageFull
+from app.infra.files.errors import CorruptFile
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.storage import Storage, open_storage
 from app.kernel.codecs import BadRecord, BadRecords, Split, decode_ndjson
 from app.kernel.codecs.records import iter_record_tables
 from app.kernel.codecs.splits import plan_splits
-from app.kernel.format.errors import CorruptFile, FieldError, StorageFull
+from app.kernel.format.errors import FieldError
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.formats import Format
 from tests.kernel.codecs.samples import schema_of

@@ -12,8 +12,9 @@ from threading import Thread
 import pyarrow.fs as pafs
 import pytest
 
+from app.infra.errors import StorageFull, StorageUnavailable
+from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import ArrowStorage, LocalStorage, Storage, open_storage, prepare_storage
-from app.kernel.format.errors import CorruptFile, StorageFull, StorageUnavailable
 
 
 @pytest.fixture(params=["local", "arrow"])

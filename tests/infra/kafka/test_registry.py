@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Kind
 
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.kafka.registry import RegistryAddress, SchemaRegistry, SchemasOfRound
 from app.infra.outbound.addresses import Rules
 from app.kernel.codecs.messages.reading import BadMessage
 from app.kernel.codecs.messages.records import MessageFormat
-from app.kernel.format.errors import SourceFailed, SourceUnavailable
 from tests.kernel.codecs.messages.test_proto_schema import add, message_class, new_file
 from tests.support.kafka.registry import Registry
 

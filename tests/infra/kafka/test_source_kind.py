@@ -13,7 +13,8 @@ import pytest
 
 from app.features.sources.kinds.kafka import Kafka
 from app.features.sources.ports import RoundLimits, SourceEnvironment
-from app.kernel.format.errors import InvalidRequest, MalformedBody, SourceFailed, SourceUnavailable
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
+from app.kernel.format.errors import InvalidRequest, MalformedBody
 from app.kernel.format.operation import Operation
 from tests.kernel.codecs.messages.test_avro_schema import encoded
 from tests.support.kafka.registry import Registry

@@ -9,10 +9,11 @@ from typing import Any, Never, TypeVar
 
 import pytest
 
+from app.access.errors import NotFound
 from app.http.limits.threads import PARTY, Threads
 from app.infra.db.acts import begin_act, current_act
+from app.infra.errors import Unavailable
 from app.infra.sharing.next_flight import NextFlight
-from app.kernel.format.errors import NotFound, Unavailable
 from tests.support.streams import when
 
 REQUESTS = 100

@@ -21,7 +21,9 @@ import msgspec
 import pyarrow as pa
 
 from app.features.writes.engine import DecodedInput
+from app.infra.errors import StorageFull, Unavailable
 from app.infra.files.checksums import HashingSink, verify
+from app.infra.files.errors import CorruptFile
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import Storage
@@ -32,15 +34,7 @@ from app.kernel.codecs.shape_inference import infer_record_shapes, infer_shapes
 from app.kernel.codecs.splits import Split, plan_splits
 from app.kernel.codecs.stream import iter_tables
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import (
-    BodyTooLarge,
-    CorruptFile,
-    HeadwaterError,
-    MalformedBody,
-    StorageFull,
-    Unavailable,
-    error_of,
-)
+from app.kernel.format.errors import BodyTooLarge, HeadwaterError, MalformedBody, error_of
 from app.kernel.format.operation import Operation, input_schema
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.formats import Format

@@ -8,9 +8,9 @@ from typing import Final
 import xxhash
 
 from app.features.exports.tasks import PublishedFiles, PublishTask
+from app.infra.files.errors import CorruptFile
 from app.infra.files.folders.destination import open_destination
 from app.infra.files.storage import Storage
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.result_file import RunFile
 
 _CHUNK_BYTES: Final = 8 * 1024 * 1024

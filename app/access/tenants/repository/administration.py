@@ -10,6 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from app.access.errors import NotFound, PreconditionFailed
+from app.access.tenants.errors import TenantDeleted, TenantExists, TenantProtected, TooManyKeys
 from app.access.tenants.quotas import NO_QUOTAS, Quotas
 from app.access.tenants.repository.credential_changes import notify_change
 from app.access.tenants.repository.credentials import LIVE
@@ -32,18 +34,13 @@ from app.access.tenants.values import (
     Principal,
     Tenant,
     TenantChange,
-    TenantDeleted,
     TenantDeletion,
-    TenantExists,
-    TenantProtected,
     TenantState,
-    TooManyKeys,
     key_digest,
     new_api_key,
 )
 from app.infra.db.acts import act_concerns
 from app.infra.db.session import Database
-from app.kernel.format.errors import NotFound, PreconditionFailed
 from app.kernel.format.identifiers import is_uuid, new_id
 from app.kernel.paging import Page, PageTokens
 

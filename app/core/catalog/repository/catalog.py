@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, Connection, any_, bindparam, column, func, insert, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from app.access.errors import NotFound, PreconditionFailed
 from app.core.catalog.repository.live_datasets import (
     COUNT,
     LiveDatasets,
@@ -24,7 +25,6 @@ from app.core.catalog.values import AwaitedHead, Dataset, SchemaVersion, Upload
 from app.infra.db.any_of import any_of, matches_any
 from app.infra.db.session import Database
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import NotFound, PreconditionFailed
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page, PageTokens
 

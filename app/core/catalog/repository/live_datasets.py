@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, any_, bindparam, func,
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.errors import NotFound
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.notes import note_columns, store_notes
 from app.core.catalog.repository.participants import Derivations
@@ -18,7 +19,6 @@ from app.core.catalog.tables import datasets, heads
 from app.core.catalog.values import Dataset
 from app.infra.db.acts import act_concerns
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import NotFound
 from app.kernel.format.identifiers import is_uuid
 
 COUNT: Final[Select[int]] = select(func.count()).where(datasets.c.deleted_at.is_(None))

@@ -10,12 +10,12 @@ from sqlalchemy import ColumnElement, Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.access.tenants.repository.credential_changes import notify_change
+from app.core.catalog.errors import DatasetExists
 from app.core.catalog.repository.head import move_head
 from app.core.catalog.tables import datasets, schema_versions
 from app.core.catalog.values import SchemaVersion
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.settings import table_settings
-from app.kernel.format.errors import DatasetExists
 from app.kernel.format.schema.schema import Schema
 
 

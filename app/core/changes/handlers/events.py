@@ -12,7 +12,8 @@ from litestar import get
 from litestar.params import HeaderParameter
 from litestar.response import Stream
 
-from app.access.tenants.quotas import RateLimited
+from app.access.errors import NotFound
+from app.access.tenants.errors import RateLimited
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.changes.handlers.feed_options import FeedOptions, encoded, feed_position, feed_query, time_text
@@ -24,6 +25,7 @@ from app.core.changes.positions import SNAPSHOT_PATTERN, FeedPosition, SnapshotP
 from app.core.changes.service.feed_starts import FeedStarts
 from app.core.changes.service.read_changes import FeedQuery
 from app.core.changes.values import ChangePage
+from app.core.timeline.errors import OffsetExpired, VersionExpired
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM, STREAM_HEADERS, while_valid
@@ -32,16 +34,8 @@ from app.http.openapi.operation_docs import TEXT, Answer, documented
 from app.http.parameters.query_parameters import natural
 from app.http.waiting.request_credential import RequestCredential
 from app.http.waiting.subscriptions import Subscriptions
-from app.kernel.format.errors import (
-    GrantNotApplicable,
-    InvalidFilter,
-    InvalidRequest,
-    MaskedColumn,
-    NotFound,
-    OffsetExpired,
-    Unavailable,
-    VersionExpired,
-)
+from app.infra.errors import Unavailable
+from app.kernel.format.errors import GrantNotApplicable, InvalidFilter, InvalidRequest, MaskedColumn
 from app.kernel.sql.conditions.row_access import RowAccess
 
 PAGE_CHANGES: Final = 1_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from app.access.errors import NotFound
 from app.core.catalog.values import AwaitedHead, Dataset
 from app.http.limits.threads import Threads
 from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.sharing.next_flight import NextFlight
-from app.kernel.format.errors import NotFound
 
 HeadPolls: TypeAlias = SharedPolls[int, Dataset]
 """Polls for changes at or after a position. The result is the dataset, with its head after the position."""

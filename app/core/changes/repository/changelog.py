@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Connection, Select, bindparam, func, select
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import heads
+from app.core.changes.errors import OffsetAhead
 from app.core.changes.positions import FeedBounds, FeedStart, FromTime, FromVersion, StartingPosition
 from app.core.timeline.repository.watermarks import watermark_at
 from app.core.timeline.tables import changelog_files, commits
 from app.infra.db.session import Database
-from app.kernel.format.errors import NotFound, OffsetAhead
 from app.kernel.format.file_group import ChangelogFile, ChangelogSegment
 
 # Of each segment by itself: a join may read all commits of the dataset.

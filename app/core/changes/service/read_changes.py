@@ -10,11 +10,14 @@ from typing import Final
 
 import pyarrow as pa
 
+from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.positions import FeedBounds, StartingPosition, resolve_position
 from app.core.changes.values import ChangePage, DeliveryFormat
+from app.core.timeline.errors import OffsetExpired
+from app.infra.files.errors import CorruptFile
 from app.kernel.changelog.change_positions import (
     changes_since,
     count_since,
@@ -28,7 +31,7 @@ from app.kernel.changelog.changelog_run import ChangelogRun, runs_of
 from app.kernel.changelog.changelog_scan import ChangelogReader, ChangelogScan
 from app.kernel.changelog.forms import in_form
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import CorruptFile, FieldError, InvalidRequest, NotFound, OffsetExpired
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import ChangelogSegment
 from app.kernel.format.rows.changelog import Op
 from app.kernel.format.rows.row_sizes import rows_within

@@ -22,6 +22,7 @@ from app.core.changes.positions import (
 )
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage, SnapshotPlaces
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import ReadLeases, VersionRows
 from app.core.timeline.service.live_groups import AFTER_ALL, LiveGroups
 from app.core.timeline.service.version_pins import expired_if_missing
@@ -32,7 +33,6 @@ from app.kernel.changelog.forms import in_form
 from app.kernel.commit.read_plan import plan_read
 from app.kernel.format.dataset import ChangelogProducer, DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import VersionExpired
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN
 from app.kernel.sql.conditions.tree import Filter

@@ -17,11 +17,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.errors import NotFound, PreconditionFailed, PreconditionRequired
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import datasets, heads
 from app.core.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, StartingPosition
 from app.core.changes.repository.changelog import lock_feed, offset_of
+from app.core.consumers.errors import LeaseLost
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import CONSUMER_COLUMNS, IN_FEED, consumer_of
 from app.core.consumers.repository.places import keep_version, place_in_version, stored_place
@@ -43,7 +45,6 @@ from app.core.timeline.repository.kept_versions import share_versions
 from app.core.timeline.tables import commits
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
-from app.kernel.format.errors import LeaseLost, NotFound, PreconditionFailed, PreconditionRequired
 from app.kernel.paging import Page, PageTokens
 
 _COUNT: Final[Select[int]] = (

@@ -10,10 +10,10 @@ from sqlalchemy import Connection, select
 from app.core.catalog.tables import heads
 from app.core.changes.positions import FeedBounds, SnapshotPosition, version_ahead
 from app.core.consumers.values import ConsumerPlace
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.kept_versions import check_kept
 from app.core.timeline.repository.read_leases import lease_version, release_versions
 from app.core.timeline.tables import commits
-from app.kernel.format.errors import VersionExpired
 
 # How long a version is kept for a consumer that is within its rows, after it has moved.
 _KEPT_SECONDS: Final = 86_400.0

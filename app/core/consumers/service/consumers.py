@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import SnapshotPosition
 from app.core.consumers.repository.consumers import ConsumerStore
@@ -16,7 +17,7 @@ from app.core.consumers.values import (
     ExpectedRevision,
     consumer_managed,
 )
-from app.kernel.format.errors import FieldError, HeadwaterError, InvalidRequest, NotFound
+from app.kernel.format.errors import FieldError, HeadwaterError, InvalidRequest
 from app.kernel.paging import Page
 
 # No URL keeps the names `.` and `..`. Names of followers contain a `:`, so they never equal a reader's.

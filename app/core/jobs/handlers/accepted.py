@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.errors import JobCancelled
 from app.core.jobs.handlers.waiting import JobWaiter
 from app.core.jobs.schemas import JobResponse, job_path, job_response
 from app.core.jobs.service.request_job import RequestIdentity
@@ -19,7 +20,7 @@ from app.http.in_flight import InFlight
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import Answer
 from app.http.parameters.headers import Preference
-from app.http.problems import JobCancelled, JobFailed, document, fault_document
+from app.http.problems import JobFailed, document, fault_document
 from app.http.response import ApiResponse
 from app.kernel.format.errors import HeadwaterError
 

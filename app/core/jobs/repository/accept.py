@@ -8,9 +8,11 @@ from typing import Any, Final
 from sqlalchemy import Connection, insert, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.errors import NotFound
 from app.access.tenants.quotas import quotas_of
 from app.access.tenants.repository.quotas import STORED_QUOTAS
 from app.core.catalog.repository.live_datasets import share_datasets
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.jobs.kinds.declared import instant_action
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.repository.job_row import JOB_COLUMNS, get_job, job_from
@@ -21,7 +23,7 @@ from app.core.jobs.repository.writer_batches import reserve_batches
 from app.core.jobs.tables import idempotency, instants, jobs
 from app.core.jobs.values import Accepted, Job, JobQueue, JobState, NewJob, Progress
 from app.infra.db.acts import act_concerns
-from app.kernel.format.errors import HeadwaterError, IdempotencyMismatch, NotFound
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.instant import InstantState, RowCounts
 
 # The statements of each acceptance, made once. In order: the sequence behind the order of acceptance counts on as the

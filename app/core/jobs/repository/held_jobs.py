@@ -9,13 +9,14 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Double, any_, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from app.core.jobs.errors import AttemptsExhausted, ProcessKilled
 from app.core.jobs.repository.instant_moves import moved_instants
 from app.core.jobs.repository.job_locks import NO_LEASE
 from app.core.jobs.repository.job_row import CLAIM_COLUMNS, claimed_job
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import DEATHS_MAX, Job, JobState, Progress
 from app.infra.db.times import lease_end
-from app.kernel.format.errors import AttemptsExhausted, Fault, ProcessKilled
+from app.kernel.format.errors import Fault
 from app.kernel.format.instant import InstantEvent
 
 # The pause after a fault of the environment. It doubles with each of them.

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
+from app.core.jobs.errors import TransactionFailed
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.repository.instant_moves import move_instants
 from app.core.jobs.repository.job_locks import ENDED, UNFINISHED, lock_with_transactions
@@ -18,7 +19,7 @@ from app.core.jobs.repository.outbox import post
 from app.core.jobs.repository.participants import FailureParticipant
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import JobQueue, JobState, Progress
-from app.kernel.format.errors import Fault, TransactionFailed
+from app.kernel.format.errors import Fault
 from app.kernel.format.instant import InstantEvent
 
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
+from app.access.errors import NotFound
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job, JobState
-from app.kernel.format.errors import NotFound
 from app.kernel.format.identifiers import is_uuid
 
 JOB_COLUMNS: Final = (*(jobs.c[name] for name in Job.__struct_fields__), jobs.c.task)

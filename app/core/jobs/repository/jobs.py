@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, any_, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from app.core.jobs.errors import JobNotCancellable
 from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.repository.accept import accept_jobs
 from app.core.jobs.repository.claim import claim_group, next_process
@@ -45,7 +46,7 @@ from app.core.jobs.values import (
 from app.infra.db.rotation import Rotation
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
-from app.kernel.format.errors import Fault, HeadwaterError, JobNotCancellable
+from app.kernel.format.errors import Fault, HeadwaterError
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page
 

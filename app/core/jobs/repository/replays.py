@@ -7,12 +7,10 @@ from typing import Any
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.jobs.repository.job_row import get_job
 from app.core.jobs.tables import idempotency
 from app.core.jobs.values import Job, NewJob, failed_by_service
-from app.kernel.format.errors import (
-    IdempotencyMismatch,
-)
 
 
 def key_row(dataset_id: str, key: str) -> Any:

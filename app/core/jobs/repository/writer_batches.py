@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, func, insert, select, text, update
 
+from app.core.jobs.errors import BatchOutOfOrder
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.repository.job_row import get_job
 from app.core.jobs.tables import writer_batches
 from app.core.jobs.values import Job, NewJob, failed_by_service
-from app.kernel.format.errors import BatchOutOfOrder
 
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtextextended(:stream, 0))")
 

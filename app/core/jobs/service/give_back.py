@@ -9,8 +9,8 @@ from typing import Final
 
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.values import Claim
-from app.kernel.format.errors import Unavailable
-from app.kernel.format.outages import awaited
+from app.infra.errors import Unavailable
+from app.infra.outages import awaited
 
 _log = logging.getLogger(__name__)
 # While the database is out of reach, the claims are kept and given back once it answers.

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from app.core.jobs.values import Accepted, NewJob
-from app.kernel.format.errors import HeadwaterError, Unavailable
+from app.infra.errors import Unavailable
+from app.kernel.format.errors import HeadwaterError
 
 _BATCH_JOBS_MAX: Final = 256
 

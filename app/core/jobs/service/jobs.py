@@ -8,11 +8,11 @@ from functools import cache
 
 import msgspec
 
+from app.access.errors import NotFound
 from app.core.catalog.service import GrantedDatasets
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.values import Job, JobFilter
-from app.kernel.format.errors import NotFound
 from app.kernel.paging import Page
 
 

@@ -11,7 +11,7 @@ from typing import Self
 
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.values import Claim, Progress
-from app.kernel.format.errors import Unavailable
+from app.infra.errors import Unavailable
 
 _log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from app.core.jobs.engine import TaskProgress, engine_tag
+from app.core.jobs.errors import EngineStopped
 from app.core.jobs.kinds.declared import KINDS
 from app.core.jobs.kinds.kind import JobDeclaration, JobKind
 from app.core.jobs.repository.jobs import JobStore
@@ -15,7 +16,8 @@ from app.core.jobs.service.give_back import give_back
 from app.core.jobs.service.lease import Lease
 from app.core.jobs.service.time_limit import TimeLimit
 from app.core.jobs.values import ClaimRules, Job, Progress
-from app.kernel.format.errors import EngineStopped, Fault, HeadwaterError, without_path
+from app.infra.files.errors import without_path
+from app.kernel.format.errors import Fault, HeadwaterError
 
 _log = logging.getLogger(__name__)
 _Request = TypeVar("_Request", contravariant=True)

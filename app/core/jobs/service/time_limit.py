@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Final, Self
 
-from app.kernel.format.errors import EngineStopped, TimeLimitExceeded
+from app.core.jobs.errors import EngineStopped, TimeLimitExceeded
 
 ADVICE_OF_READING: Final = "read less at a time, or ask the operator for a higher HEADWATER_JOB_SECONDS_MAX"
 ADVICE_OF_WRITING: Final = (

@@ -25,13 +25,14 @@ from sqlalchemy import (
     union_all,
 )
 
+from app.access.errors import NotFound
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import heads
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import JobState
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.tables import named_versions, read_leases
 from app.infra.db.session import Database
-from app.kernel.format.errors import NotFound, VersionExpired
 
 # The first half of the key of an advisory lock; the second half is a hash of the dataset's id.
 _HISTORY_LOCK: Final = 0xC1EA

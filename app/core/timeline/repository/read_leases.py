@@ -6,6 +6,7 @@ from sqlalchemy import Connection, delete, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.core.catalog.tables import heads
+from app.core.timeline.errors import OffsetExpired
 from app.core.timeline.repository.kept_versions import (
     OF_FEED,
     check_kept,
@@ -16,7 +17,6 @@ from app.core.timeline.repository.kept_versions import (
 from app.core.timeline.tables import commits, read_leases
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end, seconds_ago
-from app.kernel.format.errors import OffsetExpired
 
 
 class ReadLeaseStore:

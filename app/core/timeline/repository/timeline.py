@@ -39,7 +39,8 @@ from app.core.timeline.values import (
     WritesRunning,
 )
 from app.infra.db.any_of import any_of
-from app.infra.db.session import CommitInDoubt, Database
+from app.infra.db.errors import CommitInDoubt
+from app.infra.db.session import Database
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.instant import Action

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from app.core.timeline.ports import OutcomeUnknown, Publication
 from app.core.timeline.values import Fenced, NewCommit, Overtaken, Published
+from app.infra.errors import Unavailable
 from app.kernel.commit.conflict import Conflicted
-from app.kernel.format.errors import Unavailable
 
 _log = logging.getLogger(__name__)
 _PAUSE_SECONDS_MAX = 5.0

@@ -9,8 +9,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.access.errors import NotFound
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import ReadLeases
-from app.kernel.format.errors import CorruptFile, NotFound, Unavailable, VersionExpired
+from app.infra.errors import Unavailable
+from app.infra.files.errors import CorruptFile
 
 _log = logging.getLogger(__name__)
 

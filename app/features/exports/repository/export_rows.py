@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import datasets
 from app.core.consumers.tables import consumers
 from app.core.jobs.repository.job_row import JOB_COLUMNS, job_from
@@ -14,7 +15,6 @@ from app.core.jobs.tables import jobs
 from app.features.exports.tables import export_runs, exports
 from app.features.exports.values import RUNS_SHOWN, Export, ExportRun, ExportState
 from app.infra.db.any_of import any_of
-from app.kernel.format.errors import NotFound
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page, PageTokens
 

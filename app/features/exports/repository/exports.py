@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
+from app.access.errors import NotFound, PreconditionFailed
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.tables import datasets
 from app.core.changes.positions import FeedBounds, resolve_position
@@ -18,6 +19,7 @@ from app.core.jobs.repository.job_ends import cancel_locked
 from app.core.jobs.repository.job_locks import UNFINISHED, lock_jobs
 from app.core.jobs.repository.replays import replayed_job
 from app.core.jobs.tables import jobs
+from app.features.exports.errors import ExportEnded
 from app.features.exports.repository.export_rows import (
     consumer_name,
     find_export,
@@ -49,7 +51,7 @@ from app.features.exports.values import (
 )
 from app.infra.db.acts import act_concerns
 from app.infra.db.session import Database
-from app.kernel.format.errors import ExportEnded, FieldError, InvalidRequest, NotFound, PreconditionFailed
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.result_file import RunFile
 from app.kernel.paging import Page
 

@@ -16,10 +16,11 @@ from app.core.jobs.repository.job_ends import succeed_task
 from app.core.jobs.repository.job_locks import held_by, lock_jobs
 from app.core.jobs.tables import idempotency, jobs
 from app.core.jobs.values import NewJob
+from app.features.exports.errors import ExportEnded
 from app.features.exports.repository.export_rows import consumer_name, find_export, find_run, run_of_range
 from app.features.exports.tables import export_files, export_runs, exports
 from app.features.exports.values import MANIFEST_NAME, Export, ExportRun, ExportState, FinishedRun, NewRun
-from app.kernel.format.errors import ExportEnded, HeadwaterError
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.result_file import RunFile
 
 # A running run is polled at this interval, in case it fails.

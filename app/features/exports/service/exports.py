@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from app.core.catalog.values import Dataset
+from app.core.changes.errors import NoFeed
 from app.core.changes.positions import FeedStart
 from app.core.changes.service.read_corrections import check_records_corrections
 from app.features.exports.repository.exports import ExportStore
@@ -21,12 +22,13 @@ from app.features.exports.values import (
     NewRun,
     StartedRun,
 )
+from app.infra.files.errors import CorruptFile
 from app.infra.files.folders.admitted import RefusedPath, admitted_root, is_below
 from app.infra.files.folders.destination import SETTING
 from app.infra.files.ports import ObjectStorage
 from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import CorruptFile, FieldError, InvalidRequest, NoFeed
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.result_file import RunFile
 from app.kernel.paging import Page

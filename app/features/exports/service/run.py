@@ -11,6 +11,7 @@ from itertools import pairwise
 import msgspec
 import xxhash
 
+from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
@@ -47,7 +48,6 @@ from app.features.exports.values import (
 )
 from app.infra.files.ports import ObjectStorage
 from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
-from app.kernel.format.errors import NotFound
 from app.kernel.format.file_group import ChangelogSegment
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.paths import dataset_prefix, export_folder

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.errors import NotFound
 from app.core.catalog.repository.live_datasets import LiveDatasets
 from app.core.catalog.tables import heads
 from app.features.maintenance.tables import table_maintenance
@@ -33,7 +34,6 @@ from app.features.maintenance.values import ClaimedTable, ReconcilerRecord
 from app.infra.db.claims import ClaimColumns, tenants_in_turn
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
-from app.kernel.format.errors import NotFound
 
 _CLAIMS: Final = ClaimColumns(
     due_at=table_maintenance.c.wake_at,

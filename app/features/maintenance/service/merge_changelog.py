@@ -17,8 +17,8 @@ import msgspec
 
 from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.infra.files.changelog_merge import MergedChangelog
+from app.infra.files.errors import CorruptFile
 from app.kernel.changelog.merge_plan import SmallFile, run_to_merge, settled_before
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_format import FileCompression
 from app.kernel.format.file_group import StoredFile
 from app.kernel.format.paths import dataset_prefix, merged_changelog_path

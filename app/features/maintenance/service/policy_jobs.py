@@ -9,13 +9,13 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import structs
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.feature.reconcilers import Observation
 from app.core.jobs.kinds.clean import CleanTask
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.rewrite import ClusteringTask, CompactionTask
 from app.core.jobs.values import Accepted, Job, JobState
-from app.kernel.format.errors import NotFound
 
 ServiceTask = CompactionTask | ClusteringTask | CleanTask
 

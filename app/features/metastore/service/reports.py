@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.features.maintenance.values import ReconcilerRecord
 from app.features.metastore.values import METASTORE_RECONCILER, MetastoreState
-from app.kernel.format.errors import NotFound
 
 RecordOf: TypeAlias = Callable[[str, str, str], ReconcilerRecord | None]
 """What a reconciler has stored for a dataset, by tenant, dataset and name of the reconciler."""

@@ -21,8 +21,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.errors import NotFound
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import heads
+from app.core.changes.errors import OffsetAhead
 from app.core.changes.positions import StartingPosition
 from app.core.consumers.repository.followers import wake_partition_webhooks
 from app.core.timeline.tables import commits, files
@@ -38,7 +40,7 @@ from app.features.partitions.values import (
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
-from app.kernel.format.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.instant import Action
 

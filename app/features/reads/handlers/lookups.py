@@ -18,6 +18,7 @@ from app.core.changes.position_parameters import PositionText, position_of
 from app.core.changes.positions import StartingPosition
 from app.core.changes.schemas import ChangeResponse, Row
 from app.core.changes.values import ChangePage
+from app.features.reads.errors import RowNotFound
 from app.features.reads.service.lookup import KEYS_MAX, RowLookup
 from app.features.reads.values import FoundKeys, KeyQuery
 from app.http.auth import needs
@@ -31,7 +32,7 @@ from app.http.response import ApiResponse
 from app.kernel.changelog.forms import one_array
 from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import FieldError, InvalidRequest, RowNotFound
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.partition.members import member_path
 from app.kernel.format.schema.types import JsonForm, stored_type
 from app.kernel.sql.conditions.row_access import RowAccess

@@ -10,6 +10,7 @@ from litestar.params import PathParameter
 from litestar.response import Stream
 
 from app.access.tenants.values import KeyScope, Principal
+from app.core.jobs.errors import JobCancelled
 from app.core.jobs.handlers.waiting import JobWaiter
 from app.core.jobs.schemas import JobId
 from app.core.jobs.service.jobs import Jobs
@@ -22,7 +23,6 @@ from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
 from app.http.parameters.headers import Preference
-from app.http.problems import JobCancelled
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
 from app.http.table_response import ARROW_STREAM, streamed

@@ -21,8 +21,8 @@ from app.http.openapi.operation_docs import BINARY, documented
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
 from app.http.table_response import ARROW_STREAM, streamed
+from app.infra.errors import Unavailable
 from app.infra.sharing.fair_slots import FairSlots, HeldSlot
-from app.kernel.format.errors import Unavailable
 from app.kernel.format.file_format import FileFormat
 
 _TAGS: Final = ["reads"]

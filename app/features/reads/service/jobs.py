@@ -10,7 +10,9 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
+from app.core.changes.errors import NoFeed
 from app.core.changes.ports import ChangelogIndex
 from app.core.changes.service.read_corrections import check_records_corrections
 from app.core.jobs.kinds.kind import JobKind
@@ -21,22 +23,15 @@ from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.accept_pinned import AcceptPinned
 from app.features.exports.tasks import reads_feed
 from app.features.reads.content import JoinedContent
+from app.features.reads.errors import JobNotFinished, NoCommits
 from app.features.reads.jobs import CreateRead, ReadResults
 from app.features.versions.service.versions import VersionOf
+from app.infra.files.errors import CorruptFile
 from app.infra.files.ports import ObjectStorage
 from app.kernel.changelog.change_selection import check_feed_access
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import (
-    CorruptFile,
-    FieldError,
-    InvalidRequest,
-    JobNotFinished,
-    NoCommits,
-    NoFeed,
-    NotFound,
-    error_of,
-)
+from app.kernel.format.errors import FieldError, InvalidRequest, error_of
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.projection import check_partitions, projection
 from app.kernel.format.rows.read_order import check_order

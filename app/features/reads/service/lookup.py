@@ -15,6 +15,7 @@ from app.core.catalog.values import Dataset
 from app.core.changes.positions import StartingPosition
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import expired_if_missing
 from app.features.reads.values import FoundKeys, KeyQuery
@@ -23,7 +24,7 @@ from app.infra.files.lookups.key_search import KeySearch
 from app.kernel.codecs.json.json_rows import decode_json_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import FieldError, InvalidRequest, VersionExpired
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import DataFile, bucket_file_group, halved_slot
 from app.kernel.format.halving import file_groups_of, inside
 from app.kernel.format.partition.members import (

@@ -17,6 +17,7 @@ import pyarrow as pa
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.service.read_corrections import ReadCorrections
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionRows
 from app.core.timeline.service.live_groups import LiveGroups
 from app.core.timeline.service.version_pins import expired_if_missing
@@ -32,7 +33,7 @@ from app.kernel.codecs.meta_on_read import (
 from app.kernel.commit.read_plan import in_globs, plan_read
 from app.kernel.format.dataset import BucketMode, DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import FieldError, InvalidRequest, VersionExpired
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.partition.members import key_fields
 from app.kernel.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD

@@ -17,10 +17,13 @@ from urllib.parse import urlencode
 import msgspec
 import pyarrow as pa
 
+from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionReader
 from app.features.reads.content import stream_parts
+from app.features.reads.errors import ScanTooLarge
 from app.features.reads.scans import (
     CreateScan,
     PartOptions,
@@ -31,6 +34,7 @@ from app.features.reads.scans import (
 )
 from app.features.reads.tasks import PART_BYTES
 from app.features.versions.service.versions import VersionOf
+from app.infra.files.errors import CorruptFile
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
@@ -39,7 +43,6 @@ from app.kernel.commit.read_plan import plan_read
 from app.kernel.commit.table_rows import BaseRows, MergedRows, TableRows, cut_file, table_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import CorruptFile, NotFound, ScanTooLarge, VersionExpired
 from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.projection import check_partitions, projection

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, distinct, func, select, tuple_, update
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import datasets, heads
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.repository.job_locks import UNFINISHED
@@ -20,7 +21,6 @@ from app.features.retention.values import ARCHIVED_MIN, ExpiredFiles, HistoryExp
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
-from app.kernel.format.errors import NotFound
 from app.kernel.format.policies import HistoryPolicy, TimelinePolicy
 
 _RUNNING_WRITE: Final = (jobs.c.state == JobState.RUNNING.value, jobs.c.lane == JobQueue.WRITES.value)

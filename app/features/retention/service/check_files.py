@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from app.features.retention.repository.referenced_files import ReferencedFileStore
 from app.features.retention.values import FileReport, ReferencedFile
 from app.infra.files.checksums import verify
+from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import Storage
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.paths import dataset_prefix
 
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
+from app.access.errors import NotFound
+from app.core.catalog.errors import DatasetInUse
 from app.core.catalog.repository.catalog import CatalogStore
 from app.features.retention.repository.ending_tenants import EndingTenantStore
+from app.infra.files.errors import CorruptFile
 from app.infra.files.ports import ObjectStorage
-from app.kernel.format.errors import CorruptFile, DatasetInUse, NotFound
 
 _log = logging.getLogger(__name__)
 _FILES: Final = 500

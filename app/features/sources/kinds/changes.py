@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.changes.ports import ChangelogIndex
@@ -34,9 +35,10 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
+from app.infra.kafka.errors import SourceFailed
 from app.kernel.codecs.json.encode import encode_changes_json, encode_rows_ndjson
 from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import FieldError, NotFound, SourceFailed
+from app.kernel.format.errors import FieldError
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import Op
 from app.kernel.format.rows.formats import Format

@@ -32,10 +32,11 @@ from app.features.sources.ports import (
     SourceLag,
 )
 from app.infra.files.folders.admitted import RefusedPath, admitted_root
+from app.infra.kafka.errors import SourceUnavailable
 from app.kernel.codecs.messages.avro_file import AvroFile
 from app.kernel.codecs.messages.reading import BadMessage, UnsupportedSchema
 from app.kernel.codecs.messages.records import json_line
-from app.kernel.format.errors import FieldError, SourceUnavailable
+from app.kernel.format.errors import FieldError
 from app.kernel.format.rows.formats import Format
 
 _GZIP: Final = 16 + zlib.MAX_WBITS

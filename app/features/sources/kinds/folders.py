@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 
 from app.infra.files.folders.admitted import RefusedPath, admitted_root, path_is_below
 from app.infra.files.storage import s3_file_system
-from app.kernel.format.errors import SourceFailed, SourceUnavailable
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 
 SETTING: Final = "HEADWATER_SOURCE_ROOTS"
 _ESCAPED = re.compile(r"\\x([89a-f][0-9a-f])")

@@ -29,10 +29,11 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.outbound.addresses import AddressRefused, Rules
 from app.infra.outbound.connector import Connector
 from app.infra.outbound.foreign import foreign_text
-from app.kernel.format.errors import FieldError, SourceFailed, SourceUnavailable
+from app.kernel.format.errors import FieldError
 from app.kernel.format.rows.formats import Format
 
 _PAGE_BYTES_MAX: Final = 32 * 1024 * 1024

@@ -29,6 +29,7 @@ from app.features.sources.ports import (
     SourceLag,
 )
 from app.infra.kafka.connection import Brokers, Cluster, Mechanism, Protocol, servers_of
+from app.infra.kafka.errors import SourceFailed
 from app.infra.kafka.messages import OffsetRange, RangeReader
 from app.infra.kafka.offsets import TopicOffsets
 from app.infra.kafka.ranges import share, split
@@ -45,7 +46,7 @@ from app.kernel.codecs.messages.records import (
     RecordRules,
     SchemaOf,
 )
-from app.kernel.format.errors import FieldError, SourceFailed
+from app.kernel.format.errors import FieldError
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RowRun

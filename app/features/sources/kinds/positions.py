@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from app.features.sources.errors import InvalidSource
 from app.features.sources.ports import Position
-from app.features.sources.values import InvalidSource, refused_source
+from app.features.sources.values import refused_source
 from app.kernel.format.errors import FieldError
 from app.kernel.format.member_errors import field_error
 

@@ -43,10 +43,11 @@ from app.features.sources.ports import (
     SourceEnvironment,
     SourceLag,
 )
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.outbound.addresses import AddressRefused, Rules, Target
 from app.infra.outbound.bounds import Bounds, ReplyTooLarge
 from app.infra.outbound.connector import CONNECT_SECONDS_MAX, Connector
-from app.kernel.format.errors import FieldError, SourceFailed, SourceUnavailable
+from app.kernel.format.errors import FieldError
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.schema.shapes import NULLS, Shape, common_shape, shape_of

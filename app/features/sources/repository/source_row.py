@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, func, select
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import datasets
 from app.features.sources.tables import sources
 from app.features.sources.values import DataSource, SourceState
-from app.kernel.format.errors import NotFound
 from app.kernel.format.identifiers import is_uuid
 
 _OWN: Final = tuple(

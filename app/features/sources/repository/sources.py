@@ -9,6 +9,7 @@ import msgspec
 from sqlalchemy import Connection, Select, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.errors import NotFound, PreconditionFailed
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.repository.participants import Derivations
@@ -20,6 +21,7 @@ from app.core.jobs.repository.job_row import get_job
 from app.core.jobs.repository.replays import keep_key, replayed_job
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Accepted, JobState, NewJob
+from app.features.sources.errors import SourceExists
 from app.features.sources.repository.cycles import refuse_cycle
 from app.features.sources.repository.source_row import (
     DATASET_NAME,
@@ -29,18 +31,11 @@ from app.features.sources.repository.source_row import (
     source_of,
 )
 from app.features.sources.tables import source_items, sources
-from app.features.sources.values import (
-    DataSource,
-    NewSource,
-    SourceChange,
-    SourceDefinition,
-    SourceExists,
-    SourceState,
-)
+from app.features.sources.values import DataSource, NewSource, SourceChange, SourceDefinition, SourceState
 from app.infra.db.acts import act_concerns
 from app.infra.db.any_of import any_of, matches_any
 from app.infra.db.session import Database
-from app.kernel.format.errors import HeadwaterError, NotFound, PreconditionFailed
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.paging import Page, PageTokens
 
 _COUNT: Final[Select[int]] = select(func.count()).select_from(sources)

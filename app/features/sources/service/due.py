@@ -12,7 +12,9 @@ from app.features.sources.repository.rounds import RoundStore
 from app.features.sources.service.register import RegisterDataset
 from app.features.sources.service.rounds import new_round
 from app.features.sources.values import DataSource, SourceMode, SourceState
-from app.kernel.format.errors import Fault, HeadwaterError, SourceUnavailable, Unavailable
+from app.infra.errors import Unavailable
+from app.infra.kafka.errors import SourceUnavailable
+from app.kernel.format.errors import Fault, HeadwaterError
 
 _log = logging.getLogger(__name__)
 # Longer than the calls of a kind take, which have a limit of a minute each. A source whose worker ended meanwhile is

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from app.core.jobs.engine import Engine
+from app.features.sources.errors import SourcesBusy
 from app.features.sources.output import FetchOutput
 from app.features.sources.ports import Fetched, Part, Place, RoundLimits, SourceKind
 from app.features.sources.tasks import FetchTask
 from app.infra.files.storage import Storage
 from app.infra.sharing.fair_slots import FairSlots
-from app.kernel.format.errors import SourcesBusy
 
 
 def fetch_slots(slots: int) -> FairSlots:

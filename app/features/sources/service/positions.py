@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.features.sources.ports import Position
-from app.kernel.format.errors import SourceFailed
+from app.infra.kafka.errors import SourceFailed
 
 
 def check_storable(position: Position) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from app.core.catalog.errors import DatasetExists
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset
 from app.features.sources.ports import Fetched, FetchedBody, Ledger, SourceEnvironment, SourceKind
@@ -19,10 +20,11 @@ from app.features.sources.service.transforms import bind_transform
 from app.features.sources.values import DataSource, refused_source
 from app.infra.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns
 from app.infra.files.storage import Storage
+from app.infra.kafka.errors import SourceFailed
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateTable, schema_of
 from app.kernel.format.definition.schema_merge import inferred_types
-from app.kernel.format.errors import DatasetExists, MalformedBody, SourceFailed
+from app.kernel.format.errors import MalformedBody
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import body_path, dataset_prefix

@@ -8,10 +8,12 @@ from typing import Final
 
 import msgspec
 
+from app.access.errors import NotFound
 from app.access.tenants.values import KeyScope
 from app.core.catalog.service import GrantedDatasets, refuse_derived
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Accepted
+from app.features.sources.errors import SourceEmpty
 from app.features.sources.kinds.positions import check_position, check_start
 from app.features.sources.ports import Position, ReadsDatasets, SourceEnvironment, SourceKind
 from app.features.sources.repository.sources import SourceStore
@@ -23,7 +25,6 @@ from app.features.sources.values import (
     NewSource,
     SourceChange,
     SourceDefinition,
-    SourceEmpty,
     SourceMode,
     SourceState,
     SourceTransform,
@@ -33,7 +34,6 @@ from app.infra.files.folders.admitted import roots_of_tenant
 from app.kernel.commit.write_rules import brings_rows, check_options, partition_done_faults
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import schema_of
-from app.kernel.format.errors import NotFound
 from app.kernel.format.identifiers import new_id
 from app.kernel.paging import Page
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from app.features.sources.values import InvalidSource, SourceTransform, refused_source
+from app.features.sources.errors import InvalidSource
+from app.features.sources.values import SourceTransform, refused_source
 from app.kernel.codecs.arrow.conform import check_columns
 from app.kernel.derivation.engine import Derivation
 from app.kernel.derivation.request import DeriveRequest, RowsInput

@@ -16,10 +16,11 @@ from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.values import Job
 from app.core.timeline.ports import ReadLeases, VersionReader
 from app.core.timeline.service.version_pins import VersionPins
+from app.infra.files.errors import CorruptFile
 from app.kernel.changelog.verification import FoldVerdict, plan_fold
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import CorruptFile, NotVerifiable
+from app.kernel.format.errors import NotVerifiable
 from app.kernel.format.file_group import ChangelogSegment, DataFile, StoredFile
 from app.kernel.format.schema.schema import Schema
 

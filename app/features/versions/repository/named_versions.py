@@ -10,16 +10,18 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
+from app.access.errors import NotFound
 from app.core.jobs.kinds.named_version import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.core.jobs.repository.job_ends import succeed_task
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.tables import instants, jobs
 from app.core.jobs.values import Claim
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.kept_versions import NAME_LIVES, check_kept, share_history_at_head
 from app.core.timeline.tables import commits, named_versions
+from app.features.versions.errors import NameTaken
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
-from app.kernel.format.errors import NameTaken, NotFound, VersionExpired
 from app.kernel.format.identifiers import new_instant_id
 from app.kernel.format.instant import Action, InstantState, RowCounts
 from app.kernel.paging import Page, PageTokens

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.named_version import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.values import Accepted
 from app.features.versions.repository.named_versions import NamedVersionStore, taken
 from app.features.versions.service.versions import VersionOf
-from app.kernel.format.errors import NotFound
 from app.kernel.format.version_names import check_version_name
 from app.kernel.paging import Page
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from app.access.errors import NotFound
 from app.core.catalog.service import refuse_derived
 from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.named_version import VersionKind
@@ -17,7 +18,7 @@ from app.features.versions.repository.named_versions import NamedVersionStore
 from app.features.versions.service.versions import VersionOf
 from app.features.versions.values import RestorePoint
 from app.kernel.commit.write_options import WriteOptions
-from app.kernel.format.errors import FieldError, InvalidRequest, NotFound
+from app.kernel.format.errors import FieldError, InvalidRequest
 from app.kernel.format.operation import Operation
 
 _WAYS: Final = ("version", "as_of", "savepoint", "tag")

@@ -16,9 +16,9 @@ from app.core.jobs.kinds.write import RESTORE, RestoreResult, RestoreTarget
 from app.core.jobs.values import Job
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.version_pins import VersionPins
+from app.features.versions.errors import NotEnoughWrites
 from app.kernel.commit.restore_plan import plan_restaging, plan_restore
 from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import NotEnoughWrites
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.rows.staged import StagedFile
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, func, select, update
 
+from app.core.catalog.errors import DatasetInUse
 from app.core.catalog.tables import datasets
 from app.core.consumers.tables import consumers
 from app.core.jobs.kinds.kind import JobKind
@@ -13,7 +14,7 @@ from app.core.jobs.tables import jobs
 from app.core.timeline.values import NewCommit, Published
 from app.features.views.tables import view_inputs, views
 from app.features.views.values import follower_name
-from app.kernel.format.errors import DatasetInUse, Fault
+from app.kernel.format.errors import Fault
 
 
 class ViewParticipant:

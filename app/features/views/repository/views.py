@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection, Row, Select, and_, func, select, update
 
+from app.access.errors import NotFound, PreconditionFailed
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import LiveDatasets, share_datasets
 from app.core.catalog.tables import datasets, heads
@@ -29,7 +30,7 @@ from app.features.views.tables import view_inputs, views
 from app.features.views.values import CheckedView, View, ViewInputStatus, follower_name, is_deadly
 from app.infra.db.any_of import any_of, matches_any
 from app.infra.db.session import Database
-from app.kernel.format.errors import HeadwaterError, NotFound, PreconditionFailed
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page, PageTokens
 

@@ -10,11 +10,13 @@ from typing import Final
 
 import msgspec
 
+from app.access.errors import NotFound
 from app.core.changes.ports import ChangelogIndex
 from app.core.consumers.followers import Consumer
 from app.core.feature.stagers import StagedInput
 from app.core.jobs.kinds.write import InputRange
 from app.core.jobs.values import Job
+from app.core.timeline.errors import OffsetExpired, VersionExpired
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import VersionPins
 from app.core.timeline.values import Advance
@@ -31,7 +33,6 @@ from app.features.views.values import (
 )
 from app.kernel.derivation.engine import Derivation
 from app.kernel.derivation.request import DeriveInput, DeriveRequest, FeedInput, TableInput, relation_of
-from app.kernel.format.errors import NotFound, OffsetExpired, VersionExpired
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import StagedFile
 

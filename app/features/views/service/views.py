@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from app.access.errors import NotFound
 from app.access.tenants.values import KeyScope
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.repository.catalog import CatalogStore
@@ -20,7 +21,7 @@ from app.features.views.repository.views import ViewStore
 from app.features.views.values import CheckedView, View, ViewDefinition, ViewMode, new_refresh
 from app.kernel.codecs.faults import shown
 from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import InvalidView, NotFound
+from app.kernel.format.errors import InvalidView
 from app.kernel.format.identifiers import new_id
 from app.kernel.paging import Page
 from app.kernel.sql.queries.bind import bind_view

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
+from app.access.errors import NotFound
 from app.core.changes.values import DeliveryFormat
 from app.core.consumers.followers import Consumer
 from app.core.consumers.repository.followers import FOLLOWER_CLAIMS, is_at, move_consumer
@@ -29,12 +30,12 @@ from app.features.webhooks.values import (
     DeliveryWork,
     FormattedDelivery,
     Reply,
-    WebhookGivenUp,
     WebhookState,
+    given_up,
 )
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
-from app.kernel.format.errors import Fault, NotFound
+from app.kernel.format.errors import Fault
 
 _PENDING: Final = webhook_deliveries.c.state == DeliveryState.PENDING.value
 # The column of the format has the name that it was first given.
@@ -173,7 +174,7 @@ class DeliveryStore:
                     .returning(webhooks.c.failures)
                 ).scalar_one()
                 if failures >= dead_max:
-                    _pause(connection, delivery.webhook_id, Fault.of(WebhookGivenUp(failures, reply)))
+                    _pause(connection, delivery.webhook_id, Fault.of(given_up(failures, reply)))
 
     def pause(self, tenant_id: str, webhook_id: str, error: Fault) -> None:
         """Pauses a webhook that cannot continue."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, and_, case, func, select
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import datasets, heads
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.tables import consumers
@@ -13,7 +14,6 @@ from app.core.consumers.values import ConsumerPlace, MaxLag
 from app.features.partitions.tables import partition_feeds
 from app.features.webhooks.tables import webhook_deliveries, webhooks
 from app.features.webhooks.values import Delivery, DeliveryState, Webhook, WebhookState
-from app.kernel.format.errors import NotFound
 from app.kernel.format.identifiers import is_uuid
 
 _MEMBERS: Final = tuple(name for name in Delivery.__struct_fields__ if name not in {"since", "until"})

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
 
+from app.access.errors import NotFound, PreconditionFailed
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import datasets
@@ -42,7 +43,6 @@ from app.infra.db.acts import act_concerns, record_act
 from app.infra.db.any_of import matches_any
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
-from app.kernel.format.errors import NotFound, PreconditionFailed
 from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page, PageTokens
 

@@ -24,10 +24,12 @@ from app.features.webhooks.values import (
     FormattedDelivery,
     Reply,
     TopicPasswords,
-    WebhookGivenUp,
     WebhookState,
+    given_up,
 )
-from app.kernel.format.errors import Fault, HeadwaterError, Unavailable, without_path
+from app.infra.errors import Unavailable
+from app.infra.files.errors import without_path
+from app.kernel.format.errors import Fault, HeadwaterError
 from app.kernel.format.identifiers import new_id
 
 _log = logging.getLogger(__name__)
@@ -140,7 +142,7 @@ class DeliverWebhooks:
             self.deliveries.delivered(dataset.tenant_id, delivery, reply.status)
         elif reply.status == GONE or (reply.refused and delivery.attempts + 1 >= self.rules.dead_max):
             self._failed(dataset.tenant_id, delivery, reply, 0.0)
-            self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(WebhookGivenUp(0, reply)))
+            self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(given_up(0, reply)))
         else:
             seconds = (self._topic_retry_seconds if of_topic else self._retry_seconds)(
                 delivery.attempts, reply

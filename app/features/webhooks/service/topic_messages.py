@@ -16,9 +16,9 @@ from app.features.webhooks.values import (
     TopicOptions,
     Webhook,
 )
+from app.infra.kafka.errors import SourceFailed
 from app.infra.kafka.writer import OutMessage
 from app.kernel.codecs.messages.reading import UnsupportedSchema
-from app.kernel.format.errors import SourceFailed
 
 DELIVERY_HEADER: Final = "headwater-delivery"
 VERSION_HEADER: Final = "headwater-version"

@@ -10,13 +10,16 @@ from typing import Final
 
 import msgspec
 
+from app.access.errors import PreconditionFailed
 from app.access.tenants.values import seen_in_part
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
+from app.core.changes.errors import NoFeed
 from app.core.changes.positions import FromTime, FromVersion, ReaderStart, SnapshotPosition
 from app.core.changes.values import DeliveryFormat
 from app.core.consumers.values import MaxLag
+from app.features.webhooks.errors import InvalidWebhook
 from app.features.webhooks.repository.webhooks import WebhookStore
 from app.features.webhooks.sender import HttpSender
 from app.features.webhooks.service.avro_messages import avro_parts
@@ -27,7 +30,6 @@ from app.features.webhooks.values import (
     TOPIC_SCHEME,
     Delivery,
     DeliveryState,
-    InvalidWebhook,
     RefusedUrl,
     Registration,
     Reply,
@@ -45,7 +47,7 @@ from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.changelog.forms import ChangeForm, in_form
 from app.kernel.codecs.messages.reading import UnsupportedSchema
 from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import FieldError, NoFeed, PreconditionFailed
+from app.kernel.format.errors import FieldError
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.partition.members import key_fields
 from app.kernel.paging import Page

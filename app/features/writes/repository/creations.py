@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlalchemy import Connection, exists, select
 
+from app.core.catalog.errors import DatasetInUse
 from app.core.catalog.repository.catalog import end_dataset
 from app.core.catalog.repository.live_datasets import LiveDatasets
 from app.core.catalog.repository.participants import CatalogParticipants
@@ -16,7 +17,7 @@ from app.core.jobs.tables import jobs
 from app.core.jobs.values import Accepted, JobQueue, JobState, NewJob
 from app.infra.db.session import Database
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import DatasetInUse, Fault, HeadwaterError
+from app.kernel.format.errors import Fault, HeadwaterError
 
 _WITHOUT_OUTPUT: Final = (JobState.FAILED.value, JobState.CANCELLED.value)
 

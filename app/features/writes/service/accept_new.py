@@ -11,12 +11,14 @@ from typing import Final
 
 import msgspec
 
+from app.core.catalog.errors import DatasetExists
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Accepted, NewJob
 from app.features.writes.repository.creations import CreationStore
 from app.features.writes.service.accept import AcceptWrite, checked_write
 from app.features.writes.values import Body, IncomingWrite, JsonRows, NewPlace
+from app.infra.errors import Unavailable
 from app.infra.files.column_sample import SAMPLE_BYTES_MAX, ColumnSample, SampleTooLarge, sample_columns
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.received_body import StoredBody
@@ -25,14 +27,7 @@ from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateWithRows, schema_of
 from app.kernel.format.definition.schema_merge import inferred_types
-from app.kernel.format.errors import (
-    DatasetExists,
-    FieldError,
-    HeadwaterError,
-    InvalidDataset,
-    InvalidRequest,
-    Unavailable,
-)
+from app.kernel.format.errors import FieldError, HeadwaterError, InvalidDataset, InvalidRequest
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.schema.shapes import Nulls

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.jobs.values import Job
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.ports import VersionReader
 from app.features.writes.attempt import Basis, Claimed, Decoded, Plan, Planned, Replan, basis_of
 from app.features.writes.service.touched_files import touched_files
 from app.kernel.commit.write_options import OnError
 from app.kernel.commit.write_plan import MergeTask, WriteIntent, plan_merge
 from app.kernel.commit.write_scope import has_scope, is_no_op, read_scope, scope_of
-from app.kernel.format.errors import VersionExpired
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.paths import dataset_prefix
 from app.kernel.format.rows.staged import StagedFile

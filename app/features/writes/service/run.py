@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
 from app.core.feature.stagers import InputStager
 from app.core.jobs.engine import merge
+from app.core.jobs.errors import EngineStopped, TimeLimitExceeded
 from app.core.jobs.kinds.declared import KINDS
 from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.repository.jobs import JobStore
@@ -17,6 +19,7 @@ from app.core.jobs.service.give_back import give_back
 from app.core.jobs.service.lease import Lease
 from app.core.jobs.service.time_limit import ADVICE_OF_READING, ADVICE_OF_WRITING, TimeLimit
 from app.core.jobs.values import ClaimRules, Job, Progress
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.service.name_winner import NameWinner
 from app.core.timeline.service.publish import Publish
@@ -26,20 +29,11 @@ from app.features.writes.attempt import Claimed, Committed, Decoded, Planned, Re
 from app.features.writes.engine import WriteEngine
 from app.features.writes.service.plan import PlanWrites
 from app.features.writes.service.read_input import ReadInput
+from app.infra.errors import NotStorable, Unavailable
 from app.infra.files.ports import ObjectStorage
+from app.infra.outages import awaited
 from app.kernel.commit.conflict import FILE_GROUPS_NAMED_MAX, Conflicted
-from app.kernel.format.errors import (
-    CommitConflict,
-    EngineStopped,
-    Fault,
-    HeadwaterError,
-    NotFound,
-    NotStorable,
-    TimeLimitExceeded,
-    Unavailable,
-    VersionExpired,
-)
-from app.kernel.format.outages import awaited
+from app.kernel.format.errors import CommitConflict, Fault, HeadwaterError
 
 _log = logging.getLogger(__name__)
 # With as many lost races, a group is the next to commit: beside it, only groups run that ran before.

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from app.access.tenants.repository.quotas import QuotaStore
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset, Upload
+from app.features.writes.errors import LinksUnavailable
 from app.features.writes.values import UploadLink
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.received_body import BodySpool
 from app.infra.files.s3.links import StorageLinks
-from app.kernel.format.errors import BodyTooLarge, LinksUnavailable
+from app.kernel.format.errors import BodyTooLarge
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.paths import dataset_prefix, upload_path
 

@@ -13,7 +13,9 @@ from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset, Upload
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import NewJob
+from app.features.writes.errors import UploadIncomplete
 from app.features.writes.values import Body, IncomingWrite, JsonRows, UploadReferences
+from app.infra.files.errors import CorruptFile
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.received_body import BodySpool, StoredBody
@@ -23,7 +25,7 @@ from app.kernel.codecs.gzip_stream import gunzip_stream
 from app.kernel.codecs.json.json_rows import decode_json_rows, decode_ndjson
 from app.kernel.codecs.record_errors import BadRecords
 from app.kernel.commit.write_options import OnError
-from app.kernel.format.errors import BodyTooLarge, CorruptFile, MalformedBody, UploadIncomplete
+from app.kernel.format.errors import BodyTooLarge, MalformedBody
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation, input_schema, matches_equal_rows
 from app.kernel.format.paths import body_path, dataset_prefix, job_of, quarantine_prefix, staged_path

@@ -16,9 +16,9 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from app.infra.files.errors import DestinationFailed
 from app.infra.files.folders.admitted import RefusedPath, admitted_root
 from app.infra.files.storage import s3_file_system
-from app.kernel.format.errors import DestinationFailed
 from app.kernel.format.identifiers import new_id
 
 SETTING: Final = "HEADWATER_EXPORT_ROOTS"

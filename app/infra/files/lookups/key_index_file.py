@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from app.infra.files.checksums import HashingSink, buffered, verify
+from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import Storage
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import IndexFile, IndexKind
 from app.kernel.format.index.key_index import BloomFilter, KeyIndex
 

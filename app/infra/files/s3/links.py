@@ -15,8 +15,8 @@ from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
 from botocore.session import Session
 
+from app.infra.errors import StorageUnavailable
 from app.infra.files.s3.address import S3, s3_address
-from app.kernel.format.errors import StorageUnavailable
 
 
 class StorageLinks:

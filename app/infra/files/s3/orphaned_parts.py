@@ -11,8 +11,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session
 
+from app.infra.errors import StorageUnavailable
 from app.infra.files.s3.address import S3, S3Address, s3_address
-from app.kernel.format.errors import StorageUnavailable
 
 _TIMEOUT_SECONDS: Final = 20.0
 _ABORTED_MAX: Final = 10_000

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 
+from app.infra.files.errors import CorruptFile
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
@@ -18,7 +19,6 @@ from app.kernel.changelog.fold_check import BEFORE, check_fold
 from app.kernel.changelog.shared_files import own_rows
 from app.kernel.changelog.verification import FoldTask, FoldVerdict
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import CorruptFile
 from app.kernel.format.file_group import ChangelogSegment, DataFile, FileKind, StoredFile
 from app.kernel.format.partition.members import key_fields
 from app.kernel.format.rows.changelog import OP_COLUMN, OP_FIELD, Op

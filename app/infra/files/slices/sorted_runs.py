@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from app.infra.files.checksums import HashingSink, buffered
+from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import Storage
-from app.kernel.format.errors import CorruptFile
-from app.kernel.format.outages import fault_of_disk
+from app.infra.outages import fault_of_disk
 from app.kernel.format.rows.read_order import (
     ReadOrder,
     RunRange,

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.access.tenants.quotas import QuotaExceeded, Quotas, quotas_of
+from app.access.tenants.errors import QuotaExceeded
+from app.access.tenants.quotas import Quotas, quotas_of
 from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.service import KnownQuotas
 from app.access.tenants.values import TenantChange

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from app.access.errors import NotFound
+from app.access.tenants.errors import TenantExists, TooManyKeys
 from app.access.tenants.tables import api_keys
-from app.access.tenants.values import KeyScope, NewKey, TenantExists, TooManyKeys, key_digest, new_api_key
-from app.kernel.format.errors import NotFound
+from app.access.tenants.values import KeyScope, NewKey, key_digest, new_api_key
 from app.kernel.format.identifiers import new_id
 from tests.support.store_fixtures import Stores
 

@@ -10,10 +10,12 @@ from threading import Barrier
 import msgspec
 import pytest
 
+from app.access.errors import NotFound, PreconditionFailed
+from app.core.catalog.errors import DatasetExists
 from app.core.catalog.values import AwaitedHead, Dataset, Upload
 from app.core.jobs.values import Job, JobState
 from app.core.timeline.values import Fenced
-from app.kernel.format.errors import DatasetExists, InvalidRequest, NotFound, PreconditionFailed
+from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores

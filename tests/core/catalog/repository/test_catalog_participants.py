@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 from sqlalchemy import ColumnElement, Connection, select, true
 
+from app.access.errors import NotFound
+from app.core.catalog.errors import DatasetInUse
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.repository.participants import CatalogParticipants, DefinitionCommit
 from app.core.catalog.tables import datasets
@@ -14,7 +16,6 @@ from app.core.catalog.values import Dataset
 from app.kernel.format.definition.dataset_definition import with_changelog
 from app.kernel.format.definition.new_dataset import CreateRetention
 from app.kernel.format.definition.schema_change import UpdateChangelog
-from app.kernel.format.errors import DatasetInUse, NotFound
 from app.kernel.format.identifiers import new_instant_id
 from tests.support.store_fixtures import Stores
 

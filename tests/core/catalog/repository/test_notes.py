@@ -6,13 +6,15 @@ import msgspec
 import pytest
 from sqlalchemy import insert, text
 
+from app.access.errors import NotFound, PreconditionFailed
+from app.core.catalog.errors import DatasetExists
 from app.core.catalog.repository.notes import has_label
 from app.core.catalog.tables import dataset_labels, datasets
 from app.core.catalog.values import Dataset
 from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.kernel.format.definition.dataset_definition import with_settings
 from app.kernel.format.definition.schema_change import UpdateDataset
-from app.kernel.format.errors import DatasetExists, InvalidRequest, NotFound, PreconditionFailed
+from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.identifiers import new_id, new_instant_id
 from tests.support.lakehouse import definition
 from tests.support.query_plans import plan_of, rows_read

@@ -8,6 +8,7 @@ from threading import Barrier
 import msgspec
 import pytest
 
+from app.access.errors import NotFound, PreconditionFailed
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
 from app.core.timeline.values import Published
@@ -17,7 +18,7 @@ from app.kernel.format.definition.dataset_definition import with_changelog, with
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField, CreateRetention
 from app.kernel.format.definition.schema_change import AddField, UpdateChangelog, UpdateDataset
-from app.kernel.format.errors import InvalidRequest, NotFound, PreconditionFailed
+from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_format import FileCompression
 from app.kernel.format.identifiers import new_instant_id
 from app.kernel.format.instant import Action, InstantState

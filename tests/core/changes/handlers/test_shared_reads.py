@@ -8,14 +8,16 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from app.access.errors import NotFound
+from app.core.changes.errors import OffsetAhead
 from app.core.changes.handlers.events import _as_events
 from app.core.changes.handlers.shared_pages import SharedPages
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.http.limits.threads import Threads
 from app.http.waiting import shared_polls
+from app.infra.errors import Unavailable
 from app.kernel.changelog.forms import ChangeForm
 from app.kernel.format.dataset import Vocabulary
-from app.kernel.format.errors import NotFound, OffsetAhead, Unavailable
 from app.kernel.sql.conditions.row_access import RowAccess
 from tests.support.stored_feed import DATASET
 from tests.support.streams import CORRECTION, Counting, blocks, feed_of, serving, streamed, waiting, when

@@ -16,6 +16,7 @@ from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.service.read_corrections import CorrectionQuery, ReadCorrections
 from app.features.exports.tasks import ExportFormat, ExportQuery, ExportSpec, export_parts
 from app.infra.files.deletion_vector_file import VectorReader
+from app.infra.files.errors import CorruptFile
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.feed_verification import check_files
 from app.infra.files.slices.file_slice import SliceReader
@@ -23,7 +24,6 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.changelog.forms import ChangeForm
 from app.kernel.changelog.verification import FoldVerdict, plan_fold
-from app.kernel.format.errors import CorruptFile
 from tests.support.merged_feed import MergedFeed
 from tests.support.shares import share
 from tests.support.table_feed import TableFeed

@@ -9,17 +9,20 @@ from typing import Any
 import pytest
 
 from app.core.catalog.values import Dataset
+from app.core.changes.errors import OffsetAhead
 from app.core.changes.positions import StartingPosition
 from app.core.changes.service import read_corrections
 from app.core.changes.service.read_corrections import CorrectedChange, CorrectionQuery, ReadCorrections
+from app.core.timeline.errors import OffsetExpired
 from app.features.reads.service.rows import ReadTable, RowQuery
+from app.infra.files.errors import CorruptFile
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.table_reader import TableReader
 from app.infra.files.slices.table_walk import TableWalk
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import CorruptFile, InvalidRequest, OffsetAhead, OffsetExpired
+from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.rows.changelog import Op
 from tests.support.retained_versions import versions_of
 from tests.support.shares import share

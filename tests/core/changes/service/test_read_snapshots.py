@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from app.core.changes.errors import OffsetAhead
 from app.core.changes.positions import SNAPSHOT_READER, FeedPosition, SnapshotPosition
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.service.read_snapshots import ReadSnapshots
 from app.core.changes.values import ChangePage
+from app.core.timeline.errors import OffsetExpired, VersionExpired
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.table_reader import TableReader
 from app.infra.files.slices.table_walk import TableWalk
@@ -20,7 +22,6 @@ from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField
 from app.kernel.format.definition.schema_change import AddField, RenameField
-from app.kernel.format.errors import OffsetAhead, OffsetExpired, VersionExpired
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import Op
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess

@@ -8,25 +8,18 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import text
 
+from app.access.errors import NotFound, PreconditionFailed, PreconditionRequired
 from app.core.catalog.values import Dataset
+from app.core.changes.errors import OffsetAhead
 from app.core.changes.positions import SnapshotPosition, StartingPosition
+from app.core.consumers.errors import ConsumerLeased, ConsumerManaged, LeaseLost
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.consumers import ConsumerStore
 from app.core.consumers.repository.followers import add_follower
 from app.core.consumers.values import ConsumerChange, ConsumerStatus, ExpectedRevision, MaxLag
 from app.core.jobs.values import Job
-from app.kernel.format.errors import (
-    ConsumerLeased,
-    ConsumerManaged,
-    HeadwaterError,
-    LeaseLost,
-    NotFound,
-    OffsetAhead,
-    OffsetExpired,
-    PreconditionFailed,
-    PreconditionRequired,
-    VersionExpired,
-)
+from app.core.timeline.errors import OffsetExpired, VersionExpired
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores

@@ -7,16 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from app.access.errors import IdempotencyInFlight, NotFound
+from app.core.catalog.errors import DatasetExists
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.idempotency.repository import ReplyStore
 from app.core.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
 from app.infra.db.session import Database
-from app.kernel.format.errors import (
-    DatasetExists,
-    IdempotencyInFlight,
-    IdempotencyMismatch,
-    NotFound,
-    Unavailable,
-)
+from app.infra.errors import Unavailable
 from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import definition
 from tests.support.store_fixtures import Stores

@@ -8,10 +8,12 @@ from threading import Barrier, Event
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.jobs.service.group_accept import GroupAccept
 from app.core.jobs.values import Accepted, ClaimRules, NewJob
-from app.kernel.format.errors import IdempotencyMismatch, NotFound, Unavailable
+from app.infra.errors import Unavailable
 from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import new_job
 from tests.support.store_fixtures import Stores

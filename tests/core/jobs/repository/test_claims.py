@@ -12,12 +12,13 @@ import pytest
 from sqlalchemy import select
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.errors import JobNotCancellable
 from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.kinds.write import RestoreTarget, SourceRound, WriteRequest
 from app.core.jobs.repository import claim as claims
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Claim, Job, JobState, Progress, RunnableDataset
-from app.kernel.format.errors import Fault, JobNotCancellable
+from app.kernel.format.errors import Fault
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import InstantState
 from app.kernel.format.operation import Operation

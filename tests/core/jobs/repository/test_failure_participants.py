@@ -9,11 +9,12 @@ import pytest
 from sqlalchemy import Connection, select
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.errors import AttemptsExhausted
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import ClaimRules, Job, JobState
-from app.kernel.format.errors import AttemptsExhausted, Fault
+from app.kernel.format.errors import Fault
 from tests.support.lakehouse import RULES
 from tests.support.store_fixtures import Stores
 

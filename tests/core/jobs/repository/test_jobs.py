@@ -9,11 +9,14 @@ from threading import Barrier
 import msgspec
 import pytest
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
+from app.core.idempotency.errors import IdempotencyMismatch
+from app.core.jobs.errors import JobNotCancellable
 from app.core.jobs.tables import idempotency
 from app.core.jobs.values import Claim, Job, JobState, Progress
 from app.core.timeline.values import Fenced
-from app.kernel.format.errors import Fault, IdempotencyMismatch, JobNotCancellable, NotFound
+from app.kernel.format.errors import Fault
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import InstantState, RowCounts
 from app.kernel.format.rows.formats import Format

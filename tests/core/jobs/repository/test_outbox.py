@@ -8,8 +8,8 @@ from threading import Barrier, Event
 import pytest
 
 from app.core.catalog.values import Dataset
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.jobs.values import Job, OutboxMessage
-from app.kernel.format.errors import IdempotencyMismatch
 from tests.support.lakehouse import new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

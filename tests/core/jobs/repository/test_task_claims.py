@@ -10,12 +10,13 @@ import pytest
 from sqlalchemy import text
 
 from app.core.catalog.values import Dataset
+from app.core.jobs.errors import JobNotCancellable
 from app.core.jobs.kinds.declared import AnyTask
 from app.core.jobs.kinds.export import ExportTask
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.verification import VerifyTask
 from app.core.jobs.values import ClaimRules, Job, JobQueue, JobState, NewJob, Progress, RunnableDataset
-from app.kernel.format.errors import Fault, JobNotCancellable
+from app.kernel.format.errors import Fault
 from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores

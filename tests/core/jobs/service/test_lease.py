@@ -11,7 +11,7 @@ from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.lease import Lease
 from app.core.jobs.values import Claim, Job, Progress
 from app.infra.db.session import Database
-from app.kernel.format.errors import Unavailable
+from app.infra.errors import Unavailable
 from app.process.features import FAILURE_PARTICIPANTS
 from tests.support.store_fixtures import Stores
 

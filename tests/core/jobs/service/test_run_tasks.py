@@ -12,18 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.core.jobs.errors import EngineStopped
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.verification import VerifyTask
 from app.core.jobs.service.run_tasks import RunTasks, TaskHandler
 from app.core.jobs.values import Claim, ClaimRules, Job, JobState, Progress
-from app.kernel.format.errors import (
-    CorruptFile,
-    EngineStopped,
-    Fault,
-    StorageFull,
-    StorageUnavailable,
-    Unavailable,
-)
+from app.infra.errors import StorageFull, StorageUnavailable, Unavailable
+from app.infra.files.errors import CorruptFile
+from app.kernel.format.errors import Fault
 from app.kernel.format.instant import RowCounts
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

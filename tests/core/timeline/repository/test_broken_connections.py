@@ -14,8 +14,9 @@ from app.core.jobs.values import Job, JobState
 from app.core.timeline.ports import OutcomeUnknown
 from app.core.timeline.repository.publish import publish_commits
 from app.core.timeline.values import Fenced, Published
-from app.infra.db.session import CommitInDoubt, Database
-from app.kernel.format.errors import Unavailable
+from app.infra.db.errors import CommitInDoubt
+from app.infra.db.session import Database
+from app.infra.errors import Unavailable
 from tests.support.lakehouse import commit_of, message, new_job
 from tests.support.postgres import TestServer
 from tests.support.proxy import BreakingProxy, Fault

@@ -11,12 +11,13 @@ import msgspec
 import pytest
 from sqlalchemy import Connection
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.service.live_groups import AFTER_ALL, LiveGroups
 from app.core.timeline.values import Published
 from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.format.errors import NotFound, VersionExpired
 from app.kernel.format.file_group import DataFile, DeletionVector, FileKind, bucket_file_group
 from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, message, written_once

@@ -17,9 +17,11 @@ from app.core.changes.repository.changelog import lock_feed
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower
 from app.core.consumers.tables import consumers
+from app.core.jobs.errors import BatchOutOfOrder
 from app.core.jobs.repository.accept import accept_jobs
 from app.core.jobs.repository.metering import meter
 from app.core.jobs.values import Accepted, Job, NewJob
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.kept_versions import check_kept, lock_history, share_history
 from app.core.timeline.repository.publish import lock_heads
 from app.core.timeline.repository.read_leases import ReadLeaseStore
@@ -32,7 +34,7 @@ from app.infra.db.times import lease_end
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.dataset import Retention
-from app.kernel.format.errors import BatchOutOfOrder, Fault, VersionExpired
+from app.kernel.format.errors import Fault
 from app.kernel.format.identifiers import new_id, new_instant_id
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores

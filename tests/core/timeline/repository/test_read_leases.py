@@ -8,13 +8,14 @@ from functools import partial
 import pytest
 from sqlalchemy import func, insert, select, update
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.kept_versions import share_history
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.tables import named_versions, read_leases
-from app.kernel.format.errors import NotFound, VersionExpired
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 

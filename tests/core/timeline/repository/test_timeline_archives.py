@@ -24,9 +24,10 @@ from app.core.timeline.service import read_timeline
 from app.core.timeline.service.read_timeline import ReadTimeline
 from app.core.timeline.values import Fenced
 from app.features.retention.repository.references import ReferenceStore
+from app.infra.files.errors import CorruptFile
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import CorruptFile, InvalidRequest
+from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import Action, InstantState, RowCounts
 from tests.support.lakehouse import claim_of, commit_of, message

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.service.version_pins import VersionPins
-from app.kernel.format.errors import CorruptFile, Unavailable, VersionExpired
+from app.infra.errors import Unavailable
+from app.infra.files.errors import CorruptFile
 
 VERSIONS = [("d", 3), ("e", 5)]
 

@@ -9,8 +9,10 @@ from functools import partial
 import pytest
 from msgspec import structs
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import StartingPosition
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.jobs.values import Claim, Job
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.tasks import ExportFormat, ExportQuery
@@ -30,7 +32,6 @@ from app.features.exports.values import (
 from app.features.retention.repository.references import ReferenceStore
 from app.kernel.changelog.forms import ChangeForm
 from app.kernel.format.definition.settings import DEFAULT_TARGET_BYTES
-from app.kernel.format.errors import IdempotencyMismatch, NotFound
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.result_file import RunFile
 from tests.support.lakehouse import RULES, commit_of, message

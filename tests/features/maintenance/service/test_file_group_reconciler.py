@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec import structs
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.feature.reconcilers import Observation, ReconcileResult, ReconcilerMemory
 from app.core.jobs.kinds.kind import JobKind
@@ -19,7 +20,6 @@ from app.features.maintenance.service.compact_groups import CompactGroups
 from app.features.maintenance.service.file_group_reconciler import FileGroupReconciler
 from app.features.maintenance.service.policy_jobs import PolicyJobs, ServiceTask
 from app.kernel.commit.compaction_policy import GroupShape
-from app.kernel.format.errors import NotFound
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.policies import CompactionPolicy, TableServices
 from tests.support.lakehouse import definition

@@ -9,15 +9,16 @@ from itertools import groupby
 import msgspec
 import pytest
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.values import Job, NewJob
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.values import Published
 from app.features.overview.repository import SIZE_BOUNDS, OverviewStore
 from app.features.overview.values import FileQuery, KindTotals, PartitionRecord
 from app.features.retention.repository.history import HistoryStore
 from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.format.errors import NotFound, VersionExpired
 from app.kernel.format.file_group import (
     DataFile,
     DeletionVector,

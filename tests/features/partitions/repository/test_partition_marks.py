@@ -11,13 +11,15 @@ import pytest
 from msgspec import structs
 from sqlalchemy import text
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
+from app.core.changes.errors import OffsetAhead
 from app.core.jobs.values import Job
 from app.features.partitions.repository import marks as partition_marks
 from app.features.partitions.repository.marks import PartitionStore
 from app.features.partitions.values import MarkerWork
 from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.format.errors import InvalidRequest, NotFound, OffsetAhead
+from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_group import DataFile, FileKind, Slot, bucket_file_group
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import Action

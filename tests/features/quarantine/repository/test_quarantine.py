@@ -9,12 +9,14 @@ import pytest
 from msgspec import structs
 
 from app.core.catalog.values import Dataset
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.jobs.values import Job, JobState
+from app.features.quarantine.errors import AlreadyRedriven
 from app.features.quarantine.repository import QuarantineStore
 from app.features.quarantine.service import ranges_of
 from app.features.quarantine.values import RecordRange
 from app.features.retention.repository.references import ReferenceStore
-from app.kernel.format.errors import AlreadyRedriven, Fault, IdempotencyMismatch
+from app.kernel.format.errors import Fault
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.quarantine import QuarantineFile
 from tests.support.lakehouse import claim_of, commit_of, message, new_job

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.read import Disposition, ReadQuery, ReadTask
 from app.core.jobs.values import Claim, Job, JobState, NewJob
+from app.features.reads.errors import ResultExpired
 from app.features.reads.jobs import FinishedRead
 from app.features.reads.repository import ReadResultStore
 from app.features.retention.repository.references import ReferenceStore
-from app.kernel.format.errors import NotFound, ResultExpired
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.result_file import RunFile
 from tests.support.lakehouse import RULES

@@ -9,19 +9,14 @@ from typing import Any
 
 import pytest
 
+from app.core.changes.errors import NoFeed
 from app.core.jobs.kinds.read import Disposition, ReadQuery
+from app.core.timeline.errors import OffsetExpired, VersionExpired
+from app.features.reads.errors import NoCommits
 from app.features.reads.jobs import CreateRead
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import ChangelogProducer
-from app.kernel.format.errors import (
-    HeadwaterError,
-    InvalidFilter,
-    InvalidRequest,
-    NoCommits,
-    NoFeed,
-    OffsetExpired,
-    VersionExpired,
-)
+from app.kernel.format.errors import HeadwaterError, InvalidFilter, InvalidRequest
 from app.kernel.format.file_format import FileFormat
 from app.kernel.format.rows.read_order import ReadOrder
 from tests.support.read_runs import Reads

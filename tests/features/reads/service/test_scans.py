@@ -14,11 +14,15 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
+from app.access.errors import NotFound
 from app.core.catalog.values import SchemaVersion
+from app.core.timeline.errors import VersionExpired
+from app.features.reads.errors import ScanTooLarge
 from app.features.reads.scans import CreateScan, PartOptions, PlannedScan, ScanQuery
 from app.features.reads.service import scans
 from app.features.reads.service.scans import ScanTables
 from app.infra.files.deletion_vector_file import VectorReader
+from app.infra.files.errors import CorruptFile
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
@@ -33,7 +37,6 @@ from app.kernel.format.definition.schema_change import (
     SchemaChange,
     WidenField,
 )
-from app.kernel.format.errors import CorruptFile, NotFound, ScanTooLarge, VersionExpired
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.operation import Operation
 from tests.support.lake_table import COMPACT, Write

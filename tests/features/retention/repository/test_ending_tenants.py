@@ -11,21 +11,20 @@ import pytest
 
 from app.access.audit.repository.audit import AuditStore
 from app.access.audit.values import AccessOutcome, AuditFilter, Caller, NewEntry, RequestedOperation
+from app.access.errors import PreconditionFailed
+from app.access.tenants.errors import TenantDeleted, TenantProtected
 from app.access.tenants.values import (
     DEFAULT_TENANT_ID,
     KeyScope,
     NewKey,
     Principal,
     TenantChange,
-    TenantDeleted,
-    TenantProtected,
     TenantState,
 )
 from app.features.retention.repository.ending_tenants import EndingTenantStore
 from app.features.retention.service.end_tenants import EndTenants
 from app.infra.db.session import Database
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import PreconditionFailed
 from app.kernel.format.identifiers import new_id
 from app.process.tables import metadata
 from tests.support.populated_tenant import populate

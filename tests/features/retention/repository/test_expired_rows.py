@@ -10,8 +10,10 @@ import pytest
 from msgspec import structs
 from sqlalchemy import Table, func, select, text
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import datasets
 from app.core.catalog.values import Dataset
+from app.core.jobs.errors import BatchOutOfOrder
 from app.core.jobs.kinds.comparison import ComparisonTask
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.tables import idempotency, instants, jobs, outbox, transactions, writer_batches
@@ -22,7 +24,6 @@ from app.features.transactions.values import NewTransaction
 from app.infra.db.columns import metadata
 from app.infra.files.storage import LocalStorage
 from app.kernel.commit.write_options import WriteOptions
-from app.kernel.format.errors import BatchOutOfOrder, NotFound
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.paths import dataset_prefix
 from tests.support.expired_rows import expire_rows

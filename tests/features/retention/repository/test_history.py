@@ -12,10 +12,12 @@ import pytest
 from msgspec import structs
 from sqlalchemy import func, insert, select, update
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.clean import CleanTask
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job, NewJob
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.kept_versions import check_kept, share_history
 from app.core.timeline.repository.publish import lock_heads
 from app.core.timeline.repository.read_leases import ReadLeaseStore
@@ -26,7 +28,6 @@ from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.values import ExpiredFiles, HistoryExpiry, HistoryStart
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
-from app.kernel.format.errors import NotFound, VersionExpired
 from app.kernel.format.file_group import DataFile, DeletionVector
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.policies import HistoryPolicy, TimelinePolicy

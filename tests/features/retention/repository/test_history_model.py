@@ -14,11 +14,11 @@ from msgspec import structs
 from sqlalchemy import delete, insert, select
 
 from app.core.catalog.values import Dataset
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.tables import files, named_versions
 from app.features.retention.repository.history import HistoryStore
 from app.infra.db.session import Database
-from app.kernel.format.errors import VersionExpired
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.policies import HistoryPolicy
 from tests.support.examples import a_third_of

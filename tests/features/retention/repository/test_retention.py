@@ -23,13 +23,13 @@ from app.core.consumers.repository.followers import add_follower
 from app.core.consumers.values import ConsumerChange, ExpectedRevision
 from app.core.idempotency.repository import ReplyStore
 from app.core.jobs.values import Job
+from app.core.timeline.errors import OffsetExpired
 from app.core.timeline.values import Published
 from app.features.retention.repository.feed import RetentionStore
 from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.service.feed import Retain
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.dataset import Retention
-from app.kernel.format.errors import OffsetExpired
 from app.kernel.format.identifiers import new_id, new_instant_id
 from tests.support.expired_rows import expire_rows
 from tests.support.lakehouse import commit_of, definition, message

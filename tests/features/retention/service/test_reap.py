@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 
 from app.features.retention.service.reaper import Reap
+from app.infra.errors import StorageUnavailable, Unavailable
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import StorageUnavailable, Unavailable
 from app.kernel.format.file_group import Slot
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.paths import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from app.access.audit.values import UNAUTHENTICATED
 from app.features.retention.service.feed import Retain
-from app.kernel.format.errors import Unavailable
+from app.infra.errors import Unavailable
 
 
 @dataclass

@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.core.jobs.errors import EngineStopped
 from app.features.sources.kinds.sql_rows import SqlRows
 from app.features.sources.output import FetchOutput
 from app.features.sources.ports import Fetched, Part, Place, RoundLimits, SourceEnvironment
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import EngineStopped, SourceFailed, SourceUnavailable
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from tests.support.fake_mysql import END, columns, fake_mysql, packet, row
 from tests.support.mariadb.server import Mariadb
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from app.core.jobs.errors import EngineStopped
 from app.features.sources.kinds.sql_rows import SqlRows
 from app.features.sources.output import FetchOutput
 from app.features.sources.ports import Fetched, Part, Place, RoundLimits, SourceEnvironment
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import EngineStopped, InvalidRequest, SourceFailed, SourceUnavailable
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
+from app.kernel.format.errors import InvalidRequest
 from tests.support.fake_postgres import FakePostgres, columns, done, fake_postgres, row
 
 _ROW_BYTES_MAX = 100_000

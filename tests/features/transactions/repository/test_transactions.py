@@ -9,13 +9,15 @@ import msgspec
 import pytest
 from sqlalchemy import Connection
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
+from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.jobs.repository import claim
 from app.core.jobs.values import Job, JobState, Progress
 from app.core.timeline.values import Fenced, Published
 from app.features.transactions.values import AcceptedTransaction, NewTransaction, Transaction
 from app.kernel.commit.conflict import Conflicted
-from app.kernel.format.errors import CommitConflict, Fault, IdempotencyMismatch, NotFound
+from app.kernel.format.errors import CommitConflict, Fault
 from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import RULES, claim_of, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import update
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.named_version import VersionKind
 from app.core.jobs.values import Job
 from app.features.versions.repository.named_versions import NamedVersionStore
-from app.kernel.format.errors import NotFound
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import Action, InstantState
 from tests.support.lakehouse import commit_of, message

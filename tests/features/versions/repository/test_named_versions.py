@@ -10,15 +10,18 @@ import msgspec
 import pytest
 from sqlalchemy import select, update
 
+from app.access.errors import NotFound
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.named_version import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.core.jobs.tables import instants
 from app.core.jobs.values import Job, JobState, NewJob
+from app.core.timeline.errors import VersionExpired
 from app.core.timeline.repository.read_leases import ReadLeaseStore
+from app.features.versions.errors import NameTaken
 from app.features.versions.repository.named_versions import NamedVersionStore
 from app.infra.db.session import Database
-from app.kernel.format.errors import HeadwaterError, InvalidRequest, NameTaken, NotFound, VersionExpired
+from app.kernel.format.errors import HeadwaterError, InvalidRequest
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import Action, InstantState
 from tests.support.lakehouse import RULES, commit_of, message

@@ -8,10 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
+from app.core.timeline.errors import VersionExpired
 from app.features.versions.service.versions import VersionOf
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import InvalidRequest, NotFound, VersionExpired
+from app.kernel.format.errors import InvalidRequest
 from tests.support.retained_versions import RetainedVersions, versions_of
 from tests.support.versioned_tables import VersionedTable, committed_at, kind_of, new_versioned_table
 

@@ -11,6 +11,8 @@ from threading import Barrier, Event
 import msgspec
 import pytest
 
+from app.access.errors import NotFound
+from app.core.catalog.errors import DatasetExists, DatasetInUse
 from app.core.catalog.values import Dataset
 from app.core.consumers.repository.followers import FollowerStore
 from app.core.jobs.kinds.kind import JobKind, WriteProcess
@@ -28,7 +30,7 @@ from app.features.views.values import (
     follower_name,
 )
 from app.kernel.commit.watermarks import Lateness
-from app.kernel.format.errors import DatasetExists, DatasetInUse, Fault, NotFound
+from app.kernel.format.errors import Fault
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation
 from app.kernel.sql.queries import bind_view, parse_view

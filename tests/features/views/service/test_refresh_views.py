@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.consumers.followers import Consumer, ConsumerKind
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import Accepted, Claim, Job, NewJob
+from app.core.timeline.errors import OffsetExpired, VersionExpired
 from app.core.timeline.service.version_pins import VersionPins
 from app.features.views.service.refresh import DeriveView, FollowInputs
 from app.features.views.service.views import new_refresh
 from app.features.views.values import View, ViewDefinition, ViewInputStatus, ViewMode, follower_name
 from app.kernel.derivation.request import DeriveRequest, FeedInput, TableInput
-from app.kernel.format.errors import Fault, NotFound, OffsetExpired, VersionExpired
+from app.kernel.format.errors import Fault
 from app.kernel.format.file_group import ChangelogFile, ChangelogSegment
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation

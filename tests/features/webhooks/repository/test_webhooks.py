@@ -13,6 +13,7 @@ from itertools import count
 import pytest
 from sqlalchemy import func, update
 
+from app.access.errors import NotFound, PreconditionFailed
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import StartingPosition
 from app.core.changes.values import DeliveryFormat
@@ -31,7 +32,7 @@ from app.features.webhooks.values import (
     WebhookDefinition,
     WebhookState,
 )
-from app.kernel.format.errors import Fault, NotFound, PreconditionFailed
+from app.kernel.format.errors import Fault
 from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores

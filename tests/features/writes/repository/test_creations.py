@@ -8,12 +8,14 @@ from threading import Barrier
 import pytest
 from sqlalchemy import select
 
+from app.access.errors import NotFound
+from app.core.catalog.errors import DatasetExists
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import heads
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import Job, JobFilter, JobState
 from app.features.writes.repository.creations import CreationStore
-from app.kernel.format.errors import DatasetExists, Fault, HeadwaterError, NotFound
+from app.kernel.format.errors import Fault, HeadwaterError
 from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from tests.support.lakehouse import RULES, definition, new_job

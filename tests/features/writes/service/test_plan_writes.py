@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from app.core.catalog.values import Dataset
 from app.core.feature.stagers import RestoredVersion, StagedInput
+from app.core.timeline.errors import VersionExpired
 from app.features.writes.attempt import Claimed, Decoded, Planned, Replan
 from app.features.writes.service.plan import PlanWrites
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_options import Overwrite, SaveMode, WriteOptions
 from app.kernel.format.definition.dataset_definition import define_dataset
-from app.kernel.format.errors import DataExists, VersionExpired
+from app.kernel.format.errors import DataExists
 from app.kernel.format.file_group import DataFile, Slot, bucket_file_group
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import StagedBatch

@@ -16,18 +16,21 @@ import pytest
 from sqlalchemy import func, select, update
 
 from app.core.feature.stagers import StagedInput
+from app.core.jobs.errors import EngineStopped
 from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job, JobState
 from app.core.timeline.values import Advance
 from app.features.transactions.values import NewTransaction
+from app.infra.db.errors import TooSlow
+from app.infra.errors import StorageUnavailable, Unavailable
+from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import LocalStorage
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.kernel.format.definition.schema_change import AddField
-from app.kernel.format.errors import CorruptFile, EngineStopped, StorageUnavailable, TooSlow, Unavailable
 from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation
 from tests.support.lakehouse import RULES, new_job

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from app.core.jobs.errors import EngineStopped
 from app.core.jobs.values import JobState
+from app.infra.errors import StorageUnavailable
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.errors import EngineStopped, StorageUnavailable
 from tests.support.writing import Writing
 
 ROW = {"id": 2, "day": "2026-11-23", "n": 0, "note": None}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from app.core.feature.stagers import StagedInput
+from app.core.jobs.errors import EngineStopped
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import Job
-from app.kernel.format.errors import EngineStopped
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import RawInput
 from tests.support.writing import Row, Writing

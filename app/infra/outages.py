@@ -8,14 +8,8 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-from app.kernel.format.errors import (
-    HeadwaterError,
-    SourcesBusy,
-    StorageFull,
-    StorageUnavailable,
-    TooSlow,
-    Unavailable,
-)
+from app.infra.errors import StorageFull, StorageUnavailable, Unavailable
+from app.kernel.format.errors import HeadwaterError
 
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _AWAY: Final = {
@@ -51,13 +45,7 @@ def awaited(error: BaseException) -> str | None:
     match fault_of_disk(error) or error:
         case StorageFull():
             return "space"
-        case StorageUnavailable():
-            return "storage"
-        case TooSlow():
-            return None
-        case SourcesBusy():
-            return "sources"
-        case Unavailable():
-            return "database"
+        case Unavailable() as fault:
+            return fault.awaits
         case _:
             return None

@@ -1,0 +1,26 @@
+"""Errors of files."""
+
+from __future__ import annotations
+
+from app.kernel.format.errors import HeadwaterError
+
+
+class CorruptFile(HeadwaterError):
+    """A data file's size, checksum or content is not what its commit recorded. Fact: `path`."""
+
+    code = "corrupt-file"
+    title = "A data file is damaged"
+
+
+def without_path(error: HeadwaterError) -> HeadwaterError:
+    """The error for a reader that sees a part of the dataset: the path of a file has values of its partition."""
+    if not isinstance(error, CorruptFile):
+        return error
+    return CorruptFile("a file of the dataset is damaged or missing; the log of the service names it")
+
+
+class DestinationFailed(HeadwaterError):
+    """The files of a run cannot be written to the destination of their export. Fact: `destination`."""
+
+    code = "destination-failed"
+    title = "The destination takes no files"
