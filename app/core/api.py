@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.core import compose
+from app.core.catalog import problems as catalog_problems
 from app.core.catalog import providers as catalog_providers
 from app.core.catalog.handlers import (
     change_dataset,
@@ -16,12 +17,14 @@ from app.core.catalog.handlers import (
     list_datasets,
 )
 from app.core.catalog.service import Datasets
+from app.core.changes import problems as changes_problems
 from app.core.changes.handlers.changes import read_changes
 from app.core.changes.handlers.corrections import read_corrections
 from app.core.changes.handlers.events import follow_changes
 from app.core.changes.handlers.head_polls import head_polls
 from app.core.changes.handlers.shared_pages import SharedPages
 from app.core.changes.service.feed_starts import FeedStarts
+from app.core.consumers import problems as consumers_problems
 from app.core.consumers import providers as consumers_providers
 from app.core.consumers.handlers import (
     delete_consumer,
@@ -34,14 +37,17 @@ from app.core.consumers.handlers import (
 from app.core.consumers.service.consumers import Consumers
 from app.core.feature.api import ApiProcess, CountOf, FeatureApi
 from app.core.feature.feature import merged
+from app.core.idempotency import problems as idempotency_problems
 from app.core.idempotency import providers as idempotency_providers
 from app.core.idempotency.service import RunOnce
+from app.core.jobs import problems as jobs_problems
 from app.core.jobs import providers as jobs_providers
 from app.core.jobs.handlers.job_polls import job_polls
 from app.core.jobs.handlers.jobs import cancel_job, follow_job, get_job, list_jobs
 from app.core.jobs.handlers.waiting import JobWaits
 from app.core.jobs.service.jobs import Jobs
 from app.core.platform import Platform
+from app.core.timeline import problems as timeline_problems
 from app.core.timeline.files import TimelineFileStore
 from app.core.timeline.handlers import read_timeline
 from app.core.timeline.repository.archives import TimelineArchiveStore
@@ -159,4 +165,12 @@ API: Final = FeatureApi(
     dependencies=_dependencies,
     resources=_resources,
     quotas=_quotas,
+    problems=(
+        catalog_problems.PROBLEMS,
+        changes_problems.PROBLEMS,
+        consumers_problems.PROBLEMS,
+        idempotency_problems.PROBLEMS,
+        jobs_problems.PROBLEMS,
+        timeline_problems.PROBLEMS,
+    ),
 )

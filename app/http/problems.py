@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents. This is the only place that knows the HTTP status of an error.
+"""Errors as RFC 9457 problem documents. Only the tables `PROBLEMS` know the HTTP status of an error.
 
 `type` is the URI reference `/problems/<code>`: stable, the same in every deployment, what scripts compare.
 """
@@ -6,113 +6,127 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
-from app.access.errors import NotFound, Unauthorized
+from app.access.errors import (
+    Forbidden,
+    IdempotencyInFlight,
+    NotFound,
+    PreconditionFailed,
+    PreconditionRequired,
+    Unauthorized,
+)
+from app.access.tenants.errors import (
+    AdministrationUnavailable,
+    QuotaExceeded,
+    RateLimited,
+    TenantDeleted,
+    TenantExists,
+    TenantProtected,
+    TenantSuspended,
+    TooManyKeys,
+)
 from app.access.tenants.values import Principal
-from app.http.errors import MethodNotAllowed, RangeNotSatisfiable
+from app.http.errors import (
+    HeadersTooLarge,
+    MalformedRequest,
+    MethodNotAllowed,
+    NotAcceptable,
+    RangeNotSatisfiable,
+    RequestTimeout,
+    UrlTooLong,
+)
 from app.http.waiting.request_credential import CredentialEnded
-from app.infra.files.errors import without_path
+from app.infra.errors import NotStorable, StorageFull, StorageUnavailable, Unavailable
+from app.infra.files.errors import CorruptFile, DestinationFailed, without_path
+from app.infra.kafka.errors import SourceFailed, SourceUnavailable
 from app.infra.outages import fault_of_disk
-from app.kernel.format.errors import Fault, FieldError, HeadwaterError, InvalidRequest
+from app.kernel.format.errors import (
+    BodyTooLarge,
+    CommitConflict,
+    DataExists,
+    DerivationFailed,
+    Fault,
+    FieldError,
+    GrantNotApplicable,
+    HeadwaterError,
+    InvalidDataset,
+    InvalidFilter,
+    InvalidRequest,
+    InvalidView,
+    MalformedBody,
+    MaskedColumn,
+    NotVerifiable,
+    RestrictedGrant,
+    RowTooLarge,
+    SchemaChangeRefused,
+    SchemaMismatch,
+    TooManyRows,
+    UnsupportedMediaType,
+)
 
 PROBLEM_JSON: Final = "application/problem+json"
 REQUEST_ID: Final = "headwater_request_id"
 PROBLEM_CODE: Final = "headwater_problem"
 """The state of a request has the code of its problem under this name."""
 
-STATUS: Final[Mapping[str, int]] = {
-    "administration-unavailable": 501,
-    "already-redriven": 409,
-    "aggregate-overflow": 422,
-    "attempts-exhausted": 500,
-    "batch-out-of-order": 409,
-    "body-too-large": 413,
-    "commit-conflict": 409,
-    "consumer-leased": 409,
-    "consumer-managed": 409,
-    "corrupt-file": 500,
-    "data-exists": 409,
-    "dataset-exists": 409,
-    "dataset-in-use": 409,
-    "derivation-failed": 422,
-    "derived-dataset": 409,
-    "duplicate-key": 422,
-    "export-ended": 409,
-    "forbidden": 403,
-    "headers-too-large": 431,
-    "grant-not-applicable": 403,
-    "idempotency-in-flight": 409,
-    "idempotency-mismatch": 422,
-    "internal": 500,
-    "invalid-dataset": 422,
-    "invalid-filter": 400,
-    "invalid-request": 400,
-    "invalid-source": 422,
-    "invalid-webhook": 422,
-    "invalid-view": 422,
-    "job-cancelled": 409,
-    "job-ended": 409,
-    "job-not-finished": 409,
-    "lease-lost": 409,
-    "links-unavailable": 409,
-    "malformed-body": 400,
-    "malformed-request": 400,
-    "masked-column": 403,
-    "method-not-allowed": 405,
-    "no-commits": 409,
-    "no-feed": 422,
-    "not-acceptable": 406,
-    "not-enough-writes": 409,
-    "not-found": 404,
-    "not-storable": 422,
-    "not-verifiable": 422,
-    "offset-ahead": 409,
-    "offset-expired": 410,
-    "upload-incomplete": 409,
-    "version-expired": 410,
-    "name-taken": 409,
-    "precondition-failed": 412,
-    "precondition-required": 428,
-    "quota-exceeded": 429,
-    "range-not-satisfiable": 416,
-    "rate-limited": 429,
-    "request-timeout": 408,
-    "restricted-grant": 403,
-    "retracted-row-missing": 422,
-    "result-expired": 410,
-    "row-not-found": 404,
-    "row-too-large": 422,
-    "scan-too-large": 409,
-    "schema-change-refused": 422,
-    "schema-mismatch": 422,
-    "source-empty": 409,
-    "source-exists": 409,
-    "source-failed": 422,
-    "destination-failed": 422,
-    "source-unavailable": 502,
-    "storage-full": 507,
-    "storage-unavailable": 503,
-    "tenant-deleted": 409,
-    "tenant-exists": 409,
-    "tenant-protected": 409,
-    "tenant-suspended": 403,
-    "too-many-keys": 409,
-    "too-many-rows": 422,
-    "time-limit-exceeded": 422,
-    "process-killed": 422,
-    "transaction-failed": 409,
-    "unauthorized": 401,
-    "unavailable": 503,
-    "unsupported-media-type": 415,
-    "url-too-long": 414,
-    "webhook-given-up": 502,
+PROBLEMS: Final[Mapping[type[HeadwaterError], int]] = {
+    HeadwaterError: 500,
+    InvalidRequest: 400,
+    InvalidDataset: 422,
+    SchemaChangeRefused: 422,
+    InvalidFilter: 400,
+    InvalidView: 422,
+    SchemaMismatch: 422,
+    MalformedBody: 400,
+    UnsupportedMediaType: 415,
+    BodyTooLarge: 413,
+    RowTooLarge: 422,
+    TooManyRows: 422,
+    CommitConflict: 409,
+    DataExists: 409,
+    DerivationFailed: 422,
+    NotVerifiable: 422,
+    RestrictedGrant: 403,
+    MaskedColumn: 403,
+    GrantNotApplicable: 403,
+    StorageFull: 507,
+    NotStorable: 422,
+    Unavailable: 503,
+    StorageUnavailable: 503,
+    CorruptFile: 500,
+    DestinationFailed: 422,
+    SourceUnavailable: 502,
+    SourceFailed: 422,
+    NotFound: 404,
+    PreconditionFailed: 412,
+    PreconditionRequired: 428,
+    IdempotencyInFlight: 409,
+    Unauthorized: 401,
+    Forbidden: 403,
+    QuotaExceeded: 429,
+    RateLimited: 429,
+    TenantExists: 409,
+    TenantProtected: 409,
+    TenantDeleted: 409,
+    TenantSuspended: 403,
+    TooManyKeys: 409,
+    AdministrationUnavailable: 501,
+    MethodNotAllowed: 405,
+    NotAcceptable: 406,
+    RangeNotSatisfiable: 416,
+    MalformedRequest: 400,
+    RequestTimeout: 408,
+    UrlTooLong: 414,
+    HeadersTooLarge: 431,
 }
+"""The statuses of the errors of this room, and of those below it. Rooms above state their own in modules `problems`."""
 _RETRY_AFTER_SECONDS: Final = {
     "unavailable": 5,
     "storage-unavailable": 5,
@@ -139,9 +153,48 @@ class JobFailed(Exception):
         self.headers = headers
 
 
+def assembled(
+    tables: Iterable[Mapping[type[HeadwaterError], int]], errors: Iterable[type[HeadwaterError]]
+) -> dict[str, int]:
+    """The status of each code, from the tables of the rooms. `errors`: the classes that must have one.
+
+    Raises ValueError for a code that is stated twice, and for an error without a status.
+    """
+    statuses: dict[str, int] = {}
+    for error, status in chain.from_iterable(table.items() for table in tables):
+        if error.code in statuses:
+            raise ValueError(f"the code {error.code} is stated twice; one of the two is {_path(error)}")
+        statuses[error.code] = status
+    if missing := sorted(_path(error) for error in errors if error.code not in statuses):
+        raise ValueError(f"errors without a status in the `problems` of their room: {', '.join(missing)}")
+    return statuses
+
+
+def error_classes() -> Iterator[type[HeadwaterError]]:
+    """The classes of errors of the service that this process has imported."""
+    pending: list[type[HeadwaterError]] = [HeadwaterError]
+    while pending:
+        kind = pending.pop()
+        if kind.__module__.partition(".")[0] in ("app", "workers"):
+            yield kind
+        pending += kind.__subclasses__()
+
+
+def _path(error: type[HeadwaterError]) -> str:
+    return f"{error.__module__}.{error.__qualname__}"
+
+
+_statuses: dict[str, int] = {error.code: status for error, status in PROBLEMS.items()}
+
+
+def serve_statuses(statuses: Mapping[str, int]) -> None:
+    """From now on problem documents have these statuses. A process calls this once, before its first request."""
+    _statuses.update(statuses)
+
+
 def status_of(code: str) -> int:
     """The status of a code; 500 for one that this release does not know."""
-    return STATUS.get(code, 500)
+    return _statuses.get(code, 500)
 
 
 def retry_after(code: str) -> int | None:

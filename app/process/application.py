@@ -30,12 +30,13 @@ from app.http.problems import (
     on_http_exception,
     on_job_failed,
     on_unexpected,
+    serve_statuses,
 )
 from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
 from app.http.response import ApiResponse
 from app.http.waiting.request_credential import CredentialEnded, Permit
 from app.kernel.format.errors import HeadwaterError
-from app.process.api import PROVIDERS, ROUTES
+from app.process.api import PROVIDERS, ROUTES, STATUSES
 from app.process.openapi import schema_handler
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
@@ -95,6 +96,7 @@ def application(
     yet. `ended`: called after each request of a principal, with the bytes of the body that was sent. `lifespan`:
     context managers that run from its start to its stop. `cors_origins`: the origins whose pages may call it.
     """
+    serve_statuses(STATUSES)
     permits: list[Permit] = [require_scope, grants]
     handlers = [*ROUTES, schema_handler(ROUTES, PROVIDERS)]
     litestar = Litestar(

@@ -19,6 +19,7 @@ HANDLERS = "Handlers and tasks reach Postgres through use cases only"
 PARTS = (
     "api",
     "compose",
+    "problems",
     "providers",
     "handlers",
     "schemas",
@@ -74,6 +75,7 @@ WRONG = [
     ("app.features.exports.handlers.wrong", "app.features.exports.compose", "Imports within a feature point down"),
     ("app.features.versions.repository.wrong", "app.features.versions.service", "Imports within a feature point down"),
     ("app.features.exports.errors", "app.features.exports.values", "Imports within a feature point down"),
+    ("app.features.exports.service.wrong", "app.features.exports.problems", "Imports within a feature point down"),
     ("app.kernel.format.wrong", "sqlalchemy", KERNEL),
     ("app.kernel.codecs.wrong", "app.infra.files", KERNEL),
     ("app.core.timeline.service.wrong", "sqlalchemy", "Use cases know no framework and no SQL"),

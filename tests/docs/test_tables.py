@@ -11,7 +11,6 @@ import pytest
 
 from app.core.jobs.values import SERVICE_MADE
 from app.features.reads.service.rows import QueryType
-from app.http.problems import STATUS
 from app.infra.settings import VARIABLES, Settings, variable_of
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_effect import WriteEffect
@@ -32,6 +31,7 @@ from app.kernel.format.rows.formats import MEDIA_TYPES
 from app.kernel.format.schema.types import parse_type
 from app.kernel.sql.queries import parse_view
 from app.kernel.sql.queries.functions.functions import FUNCTIONS
+from app.process.api import STATUSES
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app"
@@ -78,7 +78,7 @@ def test_every_problem_is_documented_with_its_status():
         row[0].strip("`").removeprefix("/problems/"): int(row[1])
         for row in rows(DOCS / "errors.md", r"`/problems/[a-z-]+`")
     }
-    assert table == STATUS
+    assert table == STATUSES
     assert list(table.values()) == sorted(table.values())
     failures = (DOCS / "errors.md").read_text().partition("## Which failures")[2]
     assert set(re.findall(r"`([a-z-]+)`", failures)) == set(SERVICE_MADE)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from app.http.problems import document
-from app.kernel.format.errors import FieldError, InvalidRequest
+import subprocess
+import sys
+
+import pytest
+
+from app.http.problems import PROBLEMS, assembled, document
+from app.kernel.format.errors import Fault, FieldError, HeadwaterError, InvalidRequest, ReportedError
 
 
 def test_texts_and_lists_of_a_problem_are_bounded() -> None:
@@ -20,3 +25,44 @@ def test_texts_and_lists_within_the_bounds_are_unchanged() -> None:
     members = document(error.code, error.title, error.detail, error.facts)
     assert (members["detail"], len(members["errors"])) == ("no", 100)
     assert "error_count" not in members
+
+
+class _Lost(HeadwaterError):
+    code = "lost"
+    title = "Lost"
+
+
+def test_statuses_are_assembled_from_the_tables_of_the_rooms() -> None:
+    assert assembled([{HeadwaterError: 500}, {_Lost: 410}], [HeadwaterError, _Lost]) == {
+        "internal": 500,
+        "lost": 410,
+    }
+
+
+def test_error_without_a_status_stops_the_start() -> None:
+    with pytest.raises(ValueError, match=r"errors without a status .*: tests\.http\.test_problems\._Lost"):
+        assembled([PROBLEMS], [HeadwaterError, _Lost])
+
+
+def test_code_that_is_stated_twice_stops_the_start() -> None:
+    with pytest.raises(ValueError, match="the code lost is stated twice"):
+        assembled([{_Lost: 410}, {_Lost: 410}], [])
+
+
+def test_process_does_not_start_with_an_error_that_has_no_status() -> None:
+    program = """
+from app.kernel.format.errors import HeadwaterError
+Lost = type("Lost", (HeadwaterError,), {"code": "lost", "__module__": "app.features.lost.errors"})
+import app.process.api
+"""
+    start = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert start.returncode == 1
+    assert (
+        "errors without a status in the `problems` of their room: app.features.lost.errors.Lost"
+        in start.stderr
+    )
+
+
+def test_error_of_a_stored_fault_has_its_code_and_title() -> None:
+    fault = Fault(code="of-another-release", title="Old", detail="no", facts={"a": 1})
+    assert Fault.of(ReportedError(fault)) == fault

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,7 +14,7 @@ from app.infra.files.lookups.hot_folder import HotFolder
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import open_storage
 from app.infra.outages import fault_of_disk
-from app.kernel.format.errors import HeadwaterError, error_of
+from app.kernel.format.errors import HeadwaterError
 from app.kernel.format.rows.row_limits import DEFAULT_LIMITS, RowLimits
 from workers.engine.task_files import TaskResources
 
@@ -39,7 +40,8 @@ class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A task's error, as a value: Spark would wrap an exception and run the task again."""
 
-    code: str
+    error: str
+    """The module and the name of its class."""
     detail: str
     facts: dict[str, Any]
 
@@ -49,7 +51,8 @@ def refused(fault: HeadwaterError | OSError) -> Refusal:
     error = fault if isinstance(fault, HeadwaterError) else fault_of_disk(fault)
     if error is None:
         raise fault
-    return Refusal(code=error.code, detail=error.detail, facts=error.facts)
+    kind = type(error)
+    return Refusal(error=f"{kind.__module__}:{kind.__qualname__}", detail=error.detail, facts=error.facts)
 
 
 @cache
@@ -80,5 +83,5 @@ def _scratch(setup: TaskSetup) -> Path | None:
 def accepted(answer: _T | Refusal) -> _T:
     """The result of a task. Raises the task's error."""
     if isinstance(answer, Refusal):
-        raise error_of(answer.code, answer.detail, answer.facts)
+        raise resolve_name(answer.error).restored(answer.detail, answer.facts)
     return answer

@@ -17,6 +17,7 @@ from app.http.limits.threads import PageThreads, Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.db.session import Database
 from app.infra.files.lookups.key_search import KeySearch
+from app.kernel.format.errors import HeadwaterError
 
 CountOf = Callable[[str], int]
 """How much a tenant, by its id, has of what a quota limits."""
@@ -57,6 +58,8 @@ class FeatureApi:
     """What handlers of all features get from the process, by the name of the parameter."""
     resources: Callable[[Platform], Mapping[str, Resource]] = _nothing
     """What belongs to datasets, by the name of the first parameter of its path."""
+    problems: Sequence[Mapping[type[HeadwaterError], int]] = ()
+    """The HTTP statuses of the errors of its rooms."""
     quotas: Callable[[Platform], Mapping[str, CountOf]] = _nothing
     """What a tenant has, by the name of the quota that limits it."""
 

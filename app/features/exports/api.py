@@ -18,6 +18,7 @@ from app.features.exports.handlers.exports import (
     start_export_run,
 )
 from app.features.exports.handlers.files import check_export_file, download_export_file
+from app.features.exports.problems import PROBLEMS
 from app.features.exports.repository.exports import ExportStore
 from app.features.exports.service.exports import ManageExports
 from app.http.auth import Resource
@@ -71,4 +72,5 @@ API: Final = FeatureApi(
     dependencies=_dependencies,
     resources=_resources,
     quotas=_quotas,
+    problems=(PROBLEMS,),
 )

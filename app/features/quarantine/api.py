@@ -6,6 +6,7 @@ from typing import Final
 
 from app.core.feature.api import ApiProcess, FeatureApi
 from app.features.quarantine.handlers import create_redrive, discard_quarantine, read_quarantine
+from app.features.quarantine.problems import PROBLEMS
 from app.features.quarantine.repository import QuarantineStore
 from app.features.quarantine.service import Quarantine
 from app.infra.files.quarantine_file import QuarantineFileStore
@@ -31,4 +32,5 @@ API: Final = FeatureApi(
         discard_quarantine,
     ),
     dependencies=_dependencies,
+    problems=(PROBLEMS,),
 )

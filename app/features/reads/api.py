@@ -12,6 +12,7 @@ from app.features.reads.handlers.reads import create_read
 from app.features.reads.handlers.results import check_result_file, download_result_file, get_result
 from app.features.reads.handlers.rows import read_rows
 from app.features.reads.handlers.scans import check_scan_file, create_scan, download_scan_file, read_scan_rows
+from app.features.reads.problems import PROBLEMS
 from app.features.reads.repository import ReadResultStore
 from app.features.reads.service.jobs import ReadJobs
 from app.features.reads.service.lookup import RowLookup
@@ -77,4 +78,5 @@ API: Final = FeatureApi(
         read_scan_rows,
     ),
     dependencies=_dependencies,
+    problems=(PROBLEMS,),
 )

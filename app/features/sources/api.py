@@ -15,6 +15,7 @@ from app.features.sources.handlers import (
     list_sources,
     start_source_round,
 )
+from app.features.sources.problems import PROBLEMS
 from app.http.auth import Resource
 
 
@@ -44,4 +45,5 @@ API: Final = FeatureApi(
     dependencies=_dependencies,
     resources=_resources,
     quotas=_quotas,
+    problems=(PROBLEMS,),
 )

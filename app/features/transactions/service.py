@@ -13,7 +13,7 @@ from app.features.transactions.repository import TransactionStore
 from app.features.transactions.values import AcceptedTransaction, NewTransaction, Transaction
 from app.features.writes.service.accept import AcceptWrite, checked_write
 from app.features.writes.values import IncomingWrite
-from app.kernel.format.errors import FieldError, HeadwaterError, InvalidRequest, error_of
+from app.kernel.format.errors import FieldError, HeadwaterError, InvalidRequest
 from app.kernel.format.identifiers import new_id
 
 
@@ -119,4 +119,4 @@ def _placed(error: HeadwaterError, number: int) -> HeadwaterError:
         if detail.startswith("/"):
             detail = place + detail
         facts["errors"] = [{**fault, "pointer": place + fault["pointer"]} for fault in facts["errors"]]
-    return error_of(error.code, detail, facts)
+    return error.restored(detail, facts)

@@ -22,6 +22,7 @@ from app.features.webhooks.handlers.webhooks import (
     rotate_webhook_secret,
     try_webhook,
 )
+from app.features.webhooks.problems import PROBLEMS
 from app.features.webhooks.repository.webhooks import WebhookStore
 from app.features.webhooks.service.webhooks import Webhooks
 from app.http.auth import Resource
@@ -72,4 +73,5 @@ API: Final = FeatureApi(
     dependencies=_dependencies,
     resources=_resources,
     quotas=_quotas,
+    problems=(PROBLEMS,),
 )

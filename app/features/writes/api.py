@@ -11,6 +11,7 @@ from app.features.writes.compose import accept_new_dataset, accept_write, upload
 from app.features.writes.handlers.explanations import explain_keys, explain_write
 from app.features.writes.handlers.uploads import create_upload, create_upload_link
 from app.features.writes.handlers.writes import create_write
+from app.features.writes.problems import PROBLEMS
 from app.features.writes.service.explain import ExplainWrite
 
 
@@ -40,4 +41,5 @@ API: Final = FeatureApi(
         explain_write,
     ),
     dependencies=_dependencies,
+    problems=(PROBLEMS,),
 )

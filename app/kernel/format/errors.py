@@ -1,13 +1,13 @@
 """The base classes of errors, and the errors of the kernel. Those of other rooms are in modules `errors` of theirs.
 
-An error has facts, never an HTTP status: `app/http/problems.py` has the only table from codes to statuses.
+An error has facts, never an HTTP status: modules `problems` have the statuses.
 `code` is stable (scripts compare it), `detail` is a sentence for a person, `facts` are JSON-ready members.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Final, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Self
 
 import msgspec
 
@@ -27,13 +27,22 @@ class FieldError(msgspec.Struct, frozen=True, kw_only=True):
 class HeadwaterError(Exception):
     """Base of the errors that are reported to clients."""
 
-    code: ClassVar[str] = "internal"
-    title: ClassVar[str] = "Something went wrong inside the service"
+    code: str = "internal"
+    title: str = "Something went wrong inside the service"
 
     def __init__(self, detail: str, **facts: Any) -> None:
         super().__init__(detail)
         self.detail = detail
         self.facts: dict[str, Any] = facts
+
+    @classmethod
+    def restored(cls, detail: str, facts: Mapping[str, Any]) -> Self:
+        """An error of this class from the facts of another. The constructor of the class, which makes facts, is not
+        called.
+        """
+        error = cls.__new__(cls)
+        HeadwaterError.__init__(error, detail, **facts)
+        return error
 
 
 class InvalidRequest(HeadwaterError):
@@ -191,18 +200,13 @@ class GrantNotApplicable(HeadwaterError):
     title = "A grant of this API key does not fit the dataset"
 
 
-def error_of(code: str, detail: str, facts: dict[str, Any]) -> HeadwaterError:
-    """The error of a stored or transferred fault. It is of the base class if the code is unknown."""
-    pending: list[type[HeadwaterError]] = [HeadwaterError]
-    found = HeadwaterError
-    while pending:
-        kind = pending.pop()
-        pending += kind.__subclasses__()
-        found = kind if kind.code == code else found
-    error = found.__new__(found)
-    # Bypasses the constructor of the class: the facts are complete already.
-    HeadwaterError.__init__(error, detail, **facts)
-    return error
+class ReportedError(HeadwaterError):
+    """The error that a fault is the stored form of, with its code and title."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.detail, **fault.facts)
+        self.code = fault.code
+        self.title = fault.title
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

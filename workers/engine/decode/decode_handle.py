@@ -34,7 +34,7 @@ from app.kernel.codecs.shape_inference import infer_record_shapes, infer_shapes
 from app.kernel.codecs.splits import Split, plan_splits
 from app.kernel.codecs.stream import iter_tables
 from app.kernel.format.dataset import DatasetDefinition
-from app.kernel.format.errors import BodyTooLarge, HeadwaterError, MalformedBody, error_of
+from app.kernel.format.errors import BodyTooLarge, HeadwaterError, MalformedBody
 from app.kernel.format.operation import Operation, input_schema
 from app.kernel.format.quarantine import QuarantineFile
 from app.kernel.format.rows.formats import Format
@@ -291,7 +291,7 @@ def _errors_of(origin: str) -> Iterator[None]:
     except HeadwaterError as error:
         if not origin or isinstance(error, Unavailable | StorageFull | CorruptFile):
             raise
-        raise error_of(error.code, f"{origin}: {error.detail}", {**error.facts, "origin": origin}) from error
+        raise error.restored(f"{origin}: {error.detail}", {**error.facts, "origin": origin}) from error
 
 
 @contextmanager

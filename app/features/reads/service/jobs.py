@@ -31,7 +31,7 @@ from app.infra.files.ports import ObjectStorage
 from app.kernel.changelog.change_selection import check_feed_access
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import FieldError, InvalidRequest, error_of
+from app.kernel.format.errors import FieldError, InvalidRequest, ReportedError
 from app.kernel.format.result_file import RunFile
 from app.kernel.format.rows.projection import check_partitions, projection
 from app.kernel.format.rows.read_order import check_order
@@ -123,7 +123,7 @@ class ReadJobs:
                 "the job"
             )
         if job.state is JobState.FAILED and job.error is not None:
-            raise error_of(job.error.code, job.error.detail, job.error.facts)
+            raise ReportedError(job.error)
         if job.state is not JobState.SUCCEEDED or job.result is None:
             raise JobNotFinished(
                 f"the job is {job.state.value}; wait for it to succeed", state=job.state.value
