@@ -20,8 +20,8 @@ from app.http.limits.request_limits import RATE_FIELDS
 from app.http.limits.unread_bytes import LARGE_BYTES, UnreadBytes
 from app.http.problems import PROBLEM_JSON, REQUEST_ID, on_headwater_error
 from app.http.server.limits import WRITABLE
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import HeadwaterError
-from app.kernel.format.identifiers import new_id
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
 _HEADER: Final = b"x-request-id"

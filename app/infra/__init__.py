@@ -7,6 +7,7 @@
     runtime            the embedded servers and their supervisor; no part of the API or the worker
     settings, logs     the settings and the log of a process
     sharing            what concurrent requests and tenants share: flights, slots, memory
+    identifiers        new ids, which read the clock and random bits
     outages, errors    which exceptions are faults of the environment; errors of the storage and of the database
 
 These rooms know the values of the kernel, and nothing of tenants, jobs or HTTP handlers.

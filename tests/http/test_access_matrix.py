@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from app.access.tenants.values import Grant, KeyScope, TenantChange, TenantState, new_api_key
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import ORDERS, upsert
 from tests.support.service import SCOPES, Service

@@ -13,7 +13,7 @@ from app.access.tenants.errors import AdministrationUnavailable
 from app.access.tenants.values import NewKey, Principal
 from app.features.administration.service import Administration
 from app.http.problems import status_of
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.exports import EVERY_MINUTE
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from app.http.waiting import shared_polls
+from app.infra.identifiers import new_id
 from app.infra.runtime.valkey import EmbeddedValkey
-from app.kernel.format.identifiers import new_id
 from tests.support.exports import ONCE
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.postgres import TestServer

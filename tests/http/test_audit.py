@@ -14,7 +14,7 @@ from app.access.audit.repository.audit import AuditStore
 from app.access.audit.values import UNAUTHENTICATED
 from app.access.tenants.values import new_api_key
 from app.infra.errors import Unavailable
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.exports import EVERY_MINUTE
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.receiver import Receiver

@@ -17,7 +17,7 @@ from sqlalchemy import text, update
 from app.access.tenants.repository.credential_changes import CREDENTIALS_CHANNEL
 from app.access.tenants.tables import api_keys
 from app.access.tenants.values import Grant, KeyScope, MadeKey, TenantChange, TenantState
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service
 from tests.support.streams import waiting

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from app.features.retention.compose import sample_usage
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from clients.cli.failure import CommandError
 from clients.cli.usage import quotas, usage
 from tests.support.exports import EVERY_MINUTE, ONCE

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from app.access.tenants.values import Grant, KeyScope
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.http.test_access_matrix import OF_DATA, OPERATIONS, World, bearer
 from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import problem, upsert

@@ -11,7 +11,7 @@ import httpx
 
 from app.features.retention.compose import end_tenants
 from app.infra.db.columns import metadata
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.exports import EVERY_MINUTE, ONCE
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from app.access.tenants.values import TenantChange, TenantState
+from app.infra.identifiers import new_id
 from app.infra.runtime.valkey import EmbeddedValkey
-from app.kernel.format.identifiers import new_id
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.issuer import LocalIssuer, private_key, running_issuer, signed
 from tests.support.postgres import TestServer

@@ -11,13 +11,13 @@ from app.core.feature.stagers import RestoredVersion, StagedInput
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import Job, JobState, Progress
 from app.features.writes.attempt import Claimed, Decoded, Merged, Plan, Planned
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.restore_plan import plan_restore
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField
 from app.kernel.format.definition.schema_change import AddField
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import StagedBatch, StagedFile

@@ -11,13 +11,13 @@ from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import Claim, ClaimRules, Job, NewJob
 from app.core.timeline.repository.timeline import TimelineStore
 from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.kernel.format.file_group import ChangelogFile, ColumnStatistics, DataFile, Slot, bucket_file_group
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import Action, RowCounts
 from app.kernel.format.operation import Operation
 

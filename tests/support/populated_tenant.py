@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import text
 
 from app.core.catalog.values import Upload
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 

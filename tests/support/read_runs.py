@@ -27,8 +27,8 @@ from app.features.reads.service.jobs import ReadJobs
 from app.features.reads.service.run import RunReads
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.infra.identifiers import new_id
 from app.kernel.format.file_format import FileFormat
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.result_file import RunFile
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess

@@ -16,7 +16,7 @@ from app.features.versions.service.run_restore import StageEarlier
 from app.features.writes.attempt import Decoded, Merged, Planned
 from app.features.writes.service.plan import PlanWrites
 from app.infra.files.slices.memory_budget import MemoryBudget
-from app.kernel.format.identifiers import new_id, new_instant_id
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
 from tests.support.engine import EngineInProcess

@@ -16,7 +16,7 @@ from app.core.jobs.repository.outbox import OutboxStore
 from app.core.jobs.values import ClaimRules, Job
 from app.features.transactions.repository import TransactionStore
 from app.infra.db.session import Database
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.process.features import COMMIT_PARTICIPANTS, stores_on
 from tests.support.administration import Administration
 from tests.support.lakehouse import RULES, OneByOne, definition, new_job

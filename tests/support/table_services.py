@@ -19,12 +19,12 @@ from app.features.maintenance.service import table_service_plans
 from app.features.maintenance.service.publish_in_slot import PublishInSlot, SlotRules
 from app.features.maintenance.service.run_table_service import RunTableService, TableServicePlanner
 from app.infra.files.slices.vector_rebase import RebaseFiles
+from app.infra.identifiers import new_id
 from app.kernel.commit.conflict import Conflicted, check_conflicts
 from app.kernel.commit.merge_bundle import MergeBundle, MergedBundle
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.engine_task import EngineTask, Result
 from app.kernel.format.file_group import DataFile
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import RowCounts
 from tests.support.groups_of_files import GroupsOfFiles
 from tests.support.lake_table import LakeTable

@@ -35,12 +35,12 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import LocalStorage
+from app.infra.identifiers import new_id
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.commit.merge_bundle import MergeBundle
 from app.kernel.commit.restore_plan import files_by_group
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.engine_task import EngineTask, Result
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import body_path, dataset_prefix, staged_path
 from app.kernel.format.rows.formats import Format

@@ -23,6 +23,7 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.slice_merge import row_hashes
 from app.infra.files.staged_file import StagedFileStore
 from app.infra.files.storage import Storage
+from app.infra.identifiers import random_hex
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
 from app.kernel.format.errors import FieldError, InvalidRequest
@@ -194,7 +195,7 @@ class TaskFiles:
 
     def path(self, folder: Folder, slot: Slot) -> str:
         """A new path for a file of this attempt."""
-        return written_path(self.task.data_prefix, folder, slot, self.task.attempt)
+        return written_path(self.task.data_prefix, folder, slot, self.task.attempt, random_hex(4))
 
     def data_sink(self, kind: FileKind = FileKind.BASE, schema: pa.Schema | None = None) -> DataSink:
         """The sink of data files."""

@@ -13,6 +13,7 @@ from app.core.catalog.errors import DerivedDataset
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.repository.live_datasets import dataset_not_found
 from app.core.catalog.values import Dataset, SchemaVersion
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.definition.dataset_definition import (
     define_dataset,
     new_notes,
@@ -25,7 +26,6 @@ from app.kernel.format.definition.new_dataset import CreateDataset
 from app.kernel.format.definition.schema_change import UpdateDataset
 from app.kernel.format.definition.settings import dataset_notes
 from app.kernel.format.errors import InvalidDataset
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.policies import TableServices
 from app.kernel.paging import Page
 from app.kernel.sql.conditions.row_access import RowAccess

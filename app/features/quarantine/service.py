@@ -21,11 +21,11 @@ from app.features.quarantine.repository import QuarantineStore
 from app.features.quarantine.values import QuarantinePart, RecordRange
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.quarantine_file import QuarantineFileStore
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.codecs.record_errors import BadRecord, BadRecords
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import FieldError, InvalidRequest
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation, matches_equal_rows
 from app.kernel.format.paths import body_path, dataset_prefix
 from app.kernel.format.quarantine import QuarantineFile

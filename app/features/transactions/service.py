@@ -13,8 +13,8 @@ from app.features.transactions.repository import TransactionStore
 from app.features.transactions.values import AcceptedTransaction, NewTransaction, Transaction
 from app.features.writes.service.accept import AcceptWrite, checked_write
 from app.features.writes.values import IncomingWrite
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import FieldError, HeadwaterError, InvalidRequest
-from app.kernel.format.identifiers import new_id
 
 
 class IncomingTransaction(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,9 +12,9 @@ from app.core.catalog.values import Dataset
 from app.core.jobs.errors import ProcessKilled
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import NewJob
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation
 from app.kernel.sql.queries.plan import ViewPlan
 

@@ -35,8 +35,8 @@ from app.http.server.limits import (
     Limits,
 )
 from app.infra.errors import Unavailable
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import HeadwaterError
-from app.kernel.format.identifiers import new_id
 
 _PIECE_BYTES: Final = 16 * KIBIBYTE
 # What separates a header's name from its value, and its line from the next.

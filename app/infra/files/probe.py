@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from app.infra.files.storage import LocalStorage, Storage
+from app.infra.identifiers import new_id
 from app.infra.outages import awaited
 from app.infra.sharing.single_flight import SingleFlight, in_daemon_thread
-from app.kernel.format.identifiers import new_id
 
 _AGE_SECONDS_MAX: Final = 5.0
 _WAIT_SECONDS: Final = 1.5

@@ -1,36 +1,16 @@
-"""Ids: ordered by time, created where they are needed, never reused."""
+"""The form of ids."""
 
 from __future__ import annotations
 
-import os
-import time
 import uuid
-from datetime import UTC, datetime
 from typing import Final
 
 PATTERN_END: Final = r"$(?!\n)"
 """The end of a pattern that OpenAPI shows: for Python alone, `$` is also before a final newline."""
 
 
-def new_id() -> str:
-    """A UUID version 7 (RFC 9562): 48 bits of Unix milliseconds, then random bits, so that indexes stay local."""
-    raw = bytearray((time.time_ns() // 1_000_000).to_bytes(6, "big") + os.urandom(10))
-    raw[6] = (raw[6] & 0x0F) | 0x70
-    raw[8] = (raw[8] & 0x3F) | 0x80
-    return str(uuid.UUID(bytes=bytes(raw)))
-
-
-def new_instant_id(now: datetime | None = None) -> str:
-    """The id of one attempt to change a dataset: `yyyyMMddHHmmssffffff-rrrrrr`, sortable by request time.
-
-    The order of commits is never derived from it, but from versions, which the commit transaction assigns.
-    """
-    moment = now or datetime.now(UTC)
-    return f"{moment:%Y%m%d%H%M%S%f}-{os.urandom(3).hex()}"
-
-
 def is_uuid(text: str) -> bool:
-    """Whether `text` has the form of an id of `new_id` (names of datasets may not have it)."""
+    """Whether `text` has the form of an id (names of datasets may not have it)."""
     try:
         return str(uuid.UUID(text)) == text.lower()
     except ValueError:

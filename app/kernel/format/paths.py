@@ -20,7 +20,6 @@ are the exception: other systems find them by name, so a marker is deleted and w
 
 from __future__ import annotations
 
-import os
 import re
 from enum import Enum
 from typing import Final
@@ -70,15 +69,17 @@ def attempt_name(instant_id: str, epoch: int, number: int) -> str:
     return f"{instant_id}-{epoch}-{number}"
 
 
-def written_path(prefix: str, folder: Folder, slot: Slot, attempt: str) -> str:
-    """A new path for a file of an attempt; never the same twice."""
-    name = f"{slot.bucket:05d}-{attempt}-{os.urandom(4).hex()}.{folder.suffix}"
+def written_path(prefix: str, folder: Folder, slot: Slot, attempt: str, mark: str) -> str:
+    """The path for a file of an attempt. `mark`: 8 random hexadecimal digits, so that it is never the same twice."""
+    name = f"{slot.bucket:05d}-{attempt}-{mark}.{folder.suffix}"
     return "/".join(part for part in (prefix, folder.value, slot.partition_path, name) if part)
 
 
-def merged_changelog_path(prefix: str, epoch: int) -> str:
-    """A new path for a merged changelog file. `epoch`: the claim of the dataset's maintenance that writes it."""
-    return f"{prefix}/{Folder.CHANGES.value}/merged-{epoch}-{os.urandom(8).hex()}.parquet"
+def merged_changelog_path(prefix: str, epoch: int, mark: str) -> str:
+    """The path for a merged changelog file. `epoch`: the claim of the dataset's maintenance that writes it. `mark`: 16
+    random hexadecimal digits, so that it is never the same twice.
+    """
+    return f"{prefix}/{Folder.CHANGES.value}/merged-{epoch}-{mark}.parquet"
 
 
 def staged_path(prefix: str, job_id: str) -> str:

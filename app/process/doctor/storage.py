@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from app.infra.files.storage import LocalStorage, Storage, is_new, open_storage
+from app.infra.identifiers import new_id
 from app.infra.settings import Settings
 from app.infra.sharing.single_flight import in_daemon_thread
 from app.kernel.format.errors import HeadwaterError
-from app.kernel.format.identifiers import new_id
 from app.process.doctor.values import Diagnosis, failed, ok, warning
 
 _SECONDS_MAX: Final = 20.0

@@ -25,8 +25,8 @@ from app.access.tenants.values import (
 )
 from app.features.administration.service import Administration
 from app.http.credentials import ADDRESS_LOOKUPS_MAX, LOOKUPS_MAX, Credentials
+from app.infra.identifiers import new_id
 from app.infra.runtime.loops import Loop
-from app.kernel.format.identifiers import new_id
 from tests.support.postgres import TestServer
 from tests.support.store_fixtures import Stores
 from tests.support.streams import no_name

@@ -7,7 +7,7 @@ import pytest
 
 from app.core.jobs.repository.outbox import OutboxStore
 from app.core.jobs.service.relay import Relay
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.process.features import stores_on
 from tests.support.administration import Administration
 from tests.support.lakehouse import definition, new_job

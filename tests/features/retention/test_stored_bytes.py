@@ -12,7 +12,7 @@ from app.access.tenants.tables import usage_days
 from app.access.tenants.usage import UsageFilter, UsageOf
 from app.core.catalog.values import Dataset, Upload
 from app.features.retention.repository.stored_bytes import StoredBytesStore
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.lakehouse import RULES, commit_of, message, new_job, written_once
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

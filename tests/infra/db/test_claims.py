@@ -12,7 +12,7 @@ from sqlalchemy import Connection, func, insert, select, update
 from app.core.catalog.values import Dataset
 from app.features.maintenance.tables import table_maintenance
 from app.infra.db.claims import ClaimColumns, tenants_in_turn
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.lakehouse import definition
 from tests.support.store_fixtures import Stores
 

@@ -9,7 +9,7 @@ import pytest
 from app.infra.files.checksums import HashingSink, verify
 from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.kernel.format.quarantine import QuarantineFile
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.infra.identifiers import new_id
 from app.kernel.format.dataset import Aggregate, BucketMode, ChangelogProducer, MergeMode, TableType
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import (
@@ -17,7 +18,6 @@ from app.kernel.format.definition.new_dataset import (
     CreateSchema,
 )
 from app.kernel.format.errors import InvalidDataset
-from app.kernel.format.identifiers import new_id
 
 FIELDS = [
     {"name": "id", "type": "string"},

@@ -25,8 +25,8 @@ from app.features.retention.service.reaper import Reap
 from app.infra.db.copying import EPOCHS_SKIPPED, deletion_hold
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
 from app.infra.files.storage import LocalStorage
+from app.infra.identifiers import new_id, new_instant_id, random_hex
 from app.kernel.format.file_group import Slot
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.paths import Folder, attempt_name, dataset_prefix, written_path
 from app.process.backup import BackupError, BackupManifest, back_up, restore
 from app.process.backup.folder import read_manifest
@@ -395,7 +395,7 @@ def test_files_are_kept_until_a_backup_has_ended(stores: Stores, database_url: s
     tenant_id = populate(stores)
     dataset = stores.catalog.create(tenant_id, new_id(), definition("mine"))
     attempt = attempt_name(new_instant_id(), 1, 1)
-    orphan = written_path(dataset_prefix(tenant_id, dataset.id), Folder.DATA, SLOT, attempt)
+    orphan = written_path(dataset_prefix(tenant_id, dataset.id), Folder.DATA, SLOT, attempt, random_hex(4))
     with storage.create(orphan) as file:
         file.write(b"1")
     reap = Reap(
@@ -418,7 +418,7 @@ def test_files_are_kept_until_a_backup_has_ended(stores: Stores, database_url: s
         with pytest.raises(Exception, match="another backup"), deletion_hold(database_url, seconds_max=0.1):
             pass
     other = stores.catalog.create(tenant_id, new_id(), definition("other"))
-    kept = written_path(dataset_prefix(tenant_id, other.id), Folder.DATA, SLOT, attempt)
+    kept = written_path(dataset_prefix(tenant_id, other.id), Folder.DATA, SLOT, attempt, random_hex(4))
     with storage.create(kept) as file:
         file.write(b"1")
     stores.tenants.begin_deletion(tenant_id, confirmed=stores.tenants.tenant(tenant_id).name, actor=OPERATOR)

@@ -13,7 +13,7 @@ from app.access.audit.values import AuditEntry, AuditFilter, Caller, NewEntry
 from app.access.tenants.tables import api_keys
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.kernel.paging import Page, PageTokens
 
 _COLUMNS: Final = tuple(audit.c[name] for name in AuditEntry.__struct_fields__)

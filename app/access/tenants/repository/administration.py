@@ -41,7 +41,8 @@ from app.access.tenants.values import (
 )
 from app.infra.db.acts import act_concerns
 from app.infra.db.session import Database
-from app.kernel.format.identifiers import is_uuid, new_id
+from app.infra.identifiers import new_id
+from app.kernel.format.identifiers import is_uuid
 from app.kernel.paging import Page, PageTokens
 
 

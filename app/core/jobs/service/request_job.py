@@ -12,7 +12,7 @@ from app.core.jobs.kinds.declared import JobRequest, instant_action
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.group_accept import GroupAccept
 from app.core.jobs.values import Accepted, NewJob
-from app.kernel.format.identifiers import new_id, new_instant_id
+from app.infra.identifiers import new_id, new_instant_id
 
 
 class RequestIdentity(msgspec.Struct, frozen=True, kw_only=True):

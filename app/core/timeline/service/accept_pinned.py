@@ -14,7 +14,7 @@ from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.values import Accepted
 from app.core.timeline.ports import ReadLeases
 from app.core.timeline.repository.kept_versions import OF_JOB
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 
 # A job that has not ended by then may find its version expired.
 _SECONDS: Final = 24 * 3600.0

@@ -26,10 +26,10 @@ from app.infra.files.errors import CorruptFile
 from app.infra.files.folders.admitted import RefusedPath, admitted_root, is_below
 from app.infra.files.folders.destination import SETTING
 from app.infra.files.ports import ObjectStorage
+from app.infra.identifiers import new_id
 from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import FieldError, InvalidRequest
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.result_file import RunFile
 from app.kernel.paging import Page
 from app.kernel.sql.conditions.row_access import RowAccess

@@ -47,9 +47,9 @@ from app.features.exports.values import (
     run_destination,
 )
 from app.infra.files.ports import ObjectStorage
+from app.infra.identifiers import new_id
 from app.kernel.codecs.meta_on_read import CORRECTED_RESULT_FIELDS, META_RESULT_FIELDS
 from app.kernel.format.file_group import ChangelogSegment
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.paths import dataset_prefix, export_folder
 from app.kernel.format.result_file import ExportedFile, RunFile
 

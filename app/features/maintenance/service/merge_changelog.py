@@ -18,6 +18,7 @@ import msgspec
 from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.infra.files.changelog_merge import MergedChangelog
 from app.infra.files.errors import CorruptFile
+from app.infra.identifiers import random_hex
 from app.kernel.changelog.merge_plan import SmallFile, run_to_merge, settled_before
 from app.kernel.format.file_format import FileCompression
 from app.kernel.format.file_group import StoredFile
@@ -104,7 +105,9 @@ class MergeChangelog:
 
     def _merge(self, observation: Observation, state: _State, run: Sequence[SmallFile]) -> _State:
         dataset = observation.dataset
-        path = merged_changelog_path(dataset_prefix(dataset.tenant_id, dataset.id), observation.epoch)
+        path = merged_changelog_path(
+            dataset_prefix(dataset.tenant_id, dataset.id), observation.epoch, random_hex(8)
+        )
         try:
             merged = self.merger.merge([each.file for each in run], path, dataset.definition.compression)
         except CorruptFile as error:

@@ -20,12 +20,12 @@ from app.features.sources.service.transforms import bind_transform
 from app.features.sources.values import DataSource, refused_source
 from app.infra.files.column_sample import SAMPLE_BYTES_MAX, SampleTooLarge, sample_columns
 from app.infra.files.storage import Storage
+from app.infra.identifiers import new_id
 from app.infra.kafka.errors import SourceFailed
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateTable, schema_of
 from app.kernel.format.definition.schema_merge import inferred_types
 from app.kernel.format.errors import MalformedBody
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import body_path, dataset_prefix
 from app.kernel.format.schema.shapes import Shape, common_members

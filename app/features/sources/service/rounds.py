@@ -32,13 +32,13 @@ from app.features.sources.service.positions import check_storable
 from app.features.sources.service.transforms import BoundTransform, bind_transform, transformed
 from app.features.sources.values import DataSource, SourceMode
 from app.features.writes.engine import DecodedInput
+from app.infra.identifiers import new_id, new_instant_id
 from app.infra.kafka.errors import SourceFailed
 from app.infra.sharing.fair_slots import FairSlots
 from app.kernel.commit.write_options import OnError
 from app.kernel.commit.write_rules import check_options
 from app.kernel.derivation.request import relation_of
 from app.kernel.format.errors import Fault, MalformedBody, RowTooLarge, SchemaMismatch, TooManyRows
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import dataset_prefix, quarantine_prefix
 

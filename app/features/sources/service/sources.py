@@ -31,10 +31,10 @@ from app.features.sources.values import (
     refused_source,
 )
 from app.infra.files.folders.admitted import roots_of_tenant
+from app.infra.identifiers import new_id
 from app.kernel.commit.write_rules import brings_rows, check_options, partition_done_faults
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import schema_of
-from app.kernel.format.identifiers import new_id
 from app.kernel.paging import Page
 
 _FINAL_STATES: Final = (SourceState.FINISHED, SourceState.FAILED)

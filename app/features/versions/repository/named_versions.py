@@ -22,7 +22,7 @@ from app.core.timeline.tables import commits, named_versions
 from app.features.versions.errors import NameTaken
 from app.infra.db.any_of import any_of
 from app.infra.db.session import Database
-from app.kernel.format.identifiers import new_instant_id
+from app.infra.identifiers import new_instant_id
 from app.kernel.format.instant import Action, InstantState, RowCounts
 from app.kernel.paging import Page, PageTokens
 

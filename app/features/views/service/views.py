@@ -19,10 +19,10 @@ from app.features.views.new_view import CreateView, define_view
 from app.features.views.refresh_plan import follows_changes
 from app.features.views.repository.views import ViewStore
 from app.features.views.values import CheckedView, View, ViewDefinition, ViewMode, new_refresh
+from app.infra.identifiers import new_id
 from app.kernel.codecs.faults import shown
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import InvalidView
-from app.kernel.format.identifiers import new_id
 from app.kernel.paging import Page
 from app.kernel.sql.queries.bind import bind_view
 from app.kernel.sql.queries.parse import parse_view

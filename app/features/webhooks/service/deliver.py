@@ -29,8 +29,8 @@ from app.features.webhooks.values import (
 )
 from app.infra.errors import Unavailable
 from app.infra.files.errors import without_path
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import Fault, HeadwaterError
-from app.kernel.format.identifiers import new_id
 
 _log = logging.getLogger(__name__)
 _JITTER: Final = 0.1

@@ -43,12 +43,12 @@ from app.features.webhooks.values import (
     WebhookEvents,
     WebhookState,
 )
+from app.infra.identifiers import new_id
 from app.kernel.changelog.change_selection import ChangeSelection
 from app.kernel.changelog.forms import ChangeForm, in_form
 from app.kernel.codecs.messages.reading import UnsupportedSchema
 from app.kernel.format.dataset import ChangelogProducer
 from app.kernel.format.errors import FieldError
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.partition.members import key_fields
 from app.kernel.paging import Page
 from app.kernel.sql.conditions.row_access import EVERYTHING, RowAccess

@@ -29,7 +29,7 @@ from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.infra.files.received_body import StoredBody
 from app.infra.files.s3.links import StorageLinks
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 
 
 @post(

@@ -40,9 +40,9 @@ from app.http.parameters.query_parameters import DatasetReference
 from app.http.request import ApiRequest
 from app.http.table_response import ARROW_STREAM
 from app.infra.files.received_body import StoredBody
+from app.infra.identifiers import new_id
 from app.kernel.format.definition.new_dataset import CreateWithRows
 from app.kernel.format.errors import FieldError, InvalidRequest
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.formats import MEDIA_TYPES, Format
 

@@ -15,9 +15,9 @@ from app.core.jobs.values import Accepted, Job, NewJob
 from app.core.timeline.service.name_winner import NameWinner
 from app.features.writes.service.write_input import WriteInputs
 from app.features.writes.values import IncomingWrite
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.write_rules import brings_rows, check_options, resolve_mode
 from app.kernel.format.errors import FieldError, InvalidRequest
-from app.kernel.format.identifiers import new_id, new_instant_id
 
 
 def checked_write(incoming: IncomingWrite, dataset: Dataset) -> IncomingWrite:

@@ -13,8 +13,8 @@ from app.features.writes.values import UploadLink
 from app.infra.files.ports import ObjectStorage
 from app.infra.files.received_body import BodySpool
 from app.infra.files.s3.links import StorageLinks
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import BodyTooLarge
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.paths import dataset_prefix, upload_path
 
 

@@ -20,13 +20,13 @@ from app.infra.files.ports import ObjectStorage
 from app.infra.files.quarantine_file import QuarantineFileStore
 from app.infra.files.received_body import BodySpool, StoredBody
 from app.infra.files.staged_file import StagedFileStore
+from app.infra.identifiers import new_id
 from app.kernel.codecs.csv.csv_rows import decode_csv
 from app.kernel.codecs.gzip_stream import gunzip_stream
 from app.kernel.codecs.json.json_rows import decode_json_rows, decode_ndjson
 from app.kernel.codecs.record_errors import BadRecords
 from app.kernel.commit.write_options import OnError
 from app.kernel.format.errors import BodyTooLarge, MalformedBody
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation, input_schema, matches_equal_rows
 from app.kernel.format.paths import body_path, dataset_prefix, job_of, quarantine_prefix, staged_path
 from app.kernel.format.rows.formats import Format

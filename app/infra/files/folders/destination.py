@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 from app.infra.files.errors import DestinationFailed
 from app.infra.files.folders.admitted import RefusedPath, admitted_root
 from app.infra.files.storage import s3_file_system
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 
 SETTING: Final = "HEADWATER_EXPORT_ROOTS"
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW

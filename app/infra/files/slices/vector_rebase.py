@@ -15,6 +15,7 @@ from pyroaring import FrozenBitMap
 from app.infra.files.deletion_vector_file import VectorReader, write_vectors
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.storage import Storage
+from app.infra.identifiers import random_hex
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.rebase import Rewritten, rebased
 from app.kernel.commit.write_plan import MergeTask
@@ -62,7 +63,7 @@ class RebaseFiles:
         # A file without live rows is not listed.
         emptied = {path for path, positions in deleted.items() if len(positions) == rows[path]}
         kept = {path: positions for path, positions in deleted.items() if path not in emptied}
-        name = written_path(task.data_prefix, Folder.DELETES, task.slot, attempt)
+        name = written_path(task.data_prefix, Folder.DELETES, task.slot, attempt, random_hex(4))
         vectors = write_vectors(self.storage, name, kept)
         added = [
             msgspec.structs.replace(file, deletion_vector=vectors.get(file.path))

@@ -20,7 +20,7 @@ from app.core.consumers.values import ConsumerChange, ExpectedRevision
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.service.group_accept import GroupAccept
 from app.core.jobs.values import Accepted, NewJob
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.kernel.format.operation import Operation
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores

@@ -17,7 +17,7 @@ from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job
 from app.features.maintenance.tables import table_maintenance
 from app.infra.db.session import ADMINISTRATOR_ROLE, APPLICATION_ROLE, RELAY_ROLE, Database
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.process.tables import metadata
 from tests.support.lakehouse import commit_of, message
 from tests.support.populated_tenant import populate

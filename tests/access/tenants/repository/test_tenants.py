@@ -10,7 +10,7 @@ from app.access.errors import NotFound
 from app.access.tenants.errors import TenantExists, TooManyKeys
 from app.access.tenants.tables import api_keys
 from app.access.tenants.values import KeyScope, NewKey, key_digest, new_api_key
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.store_fixtures import Stores
 
 READ = NewKey(name="", scopes=frozenset({KeyScope.READ}))

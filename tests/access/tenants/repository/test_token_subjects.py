@@ -29,7 +29,7 @@ from app.features.retention.repository.expired_subjects import (
 )
 from app.infra.db.times import seconds_ago
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.expired_rows import expire_rows
 from tests.support.lakehouse import definition, new_job
 from tests.support.store_fixtures import Stores

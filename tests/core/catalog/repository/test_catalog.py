@@ -15,8 +15,8 @@ from app.core.catalog.errors import DatasetExists
 from app.core.catalog.values import AwaitedHead, Dataset, Upload
 from app.core.jobs.values import Job, JobState
 from app.core.timeline.values import Fenced
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import InvalidRequest
-from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

@@ -13,10 +13,10 @@ from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.repository.participants import CatalogParticipants, DefinitionCommit
 from app.core.catalog.tables import datasets
 from app.core.catalog.values import Dataset
+from app.infra.identifiers import new_instant_id
 from app.kernel.format.definition.dataset_definition import with_changelog
 from app.kernel.format.definition.new_dataset import CreateRetention
 from app.kernel.format.definition.schema_change import UpdateChangelog
-from app.kernel.format.identifiers import new_instant_id
 from tests.support.store_fixtures import Stores
 
 

@@ -12,10 +12,10 @@ from app.core.catalog.repository.notes import has_label
 from app.core.catalog.tables import dataset_labels, datasets
 from app.core.catalog.values import Dataset
 from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.definition.dataset_definition import with_settings
 from app.kernel.format.definition.schema_change import UpdateDataset
 from app.kernel.format.errors import InvalidRequest
-from app.kernel.format.identifiers import new_id, new_instant_id
 from tests.support.lakehouse import definition
 from tests.support.query_plans import plan_of, rows_read
 from tests.support.store_fixtures import Stores

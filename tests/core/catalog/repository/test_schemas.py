@@ -12,6 +12,7 @@ from app.access.errors import NotFound, PreconditionFailed
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
 from app.core.timeline.values import Published
+from app.infra.identifiers import new_instant_id
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.dataset import DatasetDefinition, Retention
 from app.kernel.format.definition.dataset_definition import with_changelog, with_services, with_settings
@@ -20,7 +21,6 @@ from app.kernel.format.definition.new_dataset import CreateField, CreateRetentio
 from app.kernel.format.definition.schema_change import AddField, UpdateChangelog, UpdateDataset
 from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_format import FileCompression
-from app.kernel.format.identifiers import new_instant_id
 from app.kernel.format.instant import Action, InstantState
 from app.kernel.format.policies import TableServices
 from tests.support.lakehouse import commit_of, message

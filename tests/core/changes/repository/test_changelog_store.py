@@ -13,7 +13,7 @@ from app.core.changes.errors import OffsetAhead
 from app.core.changes.positions import FeedBounds, FromTime, FromVersion
 from app.core.changes.repository.changelog import _OF_OFFSETS
 from app.core.jobs.values import Job
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.lakehouse import commit_of, message
 from tests.support.postgres import TestServer
 from tests.support.query_plans import plan_of, rows_read

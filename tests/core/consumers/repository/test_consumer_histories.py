@@ -15,9 +15,9 @@ from app.core.consumers.repository.consumers import ConsumerStore
 from app.core.consumers.values import ConsumerChange, ExpectedRevision, MaxLag
 from app.features.retention.repository.feed import RetentionStore
 from app.infra.db.session import Database
+from app.infra.identifiers import new_id
 from app.kernel.format.dataset import Changelog, Retention
 from app.kernel.format.errors import HeadwaterError
-from app.kernel.format.identifiers import new_id
 from tests.support.examples import a_third_of
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores

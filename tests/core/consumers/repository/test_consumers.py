@@ -19,8 +19,8 @@ from app.core.consumers.repository.followers import add_follower
 from app.core.consumers.values import ConsumerChange, ConsumerStatus, ExpectedRevision, MaxLag
 from app.core.jobs.values import Job
 from app.core.timeline.errors import OffsetExpired, VersionExpired
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import HeadwaterError
-from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

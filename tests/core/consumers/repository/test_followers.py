@@ -20,7 +20,7 @@ from app.core.consumers.repository.followers import (
 )
 from app.core.consumers.values import ConsumerPlace
 from app.core.jobs.values import Job, OutboxMessage
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.lakehouse import commit_of, definition, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

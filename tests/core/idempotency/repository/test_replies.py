@@ -14,7 +14,7 @@ from app.core.idempotency.repository import ReplyStore
 from app.core.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
 from app.infra.db.session import Database
 from app.infra.errors import Unavailable
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.lakehouse import definition
 from tests.support.store_fixtures import Stores
 

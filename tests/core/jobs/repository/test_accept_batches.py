@@ -14,7 +14,7 @@ from app.core.idempotency.errors import IdempotencyMismatch
 from app.core.jobs.service.group_accept import GroupAccept
 from app.core.jobs.values import Accepted, ClaimRules, NewJob
 from app.infra.errors import Unavailable
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.lakehouse import new_job
 from tests.support.store_fixtures import Stores
 from tests.support.waiting import until

@@ -18,8 +18,8 @@ from app.core.jobs.kinds.write import RestoreTarget, SourceRound, WriteRequest
 from app.core.jobs.repository import claim as claims
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Claim, Job, JobState, Progress, RunnableDataset
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import InstantState
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import StagedFile

@@ -16,9 +16,9 @@ from app.core.jobs.values import Job, JobState, NewJob
 from app.core.timeline.values import Fenced, NewCommit, Published, WritesRunning
 from app.features.maintenance.service.publish_in_slot import PublishInSlot, SlotRules
 from app.features.transactions.values import NewTransaction
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.commit_message import CommitMessage, Reads
 from app.kernel.commit.conflict import Conflicted
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import Action, RowCounts
 from tests.support.lakehouse import RULES, claim_of, commit_of, data_file, definition, message, new_job
 from tests.support.store_fixtures import Stores

@@ -15,7 +15,7 @@ from app.core.jobs.repository.workers import WorkerStore
 from app.core.jobs.values import Job, JobState, WorkerEnd
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.sources.repository.rounds import RoundStore
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.kernel.format.operation import Operation
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores

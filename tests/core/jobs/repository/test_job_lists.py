@@ -12,8 +12,8 @@ from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.repository.job_lists import job_tokens, list_jobs
 from app.core.jobs.values import Job, JobFilter, JobState
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import InvalidRequest
-from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import definition, new_job
 from tests.support.store_fixtures import Stores
 

@@ -16,8 +16,8 @@ from app.core.jobs.errors import JobNotCancellable
 from app.core.jobs.tables import idempotency
 from app.core.jobs.values import Claim, Job, JobState, Progress
 from app.core.timeline.values import Fenced
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import InstantState, RowCounts
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput

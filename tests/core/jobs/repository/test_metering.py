@@ -21,8 +21,8 @@ from app.core.jobs.repository.metering import RUNNING_JOBS
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job, NewJob, WorkerEnd
 from app.core.timeline.values import Published
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import Action, RowCounts
 from tests.support.lakehouse import RULES, claim_of, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores

@@ -16,8 +16,8 @@ from app.core.jobs.kinds.export import ExportTask
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.verification import VerifyTask
 from app.core.jobs.values import ClaimRules, Job, JobQueue, JobState, NewJob, Progress, RunnableDataset
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

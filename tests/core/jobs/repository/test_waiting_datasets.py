@@ -12,7 +12,7 @@ from app.core.jobs.repository.waiting_datasets import _DATASETS, _TENANTS
 from app.core.jobs.values import JobQueue
 from app.infra.db.rotation import Rotation
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.lakehouse import RULES, definition, new_job
 from tests.support.postgres import TestServer
 from tests.support.query_plans import plan_of_text, rows_read, scans

@@ -8,9 +8,9 @@ import pytest
 from app.core.catalog.values import Dataset
 from app.core.jobs.errors import BatchOutOfOrder
 from app.core.jobs.values import Accepted, NewJob
+from app.infra.identifiers import new_id
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.errors import Fault, HeadwaterError
-from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import RULES, definition, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

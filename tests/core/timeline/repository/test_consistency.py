@@ -17,7 +17,7 @@ from app.core.timeline.archives import TimelineArchive
 from app.core.timeline.repository.archives import TimelineArchiveStore
 from app.core.timeline.repository.conflict_window import InconsistentCommit
 from app.core.timeline.values import Advance, Overtaken
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 

@@ -13,11 +13,11 @@ from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import Job, NewJob
 from app.core.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
 from app.core.timeline.values import Published
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_options import OnError, WriteOptions
 from app.kernel.format.errors import Fault
 from app.kernel.format.file_group import DeletionVector
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import Action, InstantState
 from app.kernel.format.operation import Operation
 from tests.support.lakehouse import claim_of, commit_of, definition, message, new_job

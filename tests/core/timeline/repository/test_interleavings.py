@@ -18,9 +18,9 @@ from app.core.jobs.values import ClaimRules, Job, JobState
 from app.core.timeline.values import Fenced
 from app.features.transactions.values import NewTransaction
 from app.infra.db.session import Database
+from app.infra.identifiers import new_id
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id
 from tests.support.examples import a_third_of
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores

@@ -17,9 +17,9 @@ from app.core.jobs.values import Job
 from app.core.timeline.errors import VersionExpired
 from app.core.timeline.service.live_groups import AFTER_ALL, LiveGroups
 from app.core.timeline.values import Published
+from app.infra.identifiers import new_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.file_group import DataFile, DeletionVector, FileKind, bucket_file_group
-from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, message, written_once
 from tests.support.store_fixtures import Stores
 

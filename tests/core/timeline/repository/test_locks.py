@@ -31,11 +31,11 @@ from app.features.retention.repository.history import HistoryStore
 from app.features.transactions.values import NewTransaction
 from app.infra.db.session import Database
 from app.infra.db.times import lease_end
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.dataset import Retention
 from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id, new_instant_id
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.waiting import until

@@ -27,8 +27,8 @@ from app.features.retention.repository.references import ReferenceStore
 from app.infra.files.errors import CorruptFile
 from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.storage import LocalStorage
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import InvalidRequest
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import Action, InstantState, RowCounts
 from tests.support.lakehouse import claim_of, commit_of, message
 from tests.support.store_fixtures import Stores

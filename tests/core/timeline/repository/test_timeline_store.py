@@ -16,11 +16,11 @@ from app.core.changes.repository.changelog import ChangelogStore
 from app.core.jobs.values import Claim, Job, JobState
 from app.core.timeline.repository.publish import InconsistentCommit
 from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Published
+from app.infra.identifiers import new_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_group import DataFile
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import Action, InstantState, RowCounts
 from tests.support.lakehouse import RULES, claim_of, commit_of, data_file, message, new_job, written_once
 from tests.support.store_fixtures import Stores

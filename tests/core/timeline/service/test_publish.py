@@ -15,9 +15,9 @@ from app.core.timeline.service import publish as publishing
 from app.core.timeline.service.publish import Publish
 from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
 from app.infra.errors import Unavailable
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.errors import CommitConflict
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import Action, RowCounts
 
 Refusal = Conflicted | Overtaken | Fenced

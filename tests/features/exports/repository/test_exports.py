@@ -30,9 +30,9 @@ from app.features.exports.values import (
     Schedule,
 )
 from app.features.retention.repository.references import ReferenceStore
+from app.infra.identifiers import new_id
 from app.kernel.changelog.forms import ChangeForm
 from app.kernel.format.definition.settings import DEFAULT_TARGET_BYTES
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.result_file import RunFile
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores

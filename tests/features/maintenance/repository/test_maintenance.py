@@ -12,7 +12,7 @@ from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.maintenance.values import ClaimedTable, ReconcilerRecord
-from app.kernel.format.identifiers import new_id, new_instant_id
+from app.infra.identifiers import new_id, new_instant_id
 from tests.support.lakehouse import commit_of, definition, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

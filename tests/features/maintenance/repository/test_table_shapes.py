@@ -12,6 +12,7 @@ from msgspec import structs
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Job
 from app.features.maintenance.repository.table_shapes import TableShapeStore
+from app.infra.identifiers import new_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.compaction_policy import GroupShape
 from app.kernel.format.file_group import (
@@ -23,7 +24,6 @@ from app.kernel.format.file_group import (
     bucket_file_group,
     partition_of,
 )
-from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, data_file
 from tests.support.store_fixtures import Stores
 

@@ -13,9 +13,9 @@ from app.access.tenants.repository.credentials import CredentialStore
 from app.features.maintenance.tables import table_maintenance
 from app.features.maintenance.values import ReconcilerRecord
 from app.features.metastore.values import METASTORE_RECONCILER, MetastoreState
+from app.infra.identifiers import new_id
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset
-from app.kernel.format.identifiers import new_id
 from tests.support.http import ORDERS, problem
 from tests.support.service import Service
 

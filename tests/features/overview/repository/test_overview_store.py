@@ -18,6 +18,7 @@ from app.core.timeline.values import Published
 from app.features.overview.repository import SIZE_BOUNDS, OverviewStore
 from app.features.overview.values import FileQuery, KindTotals, PartitionRecord
 from app.features.retention.repository.history import HistoryStore
+from app.infra.identifiers import new_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.file_group import (
     DataFile,
@@ -28,7 +29,6 @@ from app.kernel.format.file_group import (
     Slot,
     bucket_file_group,
 )
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import Action
 from app.kernel.format.policies import HistoryPolicy
 from tests.support.lakehouse import commit_of, data_file, definition, message

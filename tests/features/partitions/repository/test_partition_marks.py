@@ -18,10 +18,10 @@ from app.core.jobs.values import Job
 from app.features.partitions.repository import marks as partition_marks
 from app.features.partitions.repository.marks import PartitionStore
 from app.features.partitions.values import MarkerWork
+from app.infra.identifiers import new_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.errors import InvalidRequest
 from app.kernel.format.file_group import DataFile, FileKind, Slot, bucket_file_group
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import Action
 from tests.support.lakehouse import commit_of, data_file
 from tests.support.store_fixtures import Stores

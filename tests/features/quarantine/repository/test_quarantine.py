@@ -16,8 +16,8 @@ from app.features.quarantine.repository import QuarantineStore
 from app.features.quarantine.service import ranges_of
 from app.features.quarantine.values import RecordRange
 from app.features.retention.repository.references import ReferenceStore
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.quarantine import QuarantineFile
 from tests.support.lakehouse import claim_of, commit_of, message, new_job
 from tests.support.store_fixtures import Stores

@@ -12,7 +12,7 @@ from app.features.reads.errors import ResultExpired
 from app.features.reads.jobs import FinishedRead
 from app.features.reads.repository import ReadResultStore
 from app.features.retention.repository.references import ReferenceStore
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.kernel.format.result_file import RunFile
 from tests.support.lakehouse import RULES
 from tests.support.store_fixtures import Stores

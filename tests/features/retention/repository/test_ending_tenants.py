@@ -25,7 +25,7 @@ from app.features.retention.repository.ending_tenants import EndingTenantStore
 from app.features.retention.service.end_tenants import EndTenants
 from app.infra.db.session import Database
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.process.tables import metadata
 from tests.support.populated_tenant import populate
 from tests.support.postgres import TestServer

@@ -23,8 +23,8 @@ from app.features.retention.service.expired_rows import ExpireRows
 from app.features.transactions.values import NewTransaction
 from app.infra.db.columns import metadata
 from app.infra.files.storage import LocalStorage
+from app.infra.identifiers import new_id
 from app.kernel.commit.write_options import WriteOptions
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.paths import dataset_prefix
 from tests.support.expired_rows import expire_rows
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job

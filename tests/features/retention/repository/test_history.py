@@ -26,10 +26,10 @@ from app.core.timeline.values import Published
 from app.features.retention.repository.history import HistoryStore
 from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.values import ExpiredFiles, HistoryExpiry, HistoryStart
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.file_group import DataFile, DeletionVector
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.policies import HistoryPolicy, TimelinePolicy
 from tests.support.lakehouse import claim_of, commit_of, data_file, message
 from tests.support.postgres import TestServer

@@ -19,7 +19,7 @@ from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.tables import files, named_versions
 from app.features.retention.repository.history import HistoryStore
 from app.infra.db.session import Database
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.kernel.format.policies import HistoryPolicy
 from tests.support.examples import a_third_of
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job

@@ -10,8 +10,8 @@ import pytest
 from app.core.catalog.values import Dataset, Upload
 from app.core.jobs.values import Job
 from app.features.retention.repository.references import ReferenceStore
+from app.infra.identifiers import new_id
 from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.rows.formats import Format
 from app.kernel.format.rows.staged import RawInput
 from tests.support.lakehouse import RULES, claim_of, commit_of, message, new_job

@@ -29,8 +29,8 @@ from app.features.retention.repository.feed import RetentionStore
 from app.features.retention.repository.references import ReferenceStore
 from app.features.retention.service.feed import Retain
 from app.infra.files.storage import LocalStorage
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.dataset import Retention
-from app.kernel.format.identifiers import new_id, new_instant_id
 from tests.support.expired_rows import expire_rows
 from tests.support.lakehouse import commit_of, definition, message
 from tests.support.postgres import TestServer

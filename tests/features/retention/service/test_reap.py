@@ -15,8 +15,8 @@ import pytest
 from app.features.retention.service.reaper import Reap
 from app.infra.errors import StorageUnavailable, Unavailable
 from app.infra.files.storage import LocalStorage
+from app.infra.identifiers import new_id, new_instant_id, random_hex
 from app.kernel.format.file_group import Slot
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.paths import (
     Folder,
     attempt_name,
@@ -42,7 +42,7 @@ JOB: Final = new_id()
 
 
 def data_path(instant_id: str) -> str:
-    return written_path(PREFIX, Folder.DATA, SLOT, attempt_name(instant_id, 1, 1))
+    return written_path(PREFIX, Folder.DATA, SLOT, attempt_name(instant_id, 1, 1), random_hex(4))
 
 
 @dataclass
@@ -160,7 +160,10 @@ def test_reaper_keeps_files_of_open_instants_however_old(
     storage: LocalStorage, put: Callable[..., None], folder: Folder
 ) -> None:
     running, ended = new_instant_id(), new_instant_id()
-    kept, orphan = (written_path(PREFIX, folder, SLOT, attempt_name(each, 3, 2)) for each in (running, ended))
+    kept, orphan = (
+        written_path(PREFIX, folder, SLOT, attempt_name(each, 3, 2), random_hex(4))
+        for each in (running, ended)
+    )
     for path in (kept, orphan):
         put(path, 10_000_000)
     assert left(storage, References(instants={running})) == {kept}
@@ -190,7 +193,7 @@ def test_reaper_keeps_merged_changelog_files_that_may_still_be_listed(
     storage: LocalStorage, put: Callable[..., None]
 ) -> None:
     """Those of the claim that runs, however old they are; another claim has ended."""
-    ours, lost = (merged_changelog_path(PREFIX, epoch) for epoch in (12, 1))
+    ours, lost = (merged_changelog_path(PREFIX, epoch, random_hex(8)) for epoch in (12, 1))
     put(ours, 10_000_000)
     put(lost, 10_000_000)
     assert left(storage, References(claim=12)) == {ours}
@@ -243,7 +246,9 @@ def test_dataset_whose_files_cannot_be_listed_does_not_stop_the_others(
                 raise Unavailable("its jobs cannot be read")
             return super().unfinished(tenant_id, dataset_id)
 
-    broken = written_path(dataset_prefix(TENANT, "broken"), Folder.DATA, SLOT, attempt_name("i", 1, 1))
+    broken = written_path(
+        dataset_prefix(TENANT, "broken"), Folder.DATA, SLOT, attempt_name("i", 1, 1), random_hex(4)
+    )
     put(broken)
     put(data_path("ended"))
     assert left(storage, Several()) == {broken}

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.http import problem
 from tests.support.service import Service
 from tests.support.sources import Incoming, notes

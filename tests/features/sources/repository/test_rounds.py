@@ -22,9 +22,9 @@ from app.features.sources.values import (
     SourceMode,
     SourceState,
 )
+from app.infra.identifiers import new_id
 from app.infra.kafka.errors import SourceUnavailable
 from app.kernel.format.errors import CommitConflict, Fault, SchemaMismatch
-from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores
 

@@ -16,9 +16,9 @@ from app.core.jobs.repository import claim
 from app.core.jobs.values import Job, JobState, Progress
 from app.core.timeline.values import Fenced, Published
 from app.features.transactions.values import AcceptedTransaction, NewTransaction, Transaction
+from app.infra.identifiers import new_id
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.errors import CommitConflict, Fault
-from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import RULES, claim_of, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

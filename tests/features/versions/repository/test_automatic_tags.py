@@ -14,7 +14,7 @@ from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.named_version import VersionKind
 from app.core.jobs.values import Job
 from app.features.versions.repository.named_versions import NamedVersionStore
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from app.kernel.format.instant import Action, InstantState
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores

@@ -21,8 +21,8 @@ from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.features.versions.errors import NameTaken
 from app.features.versions.repository.named_versions import NamedVersionStore
 from app.infra.db.session import Database
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.errors import HeadwaterError, InvalidRequest
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.instant import Action, InstantState
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores

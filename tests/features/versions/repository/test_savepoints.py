@@ -15,10 +15,10 @@ from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.values import Published
 from app.features.retention.repository.feed import RetentionStore
 from app.features.versions.repository.named_versions import NamedVersionStore
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.commit.conflict import Conflicted
 from app.kernel.format.dataset import Retention
-from app.kernel.format.identifiers import new_id, new_instant_id
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores
 

@@ -17,10 +17,10 @@ from app.core.timeline.service.version_pins import VersionPins
 from app.features.versions.service.run_comparisons import RunComparisons
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
+from app.infra.identifiers import new_id
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateField
 from app.kernel.format.definition.schema_change import AddField, WidenField
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.operation import Operation
 from tests.support.engine import EngineInProcess

@@ -29,9 +29,9 @@ from app.features.views.values import (
     ViewMode,
     follower_name,
 )
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.commit.watermarks import Lateness
 from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation
 from app.kernel.sql.queries import bind_view, parse_view
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job

@@ -20,10 +20,10 @@ from app.core.timeline.service.version_pins import VersionPins
 from app.features.views.service.refresh import DeriveView, FollowInputs
 from app.features.views.service.views import new_refresh
 from app.features.views.values import View, ViewDefinition, ViewInputStatus, ViewMode, follower_name
+from app.infra.identifiers import new_id
 from app.kernel.derivation.request import DeriveRequest, FeedInput, TableInput
 from app.kernel.format.errors import Fault
 from app.kernel.format.file_group import ChangelogFile, ChangelogSegment
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.staged import StagedFile
 from app.kernel.sql.queries import bind_view, parse_view

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.http import ORDERS, problem
 from tests.support.receiver import Receiver
 from tests.support.service import Service

@@ -32,8 +32,8 @@ from app.features.webhooks.values import (
     WebhookDefinition,
     WebhookState,
 )
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import Fault
-from app.kernel.format.identifiers import new_id
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 

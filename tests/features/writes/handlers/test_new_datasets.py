@@ -12,8 +12,8 @@ import pytest
 from app.features.writes.compose import accept_new_dataset, accept_write
 from app.features.writes.values import Body, IncomingWrite, NewPlace
 from app.infra.files import column_sample
+from app.infra.identifiers import new_id
 from app.kernel.format.definition.new_dataset import CreateWithRows
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.paths import dataset_prefix
 from app.kernel.format.rows.formats import Format

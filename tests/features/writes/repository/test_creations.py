@@ -15,8 +15,8 @@ from app.core.catalog.tables import heads
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import Job, JobFilter, JobState
 from app.features.writes.repository.creations import CreationStore
+from app.infra.identifiers import new_id
 from app.kernel.format.errors import Fault, HeadwaterError
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from tests.support.lakehouse import RULES, definition, new_job
 from tests.support.store_fixtures import Stores

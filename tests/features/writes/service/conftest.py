@@ -9,7 +9,7 @@ import pytest
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower
 from app.infra.files.storage import LocalStorage
-from app.kernel.format.identifiers import new_id
+from app.infra.identifiers import new_id
 from tests.support.store_fixtures import Stores
 from tests.support.versioned_tables import kind_of
 from tests.support.writing import Writing

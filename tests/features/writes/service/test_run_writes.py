@@ -27,11 +27,11 @@ from app.infra.db.errors import TooSlow
 from app.infra.errors import StorageUnavailable, Unavailable
 from app.infra.files.errors import CorruptFile
 from app.infra.files.storage import LocalStorage
+from app.infra.identifiers import new_id, new_instant_id
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.evolution import evolve
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.kernel.format.definition.schema_change import AddField
-from app.kernel.format.identifiers import new_id, new_instant_id
 from app.kernel.format.operation import Operation
 from tests.support.lakehouse import RULES, new_job
 from tests.support.store_fixtures import Stores

@@ -16,10 +16,10 @@ from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.storage import LocalStorage
+from app.infra.identifiers import new_id
 from app.kernel.commit.restore_plan import files_by_group
 from app.kernel.format.definition.new_dataset import CreateBucket
 from app.kernel.format.file_group import ChangelogSegment
-from app.kernel.format.identifiers import new_id
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, resolved_offsets
 from tests.support.store_fixtures import Stores
