@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 
 from app.core.jobs.kinds.rewrite import ClusteringTask
-from app.features.maintenance.service.table_service_plans import clustering as cluster
-from app.features.maintenance.service.table_service_plans import compaction
+from app.features.maintenance.service.clustering import Clustering
+from app.features.maintenance.service.compaction import Compaction
 from app.infra.files import data_sink
 from app.infra.files.lookups import lookup
 from app.infra.files.slices.memory_budget import MemoryBudget
@@ -130,7 +130,7 @@ class _Both:
         services.in_slot = self._writers(random.randrange(2))
         services.tasks.clear()
         clustering = self._clustering()
-        commit = services.serve(clustering, compaction if clustering is None else cluster)
+        commit = services.serve(clustering, Compaction.plan if clustering is None else Clustering.plan)
         if not commit.messages:
             return
         plans = len({task.attempt for task in services.tasks})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -15,7 +15,7 @@ from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.values import Job, JobState, Progress
 from app.core.timeline.values import Fenced, NewCommit, Published, WritesRunning
-from app.features.maintenance.service import table_service_plans
+from app.features.maintenance.service.compaction import Compaction
 from app.features.maintenance.service.publish_in_slot import PublishInSlot, SlotRules
 from app.features.maintenance.service.run_table_service import RunTableService, TableServicePlanner
 from app.infra.files.slices.vector_rebase import RebaseFiles
@@ -52,7 +52,7 @@ class ServedTable(GroupsOfFiles):
     def serve(
         self,
         request: AnyTask | None = None,
-        plan: TableServicePlanner = table_service_plans.compaction,
+        plan: TableServicePlanner[Any] = Compaction.plan,
         replans_max: int = 3,
     ) -> NewCommit:
         """Runs a service, a compaction by default, and returns what it has published."""

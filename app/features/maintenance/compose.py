@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from app.core.feature.feature import Feature, Worker
 from app.core.feature.reconcilers import Reconciler
 from app.core.jobs.engine import Engine
-from app.core.jobs.kinds.rewrite import CLUSTERING, COMPACTION
+from app.core.jobs.kinds.rewrite import CLUSTERING, COMPACTION, RewriteRequest
 from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
 from app.features.maintenance.repository.changelog_merges import ChangelogMergeStore
 from app.features.maintenance.repository.maintenance import MaintenanceStore
 from app.features.maintenance.repository.table_shapes import TableShapeStore
-from app.features.maintenance.service import table_service_plans
-from app.features.maintenance.service.cluster_groups import ClusterGroups
-from app.features.maintenance.service.compact_groups import CompactGroups
+from app.features.maintenance.service.clustering import Clustering
+from app.features.maintenance.service.compaction import Compaction
 from app.features.maintenance.service.file_group_reconciler import FileGroupReconciler
 from app.features.maintenance.service.merge_changelog import MergeChangelog
 from app.features.maintenance.service.policy_jobs import PolicyJobs
@@ -24,6 +23,8 @@ from app.features.maintenance.service.run_table_service import RunTableService, 
 from app.features.maintenance.service.table_services import TableServiceRequests
 from app.infra.files.changelog_merge import ChangelogMerger
 from app.infra.files.slices.vector_rebase import RebaseFiles
+
+_Request = TypeVar("_Request", bound=RewriteRequest)
 
 
 def table_services(platform: Platform) -> TableServiceRequests:
@@ -38,8 +39,8 @@ def maintenance_store(platform: Platform) -> MaintenanceStore:
 
 def _tasks(worker: Worker[Engine]) -> TaskHandlers:
     return {
-        **handled(COMPACTION, _run(worker, table_service_plans.compaction)),
-        **handled(CLUSTERING, _run(worker, table_service_plans.clustering)),
+        **handled(COMPACTION, _run(worker, Compaction.plan)),
+        **handled(CLUSTERING, _run(worker, Clustering.plan)),
     }
 
 
@@ -47,10 +48,10 @@ def _reconcilers(worker: Worker[object]) -> dict[str, Reconciler]:
     platform = worker.platform
     shapes = TableShapeStore(platform.database)
     jobs = PolicyJobs(services=table_services(platform), jobs=platform.stores.jobs)
-    compaction = CompactGroups(shapes=shapes, commits=platform.stores.timeline)
+    compaction = Compaction(shapes=shapes, commits=platform.stores.timeline)
     return {
         "compaction": FileGroupReconciler(service=compaction, groups=shapes, jobs=jobs),
-        "clustering": FileGroupReconciler(service=ClusterGroups(orders=shapes), groups=shapes, jobs=jobs),
+        "clustering": FileGroupReconciler(service=Clustering(orders=shapes), groups=shapes, jobs=jobs),
         "changelog": MergeChangelog(
             files=ChangelogMergeStore(platform.database),
             merger=ChangelogMerger(storage=platform.storage, reader=platform.reader),
@@ -58,7 +59,7 @@ def _reconcilers(worker: Worker[object]) -> dict[str, Reconciler]:
     }
 
 
-def _run(worker: Worker[Engine], plan: TableServicePlanner) -> RunTableService:
+def _run(worker: Worker[Engine], plan: TableServicePlanner[_Request]) -> RunTableService[_Request]:
     platform = worker.platform
     settings, timeline = platform.settings, platform.stores.timeline
     return RunTableService(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
 from app.core.jobs.engine import Engine, merge
-from app.core.jobs.kinds.declared import KINDS, AnyTask, instant_action
+from app.core.jobs.kinds.declared import KINDS, instant_action
 from app.core.jobs.kinds.rewrite import RewriteRequest, RewriteResult
 from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionRows
@@ -26,15 +26,18 @@ from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.paths import attempt_name, dataset_prefix
 
+_Request = TypeVar("_Request", bound=RewriteRequest)
+_Request_contra = TypeVar("_Request_contra", bound=RewriteRequest, contravariant=True)
+
 _log = logging.getLogger(__name__)
 
 
-class TableServicePlanner(Protocol):
+class TableServicePlanner(Protocol[_Request_contra]):
     """Plans what a service of one kind rewrites."""
 
     def __call__(
         self,
-        request: AnyTask,
+        request: _Request_contra,
         dataset: DatasetDefinition,
         live: Sequence[DataFile],
         *,
@@ -49,7 +52,7 @@ class TableServicePlanner(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunTableService:
+class RunTableService(Generic[_Request]):
     """Runs the tasks of one kind of service beside writes, which neither wait for it nor conflict with it.
 
     `replans_max`: how often file groups that writes have changed meanwhile are planned again, before they are left out.
@@ -60,10 +63,10 @@ class RunTableService:
     engine: Engine
     rebase: RebaseFiles
     publish: PublishInSlot
-    plan: TableServicePlanner
+    plan: TableServicePlanner[_Request]
     replans_max: int
 
-    def run(self, job: Job, task: RewriteRequest, tag: str) -> None:
+    def run(self, job: Job, task: _Request, tag: str) -> None:
         """Raises NotFound, CorruptFile, StorageFull, EngineStopped."""
         work = _ServiceWork(job=job, request=task, dataset=self.catalog.get(job.tenant_id, job.dataset_id))
         self._write(work, self._of_partitions(work), tag)
@@ -82,7 +85,7 @@ class RunTableService:
         finally:
             self.publish.end(job.tenant_id, job.dataset_id)
 
-    def _of_partitions(self, work: _ServiceWork) -> list[DataFile]:
+    def _of_partitions(self, work: _ServiceWork[_Request]) -> list[DataFile]:
         """The files of the partitions that the job names, or of the table."""
         groups = LiveGroups(
             timeline=self.timeline,
@@ -93,7 +96,7 @@ class RunTableService:
         ).reached(work.dataset.definition, where=None, globs=work.request.partitions)
         return [file for files in groups.batches() for file in files]
 
-    def _write(self, work: _ServiceWork, live: Sequence[DataFile], tag: str) -> None:
+    def _write(self, work: _ServiceWork[_Request], live: Sequence[DataFile], tag: str) -> None:
         """Plans over these files, runs the tasks, and adds their messages."""
         tasks = self.plan(
             work.request,
@@ -105,7 +108,7 @@ class RunTableService:
         for task, message in zip(tasks, merge(self.engine, tasks, tag), strict=True):
             work.add(task, message)
 
-    def _replan_on_head(self, work: _ServiceWork, found: Conflicted, tag: str) -> None:
+    def _replan_on_head(self, work: _ServiceWork[_Request], found: Conflicted, tag: str) -> None:
         """Adapts the conflicting groups to the version of the head: rebases or rewrites them, or leaves them out."""
         dataset = self.catalog.get(work.job.tenant_id, work.job.dataset_id)
         evolved = dataset.definition.schema.id != work.dataset.definition.schema.id
@@ -130,7 +133,7 @@ class RunTableService:
         reread = [file for file in live if file.file_group in groups and file.path not in taken]
         self._write(work, reread, tag)
 
-    def _rebased(self, work: _ServiceWork, each: _DoneTask, live: Mapping[str, DataFile]) -> bool:
+    def _rebased(self, work: _ServiceWork[_Request], each: _DoneTask, live: Mapping[str, DataFile]) -> bool:
         """Rebases a task if its files have only lost rows since: these are deleted from the new files, too. A small
         write may have taken all rows of some files along to its own. False if not.
         """
@@ -155,11 +158,11 @@ class _DoneTask:
 
 
 @dataclass(kw_only=True, slots=True)
-class _ServiceWork:
+class _ServiceWork(Generic[_Request]):
     """The state of a run. `done`: by file group. `plans`: how often it has planned. `left`: groups that it left out."""
 
     job: Job
-    request: RewriteRequest
+    request: _Request
     dataset: Dataset
     read_version: int = field(init=False)
     done: dict[str, _DoneTask] = field(default_factory=dict)

@@ -14,8 +14,7 @@ from msgspec import structs
 
 from app.core.feature.reconcilers import Observation
 from app.core.jobs.kinds.rewrite import ClusteringTask
-from app.features.maintenance.service.cluster_groups import ClusterGroups
-from app.features.maintenance.service.table_service_plans import clustering
+from app.features.maintenance.service.clustering import Clustering
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.commit.clustering_plan import UnorderedGroup, due_groups, plan_clustering
@@ -325,7 +324,7 @@ def test_policy_clusters_its_due_groups(tmp_path: Path) -> None:
         dataset = structs.replace(VersionedTable(table=table).dataset, definition=definition)
         return Observation(dataset=dataset, since_version=0, memory={}, now=committed_at(9))
 
-    service = ClusterGroups(orders=Orders())
+    service = Clustering(orders=Orders())
     due = service.due(observed(table.dataset), ["day=x"])
     assert due.file_groups == sorted(table.groups())
     assert requested == [("t", "d", ["day=x"], False, "z_order:3")]
@@ -333,7 +332,7 @@ def test_policy_clusters_its_due_groups(tmp_path: Path) -> None:
     assert task == ClusteringTask(
         columns=("n",), order=ClusterOrder.Z_ORDER, file_groups=tuple(sorted(table.groups()))
     )
-    [planned] = clustering(task, table.dataset, list(table.files.values()), attempt="a", data_prefix="p")
+    [planned] = Clustering.plan(task, table.dataset, list(table.files.values()), attempt="a", data_prefix="p")
     assert len(planned.files) == 2
     less = structs.replace(policy, unclustered_bytes=10**9)
     easy = structs.replace(table.dataset, services=TableServices(clustering=less))

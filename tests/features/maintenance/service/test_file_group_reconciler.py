@@ -16,7 +16,7 @@ from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.values import Accepted, Job, JobState, Progress
 from app.features.maintenance.service import file_group_reconciler as keep_file_groups
-from app.features.maintenance.service.compact_groups import CompactGroups
+from app.features.maintenance.service.compaction import Compaction
 from app.features.maintenance.service.file_group_reconciler import FileGroupReconciler
 from app.features.maintenance.service.policy_jobs import PolicyJobs, ServiceTask
 from app.kernel.commit.compaction_policy import GroupShape
@@ -56,7 +56,7 @@ class Lake:
             committed_at=None,
         )  # fmt: skip
         reconciler = FileGroupReconciler(
-            service=CompactGroups(shapes=self, commits=self),
+            service=Compaction(shapes=self, commits=self),
             groups=self,
             jobs=PolicyJobs(services=self, jobs=self),
         )

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.jobs.kinds.rewrite import ClusteringTask
 from app.core.timeline.values import NewCommit
-from app.features.maintenance.service import table_service_plans
+from app.features.maintenance.service.clustering import Clustering
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.policies import ClusterOrder
@@ -32,7 +32,7 @@ TASK = ClusteringTask(columns=("note", "id"), order=ClusterOrder.Z_ORDER)
 
 
 def cluster(served: ServedTable) -> NewCommit:
-    return served.serve(TASK, table_service_plans.clustering)
+    return served.serve(TASK, Clustering.plan)
 
 
 def once(act: Callable[[], None]) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""The policy `services.compaction`: which file groups it compacts."""
+"""The table service `services.compaction`: which file groups are due, the job for them, and its tasks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from app.core.feature.reconcilers import Observation
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.rewrite import CompactionTask
 from app.features.maintenance.service.file_group_reconciler import DueGroups
-from app.kernel.commit.compaction_plan import small_below
+from app.kernel.commit.compaction_plan import plan_compaction, small_below
 from app.kernel.commit.compaction_policy import GroupShape, is_due, next_due_at
+from app.kernel.commit.write_plan import MergeTask
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.file_group import DataFile
 from app.kernel.format.policies import CompactionPolicy, TableServices
 
 
@@ -38,8 +41,8 @@ class CommitTimes(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CompactGroups:
-    """The service of `services.compaction`."""
+class Compaction:
+    """What is due, the job for it, and the plan of the job."""
 
     shapes: GroupShapes
     commits: CommitTimes
@@ -70,3 +73,22 @@ class CompactGroups:
     def task(self, services: TableServices, file_groups: Sequence[str]) -> CompactionTask:  # noqa: ARG002
         """Folds these groups."""
         return CompactionTask(file_groups=tuple(file_groups))
+
+    @staticmethod
+    def plan(
+        request: CompactionTask,
+        dataset: DatasetDefinition,
+        live: Sequence[DataFile],
+        *,
+        attempt: str,
+        data_prefix: str,
+    ) -> list[MergeTask]:
+        """The tasks: file groups with something to fold."""
+        return plan_compaction(
+            dataset,
+            live,
+            partitions=request.partitions,
+            file_groups=request.file_groups,
+            attempt=attempt,
+            data_prefix=data_prefix,
+        )

@@ -1,4 +1,4 @@
-"""The policy `services.clustering`: which file groups it clusters."""
+"""The table service `services.clustering`: which file groups are due, the job for them, and its tasks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from app.core.feature.reconcilers import Observation
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.rewrite import ClusteringTask
 from app.features.maintenance.service.file_group_reconciler import DueGroups
-from app.kernel.commit.clustering_plan import UnorderedGroup, due_groups
+from app.kernel.commit.clustering_plan import UnorderedGroup, due_groups, plan_clustering
+from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.clustering import cluster_by
+from app.kernel.format.dataset import DatasetDefinition
+from app.kernel.format.file_group import DataFile
 from app.kernel.format.policies import ClusteringPolicy, TableServices
 
 
@@ -26,8 +29,8 @@ class GroupOrders(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ClusterGroups:
-    """The service of `services.clustering`."""
+class Clustering:
+    """What is due, the job for it, and the plan of the job."""
 
     orders: GroupOrders
     kind: JobKind = JobKind.CLUSTERING
@@ -52,4 +55,24 @@ class ClusterGroups:
             raise TypeError("no policy, no clustering")
         return ClusteringTask(
             columns=tuple(policy.columns), order=policy.order, file_groups=tuple(file_groups)
+        )
+
+    @staticmethod
+    def plan(
+        request: ClusteringTask,
+        dataset: DatasetDefinition,
+        live: Sequence[DataFile],
+        *,
+        attempt: str,
+        data_prefix: str,
+    ) -> list[MergeTask]:
+        """The tasks: file groups not in the order. Raises InvalidRequest if one of the columns is gone."""
+        return plan_clustering(
+            dataset,
+            live,
+            cluster_by(dataset, request.columns, request.order),
+            partitions=request.partitions,
+            file_groups=request.file_groups,
+            attempt=attempt,
+            data_prefix=data_prefix,
         )
