@@ -26,7 +26,7 @@ from litestar import Litestar
 from litestar.types import ASGIApp
 
 import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
-from app.access.audit.repository.audit import AuditStore
+from app.access.audit.repository import AuditStore
 from app.access.audit.service import FLUSH_SECONDS, AccessCounts, Audit
 from app.access.oidc.issuers import issuers_of
 from app.access.oidc.verifier import TokenVerifier

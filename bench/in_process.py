@@ -13,7 +13,7 @@ import pyarrow as pa
 from app.access.tenants.repository.credentials import CredentialStore
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset
-from app.core.changes.repository.changelog import ChangelogStore
+from app.core.changes.repository import ChangelogStore
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.timeline.repository.timeline import TimelineStore
 from app.features.reads.tasks import ReadSource, ReadSpec, table_sources

@@ -17,7 +17,7 @@ import app.kernel.arrow  # noqa: F401  (before all that makes arrays)
 from app.access.tenants.repository.quotas import QuotaStore
 from app.access.tenants.service import QUOTA_SECONDS, KnownQuotas
 from app.core.consumers.repository.followers import FollowerStore
-from app.core.consumers.service.run_followers import Follow
+from app.core.consumers.service import Follow
 from app.core.feature.feature import Worker
 from app.core.jobs.kinds.kind import WriteProcess
 from app.core.jobs.repository.jobs import JobStore

@@ -34,7 +34,7 @@ from app.core.consumers.handlers import (
     put_consumer,
     release_consumer,
 )
-from app.core.consumers.service.consumers import Consumers
+from app.core.consumers.service import Consumers
 from app.core.feature.api import ApiProcess, CountOf, FeatureApi
 from app.core.feature.feature import merged
 from app.core.idempotency import problems as idempotency_problems

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.catalog.repository.catalog import CatalogStore
-from app.core.changes.repository.changelog import ChangelogStore
+from app.core.changes.repository import ChangelogStore
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.group_accept import GroupAccept
 from app.core.jobs.service.request_job import RequestJob

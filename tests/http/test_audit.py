@@ -10,7 +10,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from app.access.audit.repository.audit import AuditStore
+from app.access.audit.repository import AuditStore
 from app.access.audit.values import UNAUTHENTICATED
 from app.access.tenants.values import new_api_key
 from app.infra.errors import Unavailable
@@ -171,7 +171,7 @@ def test_act_whose_entry_cannot_be_stored_is_not_carried_out(tenant: Tenant, mon
     def refuse(*_: object) -> None:
         raise Unavailable("no entry")
 
-    monkeypatch.setattr("app.access.audit.repository.acts.add_entry", refuse)
+    monkeypatch.setattr("app.access.audit.repository.add_entry", refuse)
     problem(tenant.client.post("/datasets", json=ORDERS), 503, "unavailable")
     assert tenant.client.get("/datasets").json()["items"] == []
     # Nothing changes in Postgres, and the answer is still not sent.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.access.audit.repository.audit import AuditStore
+from app.access.audit.repository import AuditStore
 from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.features.retention.repository.expired_jobs import ExpiredJobStore
 from app.features.retention.repository.expired_subjects import ExpiredSubjectStore

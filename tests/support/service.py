@@ -14,7 +14,7 @@ import httpx
 
 from app.access.tenants.values import KeyScope
 from app.core.consumers.repository.followers import FollowerStore
-from app.core.consumers.service.run_followers import Follow
+from app.core.consumers.service import Follow
 from app.core.feature.feature import Worker
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.repository.outbox import OutboxStore

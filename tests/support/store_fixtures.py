@@ -10,7 +10,7 @@ import pytest
 from app.access.tenants.repository.credentials import CredentialStore
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset
-from app.core.changes.repository.changelog import ChangelogStore
+from app.core.changes.repository import ChangelogStore
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.repository.outbox import OutboxStore
 from app.core.jobs.values import ClaimRules, Job

@@ -13,7 +13,7 @@ from sqlalchemy import update
 
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
-from app.core.changes.repository.changelog import ChangelogStore
+from app.core.changes.repository import ChangelogStore
 from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.kinds.write import RestoreTarget, WriteRequest
 from app.core.jobs.values import Job

@@ -11,8 +11,7 @@ from typing import Final
 
 import msgspec
 
-from app.access.audit.repository.acts import Act
-from app.access.audit.repository.audit import AuditStore
+from app.access.audit.repository import Act, AuditStore
 from app.access.audit.values import UNAUTHENTICATED, Access, AuditFilter, Caller, NewEntry
 from app.kernel.format.errors import HeadwaterError
 from app.kernel.paging import Page

@@ -21,7 +21,7 @@ from app.core.consumers.schemas import (
     consumer_response,
     lease_response,
 )
-from app.core.consumers.service.consumers import Consumers
+from app.core.consumers.service import Consumers
 from app.core.consumers.values import ExpectedRevision
 from app.http.auth import needs
 from app.http.body_stream import JSON

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.access.audit.repository.audit import AuditStore
+from app.access.audit.repository import AuditStore
 from app.access.audit.service import ReadAudit
 from app.access.tenants.repository.administration import AdministrationStore
 from app.access.tenants.repository.credentials import CredentialStore

@@ -6,8 +6,7 @@ from typing import Final
 
 from app.core.feature.api import ApiProcess, FeatureApi
 from app.features.overview.compose import overview_store
-from app.features.overview.handlers.overview import list_files, read_statistics
-from app.features.overview.handlers.partitions import list_partitions
+from app.features.overview.handlers import list_files, list_partitions, read_statistics
 from app.features.overview.service import Overview
 from app.features.versions.compose import version_of
 

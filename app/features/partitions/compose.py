@@ -10,8 +10,7 @@ from app.core.platform import Platform
 from app.features.partitions.repository.marks import PartitionStore
 from app.features.partitions.repository.participant import PartitionParticipant
 from app.features.partitions.repository.touched import TouchedPartitionStore
-from app.features.partitions.service.maintenance import PartitionMarkers, PartitionReconciler
-from app.features.partitions.service.partitions import Partitions
+from app.features.partitions.service import PartitionMarkers, PartitionReconciler, Partitions
 
 
 def partitions(platform: Platform) -> Partitions:

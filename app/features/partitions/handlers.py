@@ -17,7 +17,7 @@ from app.features.partitions.schemas import (
     ReadPartitionEventsOptions,
     event_page,
 )
-from app.features.partitions.service.partitions import Partitions
+from app.features.partitions.service import Partitions
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from app.access.audit.repository.audit import AuditStore
+from app.access.audit.repository import AuditStore
 from app.access.tenants.repository.usage import UsageStore
 from app.core.compose import reply_store
 from app.core.feature.feature import Feature, Worker

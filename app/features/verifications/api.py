@@ -6,7 +6,7 @@ from typing import Final
 
 from app.core.feature.api import ApiProcess, FeatureApi
 from app.features.verifications.handlers import create_verification
-from app.features.verifications.service.verifications import Verifications
+from app.features.verifications.service import Verifications
 
 
 def _dependencies(process: ApiProcess) -> dict[str, object]:

@@ -8,7 +8,7 @@ from app.core.feature.feature import Feature, Worker
 from app.core.jobs.engine import Engine
 from app.core.jobs.kinds.verification import VERIFICATION
 from app.core.jobs.service.run_tasks import TaskHandlers, handled
-from app.features.verifications.service.run import RunVerify
+from app.features.verifications.service import RunVerify
 
 
 def _tasks(worker: Worker[Engine]) -> TaskHandlers:

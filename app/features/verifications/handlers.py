@@ -12,7 +12,7 @@ from litestar.params import JSONBody
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
-from app.features.verifications.service.verifications import Verifications
+from app.features.verifications.service import Verifications
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.parameters.query_parameters import INT64_MAX

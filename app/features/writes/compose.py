@@ -15,7 +15,7 @@ from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.platform import Platform, row_limits
 from app.core.timeline.service.name_winner import NameWinner
 from app.features.writes.engine import WriteEngine
-from app.features.writes.repository.creations import CreationParticipant, CreationStore
+from app.features.writes.repository import CreationParticipant, CreationStore
 from app.features.writes.service.accept import AcceptWrite
 from app.features.writes.service.accept_new import AcceptNewDataset
 from app.features.writes.service.run import RunWrites

@@ -22,7 +22,7 @@ from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import datasets, heads
 from app.core.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, StartingPosition
-from app.core.changes.repository.changelog import lock_feed, offset_of
+from app.core.changes.repository import lock_feed, offset_of
 from app.core.consumers.errors import LeaseLost
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import CONSUMER_COLUMNS, IN_FEED, consumer_of

@@ -11,7 +11,7 @@ from app.access.errors import NotFound, PreconditionFailed
 from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.tables import datasets
 from app.core.changes.positions import FeedBounds, resolve_position
-from app.core.changes.repository.changelog import lock_feed, offset_of
+from app.core.changes.repository import lock_feed, offset_of
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower, wake_follower
 from app.core.jobs.kinds.export import ExportTask

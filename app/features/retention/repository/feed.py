@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Text, and_, cast, delete, func
 
 from app.access.tenants.tables import tenants
 from app.core.catalog.tables import datasets, heads
-from app.core.changes.repository.changelog import lock_feed
+from app.core.changes.repository import lock_feed
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.consumers import behind_since, seconds_since
 from app.core.consumers.repository.followers import IN_FEED

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.access.audit.repository.audit import AuditStore
+from app.access.audit.repository import AuditStore
 from app.access.tenants.repository.credentials import SEEN_SECONDS
 from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.features.retention.repository.expired_jobs import ExpiredJobStore, JobCursor

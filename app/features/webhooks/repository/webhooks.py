@@ -12,7 +12,7 @@ from app.access.tenants.repository.quotas import check_count
 from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import datasets
 from app.core.changes.positions import FeedBounds, ReaderStart, SnapshotPosition, resolve_position
-from app.core.changes.repository.changelog import lock_feed, offset_of
+from app.core.changes.repository import lock_feed, offset_of
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower, wake_follower
 from app.core.consumers.repository.places import keep_version, place_in_version, stored_place

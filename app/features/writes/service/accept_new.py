@@ -15,7 +15,7 @@ from app.core.catalog.errors import DatasetExists
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.catalog.values import Dataset
 from app.core.jobs.values import Accepted, NewJob
-from app.features.writes.repository.creations import CreationStore
+from app.features.writes.repository import CreationStore
 from app.features.writes.service.accept import AcceptWrite, checked_write
 from app.features.writes.values import Body, IncomingWrite, JsonRows, NewPlace
 from app.infra.errors import Unavailable

@@ -11,7 +11,7 @@ from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.changes.errors import OffsetAhead
 from app.core.changes.positions import FeedBounds, FromTime, FromVersion
-from app.core.changes.repository.changelog import _OF_OFFSETS
+from app.core.changes.repository import _OF_OFFSETS
 from app.core.jobs.values import Job
 from app.infra.identifiers import new_id
 from tests.support.lakehouse import commit_of, message

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.core.consumers.followers import Consumer, ConsumerKind
-from app.core.consumers.service.run_followers import Follow
+from app.core.consumers.service import Follow
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

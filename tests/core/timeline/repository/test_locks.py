@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, insert, select, text, update
 
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
-from app.core.changes.repository.changelog import lock_feed
+from app.core.changes.repository import lock_feed
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.followers import add_follower
 from app.core.consumers.tables import consumers

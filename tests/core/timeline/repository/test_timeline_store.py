@@ -12,7 +12,7 @@ import pytest
 
 from app.core.catalog.tables import heads
 from app.core.catalog.values import Dataset
-from app.core.changes.repository.changelog import ChangelogStore
+from app.core.changes.repository import ChangelogStore
 from app.core.jobs.values import Claim, Job, JobState
 from app.core.timeline.repository.publish import InconsistentCommit
 from app.core.timeline.values import Fenced, JobOutcome, NewCommit, Published

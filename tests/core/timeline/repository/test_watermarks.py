@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from app.core.catalog.values import Dataset
-from app.core.changes.repository.changelog import ChangelogStore
+from app.core.changes.repository import ChangelogStore
 from app.core.jobs.values import Job
 from app.core.timeline.values import Published
 from app.kernel.commit.commit_message import CommitMessage

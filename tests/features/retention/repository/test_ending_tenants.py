@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.access.audit.repository.audit import AuditStore
+from app.access.audit.repository import AuditStore
 from app.access.audit.values import AccessOutcome, AuditFilter, Caller, NewEntry, RequestedOperation
 from app.access.errors import PreconditionFailed
 from app.access.tenants.errors import TenantDeleted, TenantProtected

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from app.core.catalog.values import Dataset
 from app.core.changes.positions import FeedBounds, StartingPosition
-from app.core.changes.repository.changelog import lock_feed
+from app.core.changes.repository import lock_feed
 from app.core.consumers.followers import ConsumerKind
 from app.core.consumers.repository.consumers import ConsumerStore
 from app.core.consumers.repository.followers import add_follower

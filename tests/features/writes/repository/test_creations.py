@@ -14,7 +14,7 @@ from app.core.catalog.repository.live_datasets import share_datasets
 from app.core.catalog.tables import heads
 from app.core.jobs.kinds.write import WriteRequest
 from app.core.jobs.values import Job, JobFilter, JobState
-from app.features.writes.repository.creations import CreationStore
+from app.features.writes.repository import CreationStore
 from app.infra.identifiers import new_id
 from app.kernel.format.errors import Fault, HeadwaterError
 from app.kernel.format.operation import Operation
@@ -106,7 +106,7 @@ def test_job_that_is_refused_registers_nothing(
     def refuse(*_: object) -> list[HeadwaterError]:
         return [NotFound("refused")]
 
-    monkeypatch.setattr("app.features.writes.repository.creations.accept_jobs", refuse)
+    monkeypatch.setattr("app.features.writes.repository.accept_jobs", refuse)
     with pytest.raises(NotFound, match="refused"):
         creations.accept(tenant_id, definition("made"), new_job(new_id(), request=CREATING))
     assert stores.catalog.count(tenant_id) == 0

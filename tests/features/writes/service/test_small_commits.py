@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.core.changes.repository.changelog import ChangelogStore
+from app.core.changes.repository import ChangelogStore
 from app.infra.files import data_sink
 from app.infra.files.deletion_vector_file import VectorReader
 from app.infra.files.parquet_file import ParquetReader

@@ -1,4 +1,4 @@
-"""Runs verifications: folds the feed up to a version, file group by file group, and compares it with the table."""
+"""Requests for verifications, and their runs in the worker."""
 
 from __future__ import annotations
 
@@ -13,16 +13,53 @@ from app.core.changes.ports import ChangelogIndex
 from app.core.jobs.engine import Engine
 from app.core.jobs.kinds.verification import VERIFICATION, VerifyResult, VerifyTask
 from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.values import Job
+from app.core.jobs.kinds.verification import VerifyTask
+from app.core.jobs.service.request_job import RequestIdentity, RequestJob
+from app.core.jobs.values import Accepted, Job
 from app.core.timeline.ports import ReadLeases, VersionReader
 from app.core.timeline.service.version_pins import VersionPins
 from app.infra.files.errors import CorruptFile
-from app.kernel.changelog.verification import FoldVerdict, plan_fold
+from app.kernel.changelog.verification import FoldVerdict, check_verifiable, plan_fold
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.evolution import under_schema
-from app.kernel.format.errors import NotVerifiable
+from app.kernel.format.errors import FieldError, InvalidRequest, NotVerifiable
 from app.kernel.format.file_group import ChangelogSegment, DataFile, StoredFile
 from app.kernel.format.schema.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verifications:
+    """Accepts verifications."""
+
+    request_job: RequestJob
+
+    def start(
+        self,
+        dataset: Dataset,
+        version: int | None,
+        idempotency_key: str | None,
+        actor: str | None,
+    ) -> Accepted:
+        """A job that compares the table at a version (None: the latest when it runs) with its feed.
+
+        Raises InvalidRequest, NotVerifiable, IdempotencyMismatch, NotFound.
+        """
+        check_verifiable(dataset.definition)
+        if version is not None and not 0 <= version <= dataset.version:
+            raise InvalidRequest(
+                f"there is no version {version}",
+                [
+                    FieldError(
+                        pointer="/version", detail=f"expected 0–{dataset.version}, the dataset's version"
+                    )
+                ],
+                head=dataset.version,
+            )
+        task = VerifyTask(version=version)
+        text = msgspec.json.encode(task).decode()
+        return self.request_job.accept(
+            dataset, task, RequestIdentity(text=text, idempotency_key=idempotency_key, actor=actor)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,4 @@
-"""Files and statistics of a table."""
+"""HTTP: files, partitions and statistics of a version."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from app.core.catalog.values import Dataset
 from app.features.overview.schemas import (
     FilePage,
     ListFilesOptions,
+    ListVersionOptions,
+    PartitionPage,
     StatisticsResponse,
     file_response,
+    partition_response,
     statistics_response,
 )
 from app.features.overview.service import ListingRequest, Overview
 from app.features.overview.values import FileQuery
+from app.features.partitions.service import Partitions
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.http.limits.threads import Threads
@@ -77,3 +81,32 @@ async def read_statistics(
     summaries = await threads.run(overview.columns, found, columns)
     totals = await threads.run(overview.totals, found)
     return statistics_response(found, totals, summaries)
+
+
+@get(
+    "/datasets/{dataset:str}/partitions",
+    operation_id="list_partitions",
+    summary="List the partitions of a version",
+    tags=["partitions"],
+    opt=needs(KeyScope.READ) | documented(problems=[410]),
+)
+async def list_partitions(
+    options: Provided[ListVersionOptions],
+    found: Provided[Dataset],
+    overview: Provided[Overview],
+    partition_marks: Provided[Partitions],
+    threads: Provided[Threads],
+) -> PartitionPage:
+    """Lists the partitions that have files, with their rows and bytes. A table without partitions has one.
+
+    Whether a partition is done is its state now, also with an earlier version of its files.
+    """
+    at = msgspec.convert(options, ListingRequest, from_attributes=True)
+    page = await threads.run(overview.partitions, found, at)
+    marks = await threads.run(partition_marks.marked, found, [each.path for each in page.items])
+    fields = found.definition.partition_by
+    return PartitionPage(
+        items=[partition_response(each, fields, marks.get(each.path)) for each in page.items],
+        version=page.version,
+        next_page_token=page.next_token,
+    )

@@ -1,8 +1,8 @@
-"""The entries of the audit in Postgres."""
+"""The audit in Postgres: entries, and the acts that are recorded in the transactions of what they do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from sqlalchemy import ColumnClause, Connection, column, delete, insert, select,
 from app.access.audit.tables import audit
 from app.access.audit.values import AuditEntry, AuditFilter, Caller, NewEntry
 from app.access.tenants.tables import api_keys
+from app.infra.db.acts import begin_act
 from app.infra.db.session import Database
 from app.infra.db.times import seconds_ago
 from app.infra.identifiers import new_id
@@ -114,3 +115,48 @@ def add_entry(connection: Connection, tenant_id: str, entry: NewEntry) -> None:
         },
     }
     connection.execute(insert(audit).values(values))
+
+
+class Act:
+    """One administrative request. `entry` makes its row, from the ids that are known when it is added."""
+
+    def __init__(
+        self, store: AuditStore, tenant_id: str, entry: Callable[[Mapping[str, str]], NewEntry]
+    ) -> None:
+        self._store = store
+        self._tenant_id = tenant_id
+        self._entry = entry
+        self._ids: dict[str, str] = {}
+        self._added = False
+        self.recorded = False
+
+    def begin(self) -> None:
+        """The rest of this request, in whichever thread, is part of the act."""
+        begin_act(self)
+
+    def concerns(self, **ids: str) -> None:
+        """See `RecordedAct`."""
+        self._ids.update(ids)
+
+    def committing(self, connection: Connection, *, administration: bool) -> None:
+        """Adds the entry if the transaction changes something and none was added. A tenant sees what is done to it."""
+        self._added = not self.recorded and has_changed(connection)
+        if self._added:
+            tenant_id = self._ids.get("tenant", self._tenant_id) if administration else self._tenant_id
+            add_entry(connection, tenant_id, self._entry(self._ids))
+
+    def committed(self) -> None:
+        """See `RecordedAct`."""
+        self.recorded = self.recorded or self._added
+
+    def record(self) -> None:
+        """Adds the entry of an act that changes nothing in Postgres. Raises Unavailable."""
+        if self.recorded:
+            return
+        # First, or the transaction of the entry would be recorded as one of the act, with a second entry.
+        self.recorded = True
+        try:
+            self._store.add(self._tenant_id, [self._entry(self._ids)])
+        except BaseException:
+            self.recorded = False
+            raise

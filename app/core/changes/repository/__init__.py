@@ -1,1 +1,0 @@
-"""The changelog files of a feed in Postgres."""

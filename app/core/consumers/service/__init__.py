@@ -1,1 +1,0 @@
-"""Positions of readers in the API, and the worker's loop over followers."""

@@ -1,1 +1,0 @@
-"""HTTP: files, partitions and statistics of a version."""

@@ -1,1 +1,0 @@
-"""Marking partitions as done: on request, and by a reconciler."""

@@ -1,1 +1,0 @@
-"""Requests for verifications, and their runs in the worker."""

@@ -1,1 +1,0 @@
-"""Datasets that writes register, in Postgres."""
