@@ -11,5 +11,6 @@
     feature        what a feature adds to the processes, as values
     compose, api   the use cases of these rooms, and what they add to the API
 
-Features may use the repositories and tables of catalog, jobs, timeline, changes and consumers in their transactions.
+Features may use the repositories and tables of catalog, jobs, timeline, changes and consumers in their transactions, as
+far as the contract "The rooms of core are imported by their surface" in `pyproject.toml` lists them.
 """

@@ -4,7 +4,7 @@ A list is of one version: what is there at a version never changes, so a page to
 came before. Sums are computed by the database; summaries of columns read the statistics of each base file.
 
 - values.py: what is listed and summed up; service.py: lists and sums; repository.py: the queries
-- handlers/overview.py, handlers/partitions.py, schemas.py: the resources `files`, `statistics` and `partitions`
+- handlers.py, schemas.py: the resources `files`, `statistics` and `partitions`
 
     GET /datasets/orders/files?version=7&kind=base
     GET /datasets/orders/statistics?columns=amount

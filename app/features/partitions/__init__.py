@@ -4,7 +4,7 @@ A dataset with `services.partition_done` has a mark for each partition. It is do
 when nothing was written to it for long enough; a later write reopens it. Each is an event, numbered without gaps.
 
 `handlers.py` marks partitions and returns events, `schemas.py` has the JSON. `repository/marks.py` reads what commits
-changed, marks, and numbers the events, all under one lock of the dataset. `service/maintenance.py` is the maintenance
+changed, marks, and numbers the events, all under one lock of the dataset. `service.py` has the maintenance
 policy: it marks idle partitions as done, and writes or removes the marker files. Webhooks deliver the events.
 
     POST /datasets/visits/partitions/done   {"partitions": ["day=2026-11-21"]}

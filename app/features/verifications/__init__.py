@@ -4,8 +4,8 @@ A verification is a job. It applies the changes up to a version, in order, to th
 the whole feed is), and compares the outcome with the table at that version, row by row. A difference does not fail the
 job: its `result` has the number of differences and the first one.
 
-`service/verifications` accepts the request; `service/run` plans the work by file group and runs it on the port of
-`engine`, which is Spark. The comparison itself is app/kernel/changelog/fold_check.
+`service` accepts the request, plans the work by file group, and runs it on Spark. The comparison itself is
+app/kernel/changelog/fold_check.
 
     POST /datasets/orders/verifications {"version": 7}
 """

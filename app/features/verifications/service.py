@@ -13,7 +13,6 @@ from app.core.changes.ports import ChangelogIndex
 from app.core.jobs.engine import Engine
 from app.core.jobs.kinds.verification import VERIFICATION, VerifyResult, VerifyTask
 from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.kinds.verification import VerifyTask
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.values import Accepted, Job
 from app.core.timeline.ports import ReadLeases, VersionReader
