@@ -11,9 +11,12 @@ _T = TypeVar("_T", bound=msgspec.Struct)
 
 def patched(value: _T, patch: msgspec.Struct) -> _T:
     """The value with the members of the same name that the patch sets, null included."""
-    changes = {
-        name: wanted
-        for name in value.__struct_fields__
-        if (wanted := getattr(patch, name, msgspec.UNSET)) is not msgspec.UNSET
+    # A mapping is converted by the stored names of its members, which can differ from those of the attributes.
+    names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+    members = {
+        stored: getattr(value, name)
+        if (change := getattr(patch, name, msgspec.UNSET)) is msgspec.UNSET
+        else change
+        for name, stored in names
     }
-    return msgspec.convert(msgspec.structs.asdict(value) | changes, type(value), from_attributes=True)
+    return msgspec.convert(members, type(value), from_attributes=True)
