@@ -44,7 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_testnodedown(node: Any) -> None:
     """Takes the counts from a process that tests, if it has not crashed: each collects all tests."""
     if hasattr(node, "workeroutput"):
-        node.config.stash[_COUNTS] = Counter(node.workeroutput[_OUTPUT])
+        # A process that ended before its collection has counted nothing.
+        node.config.stash[_COUNTS] = Counter(node.workeroutput.get(_OUTPUT, {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

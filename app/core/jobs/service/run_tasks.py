@@ -82,7 +82,8 @@ class RunTasks:
                     lost=lambda: self.engine.cancel(tag),
                 ),
             ):
-                self.handlers[job.kind].run(job, job.request, tag)
+                # By the request, and not by the column: so a handler always gets its own type.
+                self.handlers[job.request.kind].run(job, job.request, tag)
         except EngineStopped:
             _log.info("task %s was stopped: it is no longer ours", tag)
         except Exception as error:

@@ -14,6 +14,7 @@ import pytest
 
 from app.core.jobs.errors import EngineStopped
 from app.core.jobs.kinds.kind import JobKind
+from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.kinds.verification import VerifyTask
 from app.core.jobs.service.run_tasks import RunTasks, TaskHandler
 from app.core.jobs.values import Claim, ClaimRules, Job, JobState, Progress
@@ -210,7 +211,7 @@ def test_task_that_ends_after_its_time_limit_keeps_its_result() -> None:
 
 
 def test_table_service_has_no_time_limit() -> None:
-    job = msgspec.structs.replace(JOB, kind=JobKind.COMPACTION)
+    job = msgspec.structs.replace(JOB, kind=JobKind.COMPACTION, request=CompactionTask())
     world = World(Ends(), jobs=JobTable([job]), seconds_max=0, kind=JobKind.COMPACTION)
     assert world.run()
     assert world.engine.tags == []
