@@ -8,7 +8,7 @@
     dependencies, in_flight    what handlers get by name; idempotency keys of running requests
     response, table_response   typed responses, Arrow streams
     event_stream, stored_file  server-sent events, downloads with ranges
-    errors, problems           errors of requests; problem documents, with the HTTP status of each error
+    errors, problems           errors of requests; problem documents, and the statuses of errors of the lower wings
     encoding                   the JSON of a problem document
     limits, waiting            threads, rates and the shares of tenants; requests that wait without a thread
     openapi, health            the OpenAPI document; `/health`

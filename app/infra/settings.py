@@ -299,7 +299,9 @@ class Settings:
     """The URL of the S3 service under which clients reach it, if it is another one than the service uses."""
 
     lease_seconds: Annotated[float, _seconds] = 20.0
+    """The time after which the claim of a process on a job or a reconciler ends if it is not extended."""
     heartbeat_seconds: Annotated[float, _seconds] = 5.0
+    """The interval at which a process extends its claims."""
     poll_seconds: Annotated[float, _seconds] = 5.0
     """The interval at which the database is polled for jobs whose notification was lost."""
 

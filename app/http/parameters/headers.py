@@ -63,12 +63,15 @@ def prefers_redirect(text: str) -> bool:
 
 
 def etag(version: int) -> str:
-    """The entity tag of a dataset's version."""
+    """The entity tag of a resource's revision. That of a dataset is its version."""
     return f'"{version}"'
 
 
 def parse_if_match(text: str) -> int | None:
-    """The version that an If-Match header names; None for `*`. Raises PreconditionFailed."""
+    """The revision that an If-Match header names; None for `*`. Raises PreconditionFailed.
+
+    The repository of the resource compares it, in the transaction of the change.
+    """
     text = text.strip()
     if text == "*":
         return None

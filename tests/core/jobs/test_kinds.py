@@ -46,7 +46,7 @@ def write(**more: object) -> WriteRequest:
         (CleanTask(), JobKind.CLEAN, Action.CLEAN),
         (SavepointTask(name="a"), JobKind.SAVEPOINT, Action.SAVEPOINT),
         (TagTask(name="a"), JobKind.TAG, Action.TAG),
-        (VerifyTask(), JobKind.VERIFY, None),
+        (VerifyTask(), JobKind.VERIFICATION, None),
     ],
 )
 def test_request_names_its_kind_and_the_instant_that_it_leaves(

@@ -22,7 +22,7 @@ class JobKind(str, Enum):
     COMPACTION = "compaction"
     REFRESH = "refresh"
     EXPORT = "export"
-    VERIFY = "verify"
+    VERIFICATION = "verify"
     CLUSTERING = "clustering"
     CLEAN = "clean"
     SAVEPOINT = "savepoint"

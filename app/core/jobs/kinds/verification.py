@@ -40,5 +40,5 @@ class VerifyResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 VERIFICATION: Final = JobDeclaration(
-    name=JobKind.VERIFY, request=VerifyTask, result=VerifyResult, time_limited=True
+    name=JobKind.VERIFICATION, request=VerifyTask, result=VerifyResult, time_limited=True
 )

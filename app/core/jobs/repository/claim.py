@@ -27,7 +27,7 @@ from app.core.catalog.tables import heads
 from app.core.jobs.kinds.declared import process_of
 from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.repository.commit_slots import lock_datasets
-from app.core.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
+from app.core.jobs.repository.held_jobs import exhausted_fault, out_of_attempts, requeue_alone, take
 from app.core.jobs.repository.job_ends import fail_locked
 from app.core.jobs.repository.job_locks import (
     LEASE_LAPSED,
@@ -188,7 +188,7 @@ def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
     None of them is running then, so a worker that was only slow finds every claim of its group void, not just some.
     """
     lapsed = lock_with_transactions(connection, any_of(jobs.c.dataset_id, dataset_ids), _LAPSED)
-    void(connection, lapsed)
+    requeue_alone(connection, lapsed)
 
 
 def _is_running(connection: Connection, dataset_ids: Sequence[str], *conditions: ColumnElement[bool]) -> bool:
@@ -206,7 +206,7 @@ def _give_up(
     given_up = lock_with_transactions(
         connection, any_of(jobs.c.dataset_id, dataset_ids), _QUEUED, out_of_attempts(attempts_max)
     )
-    fail_locked(connection, given_up, exhausted(attempts_max), participants)
+    fail_locked(connection, given_up, exhausted_fault(attempts_max), participants)
 
 
 def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[str] | None:

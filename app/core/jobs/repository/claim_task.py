@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, func, select
 
 from app.access.tenants.quotas import Quotas, quotas_of
 from app.access.tenants.repository.quotas import STORED_QUOTAS
-from app.core.jobs.repository.held_jobs import exhausted, out_of_attempts, take, void
+from app.core.jobs.repository.held_jobs import exhausted_fault, out_of_attempts, requeue_alone, take
 from app.core.jobs.repository.job_ends import fail_locked
 from app.core.jobs.repository.job_locks import LEASE_LAPSED, POSTPONED, lock_jobs
 from app.core.jobs.repository.metering import may_run_another
@@ -37,9 +37,9 @@ def claim_task(
     time; the others are free beside it.
     """
     in_dataset = jobs.c.dataset_id == dataset_id
-    void(connection, lock_jobs(connection, in_dataset, LEASE_LAPSED, _TASKS))
+    requeue_alone(connection, lock_jobs(connection, in_dataset, LEASE_LAPSED, _TASKS))
     given_up = lock_jobs(connection, in_dataset, _QUEUED, out_of_attempts(rules.attempts_max))
-    fail_locked(connection, given_up, exhausted(rules.attempts_max), participants)
+    fail_locked(connection, given_up, exhausted_fault(rules.attempts_max), participants)
     oldest = select(jobs.c.id).where(in_dataset, _QUEUED, ~POSTPONED).order_by(jobs.c.seq).limit(1)
     locked, quotas = _lock_services(connection, dataset_id)
     if (

@@ -61,7 +61,7 @@ def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: 
     return [found[job_id] for job_id in ids]
 
 
-def void(connection: Connection, lost: Sequence[str]) -> None:
+def requeue_alone(connection: Connection, lost: Sequence[str]) -> None:
     """Puts jobs back into their queue that the caller has locked, each to be tried alone; every claim on them is void.
 
     A claim is of a running job at an epoch: it is void while the job waits, and after, since the next claim raises the
@@ -94,7 +94,7 @@ def postpone(connection: Connection, held: Sequence[str], waiting_for: str) -> N
     )
 
 
-def kill(connection: Connection, held: Sequence[str]) -> list[str]:
+def requeue_killed(connection: Connection, held: Sequence[str]) -> list[str]:
     """Puts jobs back that the caller has locked: their process was killed, by one of them or by one beside them.
 
     The death counts, the attempt does not. Returns those that have no further attempt.
@@ -129,7 +129,7 @@ def out_of_attempts(attempts_max: int | ColumnElement[int]) -> ColumnElement[boo
     return jobs.c.attempts - jobs.c.outages >= attempts_max
 
 
-def deadly() -> Fault:
+def killed_fault() -> Fault:
     """The fault of a job that has killed its processes."""
     return Fault(
         code=ProcessKilled.code,
@@ -142,7 +142,7 @@ def deadly() -> Fault:
     )
 
 
-def exhausted(attempts_max: int) -> Fault:
+def exhausted_fault(attempts_max: int) -> Fault:
     """The fault of a job whose attempts are exhausted."""
     return Fault(
         code=AttemptsExhausted.code,

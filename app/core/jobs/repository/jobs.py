@@ -13,7 +13,14 @@ from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.repository.accept import accept_jobs
 from app.core.jobs.repository.claim import claim_group, next_process
 from app.core.jobs.repository.claim_task import claim_task
-from app.core.jobs.repository.held_jobs import deadly, end_leases, hand_over, kill, postpone, void
+from app.core.jobs.repository.held_jobs import (
+    end_leases,
+    hand_over,
+    killed_fault,
+    postpone,
+    requeue_alone,
+    requeue_killed,
+)
 from app.core.jobs.repository.job_ends import cancel_locked, fail_jobs, fail_locked, succeed_task
 from app.core.jobs.repository.job_lists import list_jobs
 from app.core.jobs.repository.job_locks import (
@@ -201,7 +208,7 @@ class JobStore:
         """Puts held jobs back after a fault of their run, each to be tried alone; attempts stay counted."""
         with self._database.tenant(tenant_id) as connection:
             # No message to the relay: the poll finds them, and the pause does a passing fault good.
-            void(connection, lock_jobs(connection, held_by(claims)))
+            requeue_alone(connection, lock_jobs(connection, held_by(claims)))
 
     def postpone(self, tenant_id: str, claims: Sequence[Claim], waiting_for: str) -> None:
         """Puts held jobs of one group back after a fault of the environment: they are claimed together after a pause of
@@ -233,7 +240,7 @@ class JobStore:
             case WorkerEnd.DIED:
                 end_leases(connection, ids)
             case WorkerEnd.KILLED:
-                fail_locked(connection, kill(connection, ids), deadly(), self._participants)
+                fail_locked(connection, requeue_killed(connection, ids), killed_fault(), self._participants)
 
     def count_queued(self, tenant_id: str) -> int:
         """The jobs that count against the quota `queued_jobs`."""

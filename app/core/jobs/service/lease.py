@@ -16,7 +16,7 @@ from app.infra.errors import Unavailable
 _log = logging.getLogger(__name__)
 
 
-class Lease(AbstractContextManager["Lease"]):
+class LeaseHeartbeat(AbstractContextManager["LeaseHeartbeat"]):
     """Extends the leases of a group of claims in the background; `lost` is called once none of them is valid.
 
     The lease is for liveness only. The epoch, which is checked at the commit, fences a late worker.

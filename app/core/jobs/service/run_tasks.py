@@ -13,7 +13,7 @@ from app.core.jobs.kinds.declared import KINDS
 from app.core.jobs.kinds.kind import JobDeclaration, JobKind
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.give_back import give_back
-from app.core.jobs.service.lease import Lease
+from app.core.jobs.service.lease import LeaseHeartbeat
 from app.core.jobs.service.time_limit import TimeLimit
 from app.core.jobs.values import ClaimRules, Job, Progress
 from app.infra.files.errors import without_path
@@ -72,7 +72,7 @@ class RunTasks:
                     self.seconds_max(tenant_id) if KINDS[job.kind].time_limited else None,
                     lambda: self.engine.cancel(tag),
                 ),
-                Lease(
+                LeaseHeartbeat(
                     self.jobs,
                     tenant_id,
                     [job.claim],

@@ -16,7 +16,7 @@ from app.core.jobs.kinds.declared import KINDS
 from app.core.jobs.kinds.kind import JobKind, WriteProcess
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.give_back import give_back
-from app.core.jobs.service.lease import Lease
+from app.core.jobs.service.lease import LeaseHeartbeat
 from app.core.jobs.service.time_limit import ADVICE_OF_READING, ADVICE_OF_WRITING, TimeLimit
 from app.core.jobs.values import ClaimRules, Job, Progress
 from app.core.timeline.errors import VersionExpired
@@ -130,9 +130,9 @@ class RunWrites:
                 self.jobs.release(group.tenant_id, group.claims)
                 raise error
 
-    def _lease(self, reached: _Reached) -> Lease:
+    def _lease(self, reached: _Reached) -> LeaseHeartbeat:
         tag = reached.group.tag
-        return Lease(
+        return LeaseHeartbeat(
             self.jobs,
             reached.group.tenant_id,
             reached.group.claims,

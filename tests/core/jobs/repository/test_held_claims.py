@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from app.core.catalog.values import Dataset
-from app.core.jobs.repository.held_jobs import void
+from app.core.jobs.repository.held_jobs import requeue_alone
 from app.core.jobs.repository.job_locks import held_by
 from app.core.jobs.tables import jobs
 from app.core.jobs.values import Job, JobState, Progress
@@ -31,7 +31,7 @@ def release(stores: Stores, job: Job) -> None:
 
 def lapse(stores: Stores, job: Job) -> None:
     with stores.database.tenant(job.tenant_id) as connection:
-        void(connection, [job.id])
+        requeue_alone(connection, [job.id])
 
 
 def cancel(stores: Stores, job: Job) -> None:

@@ -57,7 +57,7 @@ def test_task_is_accepted_without_an_instant(
     export = accept_task(ExportTask(export_id="e", number=7))
     assert (export.kind, export.state, export.instant_id) == (JobKind.EXPORT, JobState.QUEUED, None)
     assert export.request == ExportTask(export_id="e", number=7)
-    assert accept_task().kind is JobKind.VERIFY
+    assert accept_task().kind is JobKind.VERIFICATION
     assert stores.jobs.get(tenant_id, export.id) == export
     assert stores.timeline.instants(tenant_id, dataset.id, page_size=5, page_token=None).items == []
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from app.core.jobs.repository.jobs import JobStore
-from app.core.jobs.service.lease import Lease
+from app.core.jobs.service.lease import LeaseHeartbeat
 from app.core.jobs.values import Claim, Job, Progress
 from app.infra.db.session import Database
 from app.infra.errors import Unavailable
@@ -34,8 +34,8 @@ class Jobs(JobStore):
         return held
 
 
-def lease_of(jobs: Jobs, job: Job, lost: Callable[[], None]) -> Lease:
-    return Lease(
+def lease_of(jobs: Jobs, job: Job, lost: Callable[[], None]) -> LeaseHeartbeat:
+    return LeaseHeartbeat(
         jobs,
         job.tenant_id,
         [job.claim],
