@@ -15,7 +15,7 @@ from tests.support.kafka.registry import Registry
 from tests.support.kafka.topics import Topic
 from tests.support.service import Service
 from tests.support.shares import share
-from tests.support.webhooks import Client, deliveries, patch, state_of, work_until
+from tests.support.webhooks import Client, deliveries, make_due, patch, state_of, work_until
 
 FIELDS = [
     {"name": "id", "type": "int64"},
@@ -191,10 +191,13 @@ def test_new_columns_are_a_version_of_the_schema(wide: Wide, topic: Topic, regis
 
 def test_changes_wait_while_the_registry_is_down(wide: Wide, topic: Topic, registry: Registry) -> None:
     webhook = wide.register(topic, registry)
-    registry.failures += [503]
+    # More than it is requested meanwhile: on a slow machine the write comes back after the next attempt.
+    registry.failures += [503] * 100
     wide.write(row(1))
     [waiting] = deliveries(wide.client, webhook)
     assert (waiting["state"], waiting["error"]) == ("pending", "the schema registry answered with status 503")
+    registry.failures.clear()
+    make_due(wide.client, wide.service)
     work_until(wide.service, lambda: state_of(wide.client, webhook)["pending"] == 0)
     assert [decoded(registry, each.value())["offset"] for each in topic.committed()] == [0]
     assert state_of(wide.client, webhook)["state"] == "active"
