@@ -175,11 +175,11 @@ def _plain_value(data_type: FlatType, literal: Literal) -> Value:
 
 def _of_string(data_type: FlatType, literal: Literal) -> Value:
     try:
-        value: Value = data_type.literal(literal.text)
-    except NotImplementedError:
-        raise _refusal(data_type, literal) from None
+        value: Value | None = data_type.literal(literal.text)
     except RefusedText as refused:
         raise Unfit(f"{data_type.literal_example}, got {shown(literal.text)}, {refused}") from None
+    if value is None:
+        raise _refusal(data_type, literal)
     return value
 
 

@@ -200,9 +200,9 @@ class FlatType(ABC):
         """The ladder of the values, if there is a next one to each."""
         return None
 
-    def literal(self, text: str) -> Any:
-        """The literal of a filter that a string denotes. Raises RefusedText; NotImplementedError if none does."""
-        raise NotImplementedError
+    def literal(self, text: str) -> Any:  # noqa: ARG002
+        """The literal of a filter that a string denotes; None if strings denote none. Raises RefusedText."""
+        return None
 
     @abstractmethod
     def sql_literal(self, value: Any) -> str:
