@@ -48,7 +48,7 @@ async def create_dataset(
     data: JSONBody[CreateDataset],
     idempotency: Provided[Idempotency],
     datasets: Provided[Datasets],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     principal: Provided[Principal],
 ) -> Created[DatasetResponse]:
     """Registers a dataset: its columns, its key, and how rows are laid out and merged.
@@ -56,7 +56,7 @@ async def create_dataset(
     Without a `record_key` it is append-only.
     """
 
-    granted.check_new(data.name)
+    granted_datasets.check_new(data.name)
 
     def create() -> Created[DatasetResponse]:
         dataset = datasets.register(principal.tenant_id, data)
@@ -90,9 +90,9 @@ async def list_datasets(
     tags=_TAGS,
     opt=needs(KeyScope.READ, in_part=True),
 )
-async def get_dataset(found: Provided[Dataset]) -> Tagged[DatasetResponse]:
+async def get_dataset(path_dataset: Provided[Dataset]) -> Tagged[DatasetResponse]:
     """Returns a dataset by its id or its name. The ETag is its version."""
-    return Tagged(dataset_response(found), revision=found.version)
+    return Tagged(dataset_response(path_dataset), revision=path_dataset.version)
 
 
 @patch(
@@ -108,7 +108,7 @@ async def change_dataset(
     data: JSONBody[UpdateDataset],
     required_revision: Provided[int],
     datasets: Provided[Datasets],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> Tagged[DatasetResponse]:
@@ -118,7 +118,7 @@ async def change_dataset(
     changed. No file is rewritten: rows that are there already are read under the new schema.
     """
     if data.name is not msgspec.UNSET:
-        granted.check_new(data.name)
+        granted_datasets.check_new(data.name)
     changed = await threads.run(
         datasets.change,
         principal.tenant_id,
@@ -138,7 +138,7 @@ async def change_dataset(
     opt=needs(KeyScope.READ, in_part=True),
 )
 async def get_dataset_schema(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     datasets: Provided[Datasets],
     threads: Provided[Threads],
     schema_id: Annotated[
@@ -152,7 +152,7 @@ async def get_dataset_schema(
     ] = None,
 ) -> SchemaResponse:
     """Returns a schema, with the ids that fields keep when they are renamed."""
-    return schema_response(await threads.run(datasets.schema, found, schema_id))
+    return schema_response(await threads.run(datasets.schema, path_dataset, schema_id))
 
 
 @get(
@@ -164,13 +164,13 @@ async def get_dataset_schema(
 )
 async def list_dataset_schemas(
     options: Provided[ListSchemasOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     datasets: Provided[Datasets],
     threads: Provided[Threads],
 ) -> SchemaPage:
     """Lists every schema that the dataset had, the latest first."""
     page = await threads.run(
-        datasets.schemas, found, page_size=options.page_size, page_token=options.page_token
+        datasets.schemas, path_dataset, page_size=options.page_size, page_token=options.page_token
     )
     return SchemaPage(items=[schema_response(each) for each in page.items], next_page_token=page.next_token)
 

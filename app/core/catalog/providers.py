@@ -27,16 +27,16 @@ def dataset_lookups(threads: Threads, get: Callable[[str, str], Dataset]) -> Dat
     return NextFlight(lambda key, _: threads.run_for(key[0], get, *key))
 
 
-async def found(
+async def path_dataset(
     request: ApiRequest,
     dataset: DatasetReference,
     dataset_lookups: Provided[DatasetLookups],
     principal: Provided[Principal],
 ) -> Dataset:
     """The dataset of the path, which `require_grant` has checked. Raises NotFound."""
-    dataset_found = await dataset_lookups.join((principal.tenant_id, dataset))
-    request.scope["state"][DATASET_NAME] = dataset_found.definition.name
-    return dataset_found
+    value = await dataset_lookups.join((principal.tenant_id, dataset))
+    request.scope["state"][DATASET_NAME] = value.definition.name
+    return value
 
 
 async def existing(
@@ -50,7 +50,7 @@ async def existing(
     Raises NotFound for an id.
     """
     try:
-        return await found(request, dataset, dataset_lookups, principal)
+        return await path_dataset(request, dataset, dataset_lookups, principal)
     except NotFound:
         # A name never has the form of an id.
         if is_uuid(dataset):
@@ -58,7 +58,7 @@ async def existing(
         return None
 
 
-async def granted(
+async def granted_datasets(
     request: ApiRequest, datasets: Provided[Datasets], principal: Provided[Principal]
 ) -> GrantedDatasets:
     """The datasets with which the principal may do what the scope of the handler names."""
@@ -67,14 +67,14 @@ async def granted(
     return GrantedDatasets(catalog=datasets.catalog, principal=principal, scope=scope)
 
 
-async def access(found: Provided[Dataset], principal: Provided[Principal]) -> RowAccess:
+async def access(path_dataset: Provided[Dataset], principal: Provided[Principal]) -> RowAccess:
     """What the principal sees of the dataset of the path."""
-    return principal.access(found.definition.name)
+    return principal.access(path_dataset.definition.name)
 
 
 PROVIDERS: Final[Mapping[str, Provider]] = {
-    "found": found,
+    "path_dataset": path_dataset,
     "existing": existing,
-    "granted": granted,
+    "granted_datasets": granted_datasets,
     "access": access,
 }

@@ -60,7 +60,7 @@ class ConsumerReply(ApiResponse[ConsumerResponse]):
 async def put_consumer(
     name: ConsumerName,
     data: JSONBody[PutConsumer],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     put_condition: Provided[ExpectedRevision],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
@@ -70,9 +70,11 @@ async def put_consumer(
     A position is the `next_since` of a page: everything before it is processed. It goes forward, unless `reset`.
     Without a position, only `max_lag` changes.
     """
-    status, created = await threads.run(consumers.put, found, name, consumer_change(data), put_condition)
+    status, created = await threads.run(
+        consumers.put, path_dataset, name, consumer_change(data), put_condition
+    )
     return ConsumerReply(
-        consumer_response(status, _identity(found)),
+        consumer_response(status, _identity(path_dataset)),
         status_code=201 if created else 200,
         headers={"ETag": etag(status.consumer.revision)},
     )
@@ -87,16 +89,16 @@ async def put_consumer(
 )
 async def list_consumers(
     options: Provided[ListConsumersOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
 ) -> ConsumerPage:
     """Lists all positions in the feed: those of readers, and those of webhooks, exports and views."""
     page = await threads.run(
-        consumers.list, found, page_size=options.page_size, page_token=options.page_token
+        consumers.list, path_dataset, page_size=options.page_size, page_token=options.page_token
     )
     return ConsumerPage(
-        items=[consumer_response(each, _identity(found)) for each in page.items],
+        items=[consumer_response(each, _identity(path_dataset)) for each in page.items],
         next_page_token=page.next_token,
     )
 
@@ -110,13 +112,13 @@ async def list_consumers(
 )
 async def get_consumer(
     name: ConsumerName,
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
 ) -> Tagged[ConsumerResponse]:
     """Returns the position of a consumer and its lag."""
-    status = await threads.run(consumers.get, found, name)
-    return Tagged(consumer_response(status, _identity(found)), revision=status.consumer.revision)
+    status = await threads.run(consumers.get, path_dataset, name)
+    return Tagged(consumer_response(status, _identity(path_dataset)), revision=status.consumer.revision)
 
 
 @delete(
@@ -129,13 +131,13 @@ async def get_consumer(
 )
 async def delete_consumer(
     name: ConsumerName,
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     expected_revision: Provided[int | None],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
 ) -> None:
     """Deletes a consumer, also one that a member leases."""
-    await threads.run(consumers.delete, found, name, revision=expected_revision)
+    await threads.run(consumers.delete, path_dataset, name, revision=expected_revision)
 
 
 @post(
@@ -149,7 +151,7 @@ async def delete_consumer(
 async def lease_consumer(
     name: ConsumerName,
     data: JSONBody[CreateLease],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
 ) -> Tagged[LeaseResponse]:
@@ -157,7 +159,7 @@ async def lease_consumer(
 
     With its token, a member extends its lease. Without, a member of the same name replaces its earlier lease.
     """
-    lease = await threads.run(consumers.lease, found, name, data.member, data.seconds, data.token)
+    lease = await threads.run(consumers.lease, path_dataset, name, data.member, data.seconds, data.token)
     return Tagged(lease_response(lease), revision=lease.revision)
 
 
@@ -172,12 +174,12 @@ async def lease_consumer(
 async def release_consumer(
     name: ConsumerName,
     token: Annotated[str, QueryParameter(description="The token of the lease.")],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
 ) -> None:
     """Ends a lease early."""
-    await threads.run(consumers.release, found, name, token)
+    await threads.run(consumers.release, path_dataset, name, token)
 
 
 def _identity(dataset: Dataset) -> DatasetIdentity:

@@ -22,10 +22,10 @@ async def waiter(
     request: ApiRequest,
     job_waits: Provided[JobWaits],
     jobs: Provided[Jobs],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
 ) -> JobWaiter:
     """What waits for jobs, until the credential of this request ends."""
-    return JobWaiter(job_waits, request.auth, partial(jobs.shown, granted))
+    return JobWaiter(job_waits, request.auth, partial(jobs.shown, granted_datasets))
 
 
 async def acceptance(

@@ -24,8 +24,8 @@ from app.http.limits.threads import Threads
 )
 async def read_timeline(
     options: Provided[ReadTimelineOptions],
-    found: Provided[Dataset],
-    granted: Provided[GrantedDatasets],
+    path_dataset: Provided[Dataset],
+    granted_datasets: Provided[GrantedDatasets],
     read_timeline: Provided[ReadTimeline],
     threads: Provided[Threads],
 ) -> InstantPage:
@@ -35,8 +35,8 @@ async def read_timeline(
     """
     page = await threads.run(
         read_timeline.shown,
-        granted,
-        found,
+        granted_datasets,
+        path_dataset,
         InstantFilter(
             actions=None if options.action is None else tuple(options.action),
             states=None if options.state is None else tuple(options.state),

@@ -45,8 +45,10 @@ class MetastoreReportResponse(msgspec.Struct, frozen=True, kw_only=True):
     opt=needs(KeyScope.READ),
 )
 async def get_metastore_report(
-    found: Provided[Dataset], metastore_reports: Provided[MetastoreReports], threads: Provided[Threads]
+    path_dataset: Provided[Dataset], metastore_reports: Provided[MetastoreReports], threads: Provided[Threads]
 ) -> MetastoreReportResponse:
     """Returns how far the dataset was reported to the Hive table that its `services.metastore` names."""
-    state = await threads.run(metastore_reports.state, found)
-    return msgspec.convert({**msgspec.structs.asdict(state), "head": found.version}, MetastoreReportResponse)
+    state = await threads.run(metastore_reports.state, path_dataset)
+    return msgspec.convert(
+        {**msgspec.structs.asdict(state), "head": path_dataset.version}, MetastoreReportResponse
+    )

@@ -40,15 +40,15 @@ _TAGS: Final = ["overview"]
 )
 async def list_files(
     options: Provided[ListFilesOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     overview: Provided[Overview],
     threads: Provided[Threads],
 ) -> FilePage:
     """Lists the data files of a version: base files, logs, which readers merge in, and postponed writes."""
     at = msgspec.convert(options, ListingRequest, from_attributes=True)
     query = FileQuery(partition=options.partition, kind=options.kind)
-    page = await threads.run(overview.files, found, query, at)
-    schema = await threads.run(overview.schema_at, found, page.version) if options.statistics else None
+    page = await threads.run(overview.files, path_dataset, query, at)
+    schema = await threads.run(overview.schema_at, path_dataset, page.version) if options.statistics else None
     return FilePage(
         items=[file_response(file, schema) for file in page.items],
         version=page.version,
@@ -64,7 +64,7 @@ async def list_files(
     opt=needs(KeyScope.READ),
 )
 async def read_statistics(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     overview: Provided[Overview],
     threads: Provided[Threads],
     columns: Annotated[
@@ -78,9 +78,9 @@ async def read_statistics(
 
     All of them come from the catalogue; no file is read.
     """
-    summaries = await threads.run(overview.columns, found, columns)
-    totals = await threads.run(overview.totals, found)
-    return statistics_response(found, totals, summaries)
+    summaries = await threads.run(overview.columns, path_dataset, columns)
+    totals = await threads.run(overview.totals, path_dataset)
+    return statistics_response(path_dataset, totals, summaries)
 
 
 @get(
@@ -92,7 +92,7 @@ async def read_statistics(
 )
 async def list_partitions(
     options: Provided[ListVersionOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     overview: Provided[Overview],
     partition_marks: Provided[Partitions],
     threads: Provided[Threads],
@@ -102,9 +102,9 @@ async def list_partitions(
     Whether a partition is done is its state now, also with an earlier version of its files.
     """
     at = msgspec.convert(options, ListingRequest, from_attributes=True)
-    page = await threads.run(overview.partitions, found, at)
-    marks = await threads.run(partition_marks.marked, found, [each.path for each in page.items])
-    fields = found.definition.partition_by
+    page = await threads.run(overview.partitions, path_dataset, at)
+    marks = await threads.run(partition_marks.marked, path_dataset, [each.path for each in page.items])
+    fields = path_dataset.definition.partition_by
     return PartitionPage(
         items=[partition_response(each, fields, marks.get(each.path)) for each in page.items],
         version=page.version,

@@ -38,7 +38,7 @@ _TAGS: Final = ["partitions"]
 )
 async def end_partitions(
     data: JSONBody[EndPartitions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     partition_marks: Provided[Partitions],
     threads: Provided[Threads],
 ) -> PartitionMarkList:
@@ -47,7 +47,7 @@ async def end_partitions(
     A partition that is already done is not changed. If data is written to it later, it is open again, and can be done
     again.
     """
-    return PartitionMarkList(items=await threads.run(partition_marks.end, found, data.partitions))
+    return PartitionMarkList(items=await threads.run(partition_marks.end, path_dataset, data.partitions))
 
 
 @get(
@@ -59,10 +59,10 @@ async def end_partitions(
 )
 async def read_partition_events(
     options: Provided[ReadPartitionEventsOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     partition_marks: Provided[Partitions],
     threads: Provided[Threads],
 ) -> PartitionEventPage:
     """Returns which partitions were done or reopened, in order. Events are numbered without gaps and never expire."""
     since = position_of(options.since)
-    return event_page(await threads.run(partition_marks.events, found, since, options.limit))
+    return event_page(await threads.run(partition_marks.events, path_dataset, since, options.limit))

@@ -43,14 +43,14 @@ _TAGS: Final = ["quarantine"]
 )
 async def read_quarantine(
     options: Provided[ReadQuarantineOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     quarantine: Provided[Quarantine],
     threads: Provided[Threads],
 ) -> ApiResponse[bytes]:
     """Lists the records that writes with `on_error=quarantine` have quarantined, with what is wrong with each."""
     page = await threads.run(
         quarantine.page,
-        found,
+        path_dataset,
         job_id=options.job,
         page_size=options.page_size,
         page_token=options.page_token,
@@ -69,7 +69,7 @@ async def read_quarantine(
 )
 async def create_redrive(
     request: ApiRequest,
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     acceptance: Provided[Acceptance],
     quarantine: Provided[Quarantine],
     json_body_bytes_max: Provided[int],
@@ -82,9 +82,9 @@ async def create_redrive(
     require_media_type(request, [JSON])
     refuse_encoding(request)
     body = await read_body(request, json_body_bytes_max)
-    with acceptance.reserved(found.tenant_id, found.id):
+    with acceptance.reserved(path_dataset.tenant_id, path_dataset.id):
         redrive = await threads.run(_redrive, body, acceptance.idempotency_key, acceptance.actor)
-        accepted = await threads.run(quarantine.redrive, found, redrive)
+        accepted = await threads.run(quarantine.redrive, path_dataset, redrive)
     return await acceptance.reply(accepted)
 
 
@@ -96,13 +96,13 @@ async def create_redrive(
     opt=needs(KeyScope.WRITE),
 )
 async def discard_quarantine(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     quarantine: Provided[Quarantine],
     threads: Provided[Threads],
     job: Annotated[str, QueryParameter(description="The id of the job whose records to discard.")],
 ) -> None:
     """Removes the bad records of a job for good, whether or not they were redriven."""
-    await threads.run(quarantine.discard, found, job)
+    await threads.run(quarantine.discard, path_dataset, job)
 
 
 def _encoded(page: Page) -> bytes:

@@ -44,7 +44,7 @@ _DEFAULTS: Final = CreateClean()
     opt=needs(KeyScope.MANAGE),
 )
 async def create_clean(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     table_services: Provided[TableServiceRequests],
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateClean] = _DEFAULTS,
@@ -57,4 +57,4 @@ async def create_clean(
     """
     history = HistoryPolicy(versions=data.versions, seconds=data.seconds)
     task = CleanTask(history=None if history == HistoryPolicy() else history)
-    return await acceptance.accept(found, partial(table_services.start, found, task))
+    return await acceptance.accept(path_dataset, partial(table_services.start, path_dataset, task))

@@ -46,7 +46,7 @@ _TAGS: Final = ["sources"]
 async def create_source(
     data: JSONBody[CreateSource],
     sources: Provided[ManageSources],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     idempotency: Provided[Idempotency],
 ) -> Created[SourceResponse]:
     """Registers something whose data are written to a dataset as they arrive: files, other datasets, HTTP APIs or
@@ -56,7 +56,7 @@ async def create_source(
     """
 
     def create() -> Created[SourceResponse]:
-        source = sources.create(granted, data.name, source_definition(data), data.position)
+        source = sources.create(granted_datasets, data.name, source_definition(data), data.position)
         return Created(source_response(source), path=source_path(source), revision=source.revision)
 
     return await idempotency.run(create)
@@ -72,12 +72,16 @@ async def create_source(
 async def list_sources(
     options: Provided[ListSourcesOptions],
     sources: Provided[ManageSources],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> SourcePage:
     """Lists the tenant's sources by name."""
     page = await threads.run(
-        sources.list, granted, options.dataset, page_size=options.page_size, page_token=options.page_token
+        sources.list,
+        granted_datasets,
+        options.dataset,
+        page_size=options.page_size,
+        page_token=options.page_token,
     )
     return SourcePage(items=[source_response(each) for each in page.items], next_page_token=page.next_token)
 

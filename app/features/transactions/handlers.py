@@ -75,7 +75,7 @@ async def create_transaction(
     transactions: Provided[AcceptTransaction],
     in_flight: Provided[InFlight],
     waiter: Provided[JobWaiter],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> TransactionReply:
@@ -87,11 +87,11 @@ async def create_transaction(
         refuse_encoding(request)
         body = await read_body(request, json_body_bytes_max)
         incoming = await threads.run(_incoming, body, idempotency_key, principal.actor)
-        accepted = await threads.run(transactions.accept, principal.tenant_id, incoming, granted)
+        accepted = await threads.run(transactions.accept, principal.tenant_id, incoming, granted_datasets)
     found = accepted.transaction
     # The transaction of an earlier request may be of other datasets.
     missing = NotFound(f"there is no transaction {found.id!r}")
-    await threads.run(granted.check_ids, [job.dataset_id for job in found.jobs], missing)
+    await threads.run(granted_datasets.check_ids, [job.dataset_id for job in found.jobs], missing)
     if preference.wait_seconds is not None:
         await waiter.until_all_final(found.jobs, preference.wait_seconds)
         found = await threads.run(transactions.get, principal.tenant_id, found.id)

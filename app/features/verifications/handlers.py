@@ -37,7 +37,7 @@ _DEFAULTS: Final = CreateVerification()
     opt=needs(KeyScope.READ),
 )
 async def create_verification(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     verifications: Provided[Verifications],
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateVerification] = _DEFAULTS,
@@ -46,4 +46,4 @@ async def create_verification(
 
     The job's `result` says whether they are equal, and has the first difference if not.
     """
-    return await acceptance.accept(found, partial(verifications.start, found, data.version))
+    return await acceptance.accept(path_dataset, partial(verifications.start, path_dataset, data.version))

@@ -51,7 +51,7 @@ ViewReference: TypeAlias = Annotated[str, PathParameter(description="The id or t
 async def create_view(
     data: JSONBody[CreateView],
     views: Provided[DerivedViews],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     principal: Provided[Principal],
     idempotency: Provided[Idempotency],
 ) -> Created[ViewResponse]:
@@ -61,10 +61,10 @@ async def create_view(
     dataset.
     """
 
-    granted.check_new(data.name)
+    granted_datasets.check_new(data.name)
 
     def create() -> Created[ViewResponse]:
-        view = views.register(principal.tenant_id, data, granted.reading(), actor=principal.actor)
+        view = views.register(principal.tenant_id, data, granted_datasets.reading(), actor=principal.actor)
         return Created(view_response(view), path=view_path(view), revision=view.revision)
 
     return await idempotency.run(create)
@@ -74,11 +74,13 @@ async def create_view(
 async def list_views(
     options: Provided[ListViewsOptions],
     views: Provided[DerivedViews],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> ViewPage:
     """Lists the tenant's views by name."""
-    page = await threads.run(views.list, granted, page_size=options.page_size, page_token=options.page_token)
+    page = await threads.run(
+        views.list, granted_datasets, page_size=options.page_size, page_token=options.page_token
+    )
     return ViewPage(items=[view_response(view) for view in page.items], next_page_token=page.next_token)
 
 
@@ -86,11 +88,11 @@ async def list_views(
 async def get_view(
     view: ViewReference,
     views: Provided[DerivedViews],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> Tagged[ViewResponse]:
     """Returns a view: how far it shows its inputs, and why its last refresh failed, if it did."""
-    found = await threads.run(views.read, granted, view)
+    found = await threads.run(views.read, granted_datasets, view)
     return Tagged(view_response(found), revision=found.revision)
 
 
@@ -105,7 +107,7 @@ async def find_origins(
     view: ViewReference,
     options: Provided[FindOriginsOptions],
     origins: Provided[FindOrigins],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     page_threads: Provided[Threads],
 ) -> ChangeOriginsPage:
     """Returns the changes of a view from an offset on, each with the change of the input that it was made of.
@@ -113,7 +115,9 @@ async def find_origins(
     The view must make its rows one by one (`mode` is `row_by_row`). An origin is null if the input's feed is not kept
     that far back, or if the version has taken in more than a million changes.
     """
-    page = await page_threads.run(origins.page, granted, view, position_of(options.since), options.limit)
+    page = await page_threads.run(
+        origins.page, granted_datasets, view, position_of(options.since), options.limit
+    )
     return origins_page(page)
 
 
@@ -129,13 +133,13 @@ async def change_view(
     data: JSONBody[UpdateView],
     required_revision: Provided[int],
     views: Provided[DerivedViews],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> Tagged[ViewResponse]:
     """Pauses a view, so that it is refreshed on request only, or resumes it; then it takes in what has changed."""
     changed = await threads.run(
         views.pause,
-        granted,
+        granted_datasets,
         view,
         paused=data.state is ViewState.PAUSED,
         revision=required_revision,

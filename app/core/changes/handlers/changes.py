@@ -81,7 +81,7 @@ class ReadChangesOptions(FeedOptions, frozen=True, kw_only=True):
 async def read_changes(
     media_type: Provided[str],
     options: Provided[ReadChangesOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     access: Provided[RowAccess],
     feed_starts: Provided[FeedStarts],
     pages: Provided[SharedPages],
@@ -98,7 +98,7 @@ async def read_changes(
     those of `row`; they need not include the record key, nor the columns of `where`. A page reads a bounded number
     of changes, so with a filter it may be empty though changes are `pending`.
     """
-    dataset, start = await feed_position(options, found, feed_starts, threads)
+    dataset, start = await feed_position(options, path_dataset, feed_starts, threads)
     query = feed_query(options, options.limit, access)
     if options.feed is Feed.LONGPOLL:
         live = LiveFeed(

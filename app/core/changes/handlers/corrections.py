@@ -45,7 +45,7 @@ class ReadCorrectionsOptions(StartOptions, frozen=True, kw_only=True):
 )
 async def read_corrections(
     options: Provided[ReadCorrectionsOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     feed_starts: Provided[FeedStarts],
     read_corrections: Provided[ReadCorrections],
     threads: Provided[Threads],
@@ -57,7 +57,7 @@ async def read_corrections(
     `pending`. To find what has become of the changes of a job, send its `first_offset` and `last_offset`, and the
     former as `since`.
     """
-    dataset, start = await feed_start(options, found, feed_starts, threads)
+    dataset, start = await feed_start(options, path_dataset, feed_starts, threads)
     query = CorrectionQuery(
         first=options.first_offset, last=options.last_offset, until=options.until, limit=options.limit
     )

@@ -74,7 +74,7 @@ class ChangeStream(Stream):
 )
 async def follow_changes(
     options: Provided[FeedOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     access: Provided[RowAccess],
     feed_starts: Provided[FeedStarts],
     pages: Provided[SharedPages],
@@ -101,9 +101,9 @@ async def follow_changes(
     resumed = last_event_id or None
     position = _resume_position(resumed)
     if position is None:
-        dataset, start = await feed_position(options, found, feed_starts, threads)
+        dataset, start = await feed_position(options, path_dataset, feed_starts, threads)
     else:
-        dataset, start = found, position
+        dataset, start = path_dataset, position
     query = feed_query(options, PAGE_CHANGES, access)
     # Read here, so that a request that is not valid gets a problem, not a stream.
     first = await pages.page(dataset, start, query, _as_events, fresh=True)

@@ -38,13 +38,13 @@ _TAGS: Final = ["jobs"]
 async def list_jobs(
     options: Provided[ListJobsOptions],
     jobs: Provided[Jobs],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> JobPage:
     """Lists the tenant's jobs of every dataset and kind, the newest first."""
     page = await threads.run(
         jobs.list,
-        granted,
+        granted_datasets,
         options.dataset,
         JobFilter(
             kinds=None if options.kind is None else tuple(options.kind),
@@ -133,7 +133,7 @@ async def _events(waiter: JobWaiter, job: Job) -> AsyncGenerator[bytes, None]:
     opt=needs(KeyScope.WRITE, only_ends=True) | documented(problems=[409]),
 )
 async def cancel_job(
-    job: JobId, jobs: Provided[Jobs], granted: Provided[GrantedDatasets], threads: Provided[Threads]
+    job: JobId, jobs: Provided[Jobs], granted_datasets: Provided[GrantedDatasets], threads: Provided[Threads]
 ) -> JobResponse:
     """Cancels a queued or running job: nothing of it will be visible. One that has ended is refused with 409."""
-    return job_response(await threads.run(jobs.cancel, granted, job))
+    return job_response(await threads.run(jobs.cancel, granted_datasets, job))

@@ -27,13 +27,13 @@ class Jobs:
         """Raises NotFound."""
         return self.store.get(tenant_id, job_id)
 
-    def shown(self, granted: GrantedDatasets, job: Job) -> Job:
+    def shown(self, granted_datasets: GrantedDatasets, job: Job) -> Job:
         """The job as the principal may see it: why a refresh failed may quote rows of the view's inputs."""
-        return _shown(granted.sees_inputs, job)
+        return _shown(granted_datasets.sees_inputs, job)
 
     def list(
         self,
-        granted: GrantedDatasets,
+        granted_datasets: GrantedDatasets,
         reference: str | None,
         wanted: JobFilter,
         *,
@@ -46,25 +46,27 @@ class Jobs:
 
         Raises NotFound, InvalidRequest for an unknown page token.
         """
-        tenant_id = granted.principal.tenant_id
+        tenant_id = granted_datasets.principal.tenant_id
         if reference is not None:
-            dataset, _ = granted.seen(tenant_id, reference)
+            dataset, _ = granted_datasets.seen(tenant_id, reference)
             wanted = msgspec.structs.replace(wanted, dataset_id=dataset.id)
-        wanted = msgspec.structs.replace(wanted, datasets=granted.principal.patterns(granted.scope))
+        wanted = msgspec.structs.replace(
+            wanted, datasets=granted_datasets.principal.patterns(granted_datasets.scope)
+        )
         page = self.store.page(tenant_id, wanted, page_size=page_size, page_token=page_token)
-        shows, sees_inputs = cache(granted.shows), cache(granted.sees_inputs)
+        shows, sees_inputs = cache(granted_datasets.shows), cache(granted_datasets.sees_inputs)
         visible = page.filtered(lambda job: shows(job.dataset_id, job.access))
         return visible.mapped(lambda job: _shown(sees_inputs, job))
 
-    def cancel(self, granted: GrantedDatasets, job_id: str) -> Job:
+    def cancel(self, granted_datasets: GrantedDatasets, job_id: str) -> Job:
         """Ends a queued or running job, with the others of its transaction, whose datasets must be granted too.
 
         Raises JobNotCancellable, NotFound, Forbidden.
         """
-        tenant_id = granted.principal.tenant_id
-        if granted.principal.grants is not None:
+        tenant_id = granted_datasets.principal.tenant_id
+        if granted_datasets.principal.grants is not None:
             datasets = self.store.datasets_with(tenant_id, job_id)
-            granted.check_ids(datasets, NotFound(f"there is no job {job_id!r}"))
+            granted_datasets.check_ids(datasets, NotFound(f"there is no job {job_id!r}"))
         job = self.store.cancel(tenant_id, job_id)
         self.wake()
         return job

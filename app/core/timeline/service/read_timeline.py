@@ -29,7 +29,7 @@ class ReadTimeline:
 
     def shown(
         self,
-        granted: GrantedDatasets,
+        granted_datasets: GrantedDatasets,
         dataset: Dataset,
         wanted: InstantFilter,
         *,
@@ -41,7 +41,7 @@ class ReadTimeline:
         Which inputs it has is not shown either.
         """
         page = self.page(dataset, page_size=page_size, page_token=page_token, wanted=wanted)
-        if not dataset.derived or granted.sees_inputs(dataset.id):
+        if not dataset.derived or granted_datasets.sees_inputs(dataset.id):
             return page
         return page.mapped(_without_values)
 

@@ -78,10 +78,10 @@ class AcceptedRun(ApiResponse[ExportRunSummary]):
 )
 async def create_export(
     data: JSONBody[CreateExport],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     access: Provided[RowAccess],
     exports: Provided[ManageExports],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     principal: Provided[Principal],
     idempotency: Provided[Idempotency],
 ) -> AcceptedExport:
@@ -91,16 +91,16 @@ async def create_export(
     too.
     """
     if data.schedule is not None:
-        granted.manage(found)
+        granted_datasets.manage(path_dataset)
         refuse_suspended(principal, KeyScope.MANAGE)
     definition, start = export_definition(data, access), export_start(data)
 
     def create() -> AcceptedExport:
-        export = exports.create(found, definition, start, actor=principal.actor)
+        export = exports.create(path_dataset, definition, start, actor=principal.actor)
         headers = {"Location": export_path(export.id), "ETag": etag(export.revision)}
         return AcceptedExport(export_response(export), status_code=202, headers=headers)
 
-    return await idempotency.run(create, dataset_id=found.id)
+    return await idempotency.run(create, dataset_id=path_dataset.id)
 
 
 @get(
@@ -112,14 +112,14 @@ async def create_export(
 )
 async def list_exports(
     options: Provided[ListExportsOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     access: Provided[RowAccess],
     exports: Provided[ManageExports],
     threads: Provided[Threads],
 ) -> ExportPage:
     """Lists the exports of a dataset, also those that have ended."""
     page = await threads.run(
-        exports.list, found, access, page_size=options.page_size, page_token=options.page_token
+        exports.list, path_dataset, access, page_size=options.page_size, page_token=options.page_token
     )
     return ExportPage(items=[export_response(each) for each in page.items], next_page_token=page.next_token)
 

@@ -43,7 +43,7 @@ _DEFAULTS: Final = CreateClustering()
     opt=needs(KeyScope.MANAGE),
 )
 async def create_clustering(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     table_services: Provided[TableServiceRequests],
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateClustering] = _DEFAULTS,
@@ -53,10 +53,10 @@ async def create_clustering(
     It changes no row, adds nothing to the feed, and runs beside writes, to which it yields. Files that have that order
     already are not rewritten; if all have it, no version is made. The job's `result` has what was rewritten.
     """
-    by = cluster_by(found.definition, data.columns, data.order)
+    by = cluster_by(path_dataset.definition, data.columns, data.order)
     task = ClusteringTask(
         columns=by.columns,
         order=by.order,
         partitions=None if data.partitions is None else tuple(data.partitions),
     )
-    return await acceptance.accept(found, partial(table_services.start, found, task))
+    return await acceptance.accept(path_dataset, partial(table_services.start, path_dataset, task))

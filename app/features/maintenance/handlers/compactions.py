@@ -37,7 +37,7 @@ _DEFAULTS: Final = CreateCompaction()
     opt=needs(KeyScope.MANAGE),
 )
 async def create_compaction(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     table_services: Provided[TableServiceRequests],
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateCompaction] = _DEFAULTS,
@@ -49,4 +49,4 @@ async def create_compaction(
     `result` has what was rewritten.
     """
     task = msgspec.convert(data, CompactionTask, from_attributes=True)
-    return await acceptance.accept(found, partial(table_services.start, found, task))
+    return await acceptance.accept(path_dataset, partial(table_services.start, path_dataset, task))

@@ -147,7 +147,7 @@ async def get_row(
     request: ApiRequest,
     key: KeyText,
     options: Provided[LookupOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     access: Provided[RowAccess],
     row_lookup: Provided[RowLookup],
     page_threads: Provided[Threads],
@@ -156,16 +156,16 @@ async def get_row(
 
     With `history` it also returns the changes of the key, and a key without a row is no error.
     """
-    text = _key_object(found.definition, _sent_key(request, key))
+    text = _key_object(path_dataset.definition, _sent_key(request, key))
     query = KeyQuery(version=options.version, as_of=options.as_of, tag=options.tag, columns=options.columns)
 
     def read() -> ApiResponse[bytes]:
-        keys = row_lookup.keys(found, [text], "/key")
-        rows = row_lookup.find(found, keys, query, access)
+        keys = row_lookup.keys(path_dataset, [text], "/key")
+        rows = row_lookup.find(path_dataset, keys, query, access)
         row = encode_rows_ndjson(_items(rows))[:-2]
         if options.history:
             start = position_of(options.since)
-            page = row_lookup.history(found, keys, start, options.limit, rows.version, access)
+            page = row_lookup.history(path_dataset, keys, start, options.limit, rows.version, access)
             row += b"," + _history(page)
         elif rows.row_versions.null_count:
             raise RowNotFound(f"no row has the key {text} at version {rows.version}", version=rows.version)
@@ -188,7 +188,7 @@ async def get_row(
     ),
 )
 async def lookup_rows(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     access: Provided[RowAccess],
     row_lookup: Provided[RowLookup],
     page_threads: Provided[Threads],
@@ -198,8 +198,10 @@ async def lookup_rows(
     query = KeyQuery(version=data.version, as_of=data.as_of, tag=data.tag, columns=data.columns)
 
     def read() -> ApiResponse[bytes]:
-        keys = row_lookup.keys(found, [msgspec.json.encode(each).decode() for each in data.keys], "/keys")
-        rows = row_lookup.find(found, keys, query, access)
+        keys = row_lookup.keys(
+            path_dataset, [msgspec.json.encode(each).decode() for each in data.keys], "/keys"
+        )
+        rows = row_lookup.find(path_dataset, keys, query, access)
         items = encode_rows_json(_items(rows).add_column(0, "key", _structs(keys)))
         state = b'"version":%d,"schema_id":%d' % (rows.version, rows.schema_id)
         return ApiResponse(

@@ -34,7 +34,7 @@ _DEFAULTS: Final = CreateRead()
     opt=needs(KeyScope.READ, in_part=True) | documented(problems=[410]),
 )
 async def create_read(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     access: Provided[RowAccess],
     read_jobs: Provided[ReadJobs],
     acceptance: Provided[Acceptance],
@@ -45,4 +45,4 @@ async def create_read(
     The version is determined now, and kept while it is read. `GET /jobs/{id}/result` returns the rows once the job has
     succeeded.
     """
-    return await acceptance.accept(found, partial(read_jobs.start, found, data, access))
+    return await acceptance.accept(path_dataset, partial(read_jobs.start, path_dataset, data, access))

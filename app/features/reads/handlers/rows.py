@@ -55,7 +55,7 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
 async def read_rows(
     media_type: Provided[str],
     options: Provided[RowQuery],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     access: Provided[RowAccess],
     read_table: Provided[ReadTable],
     page_threads: Provided[Threads],
@@ -63,7 +63,7 @@ async def read_rows(
     """Reads rows of the table now or back in time, without a job."""
 
     def read() -> tuple[RowPage, bytes]:
-        page = read_table.page(found, options, access)
+        page = read_table.page(path_dataset, options, access)
         return page, _ENCODERS[media_type](page)
 
     page, content = await page_threads.run(read)

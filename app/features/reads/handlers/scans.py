@@ -48,7 +48,7 @@ PartName: TypeAlias = Annotated[str, PathParameter(description="The name of a pa
     opt=needs(KeyScope.READ) | documented(problems=[409, 410]),
 )
 async def create_scan(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     scan_tables: Provided[ScanTables],
     threads: Provided[Threads],
     data: JSONBody[CreateScan] = _DEFAULTS,
@@ -58,7 +58,7 @@ async def create_scan(
     Nothing is written, and no job runs. The version is kept for `keep_seconds`; to keep it longer, repeat the request
     with this version. A key that sees only a part of the dataset uses a read job.
     """
-    return scan_of(found.id, await threads.run(scan_tables.plan, found, data))
+    return scan_of(path_dataset.id, await threads.run(scan_tables.plan, path_dataset, data))
 
 
 @get(
@@ -75,7 +75,7 @@ async def download_scan_file(
     version: ScanVersion,
     part: PartName,
     options: Provided[FileOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     scan_tables: Provided[ScanTables],
     download: Provided[Download],
     threads: Provided[Threads],
@@ -85,7 +85,7 @@ async def download_scan_file(
     The request keeps the version for ten more minutes. If the file has deleted rows, or not the columns as the schema
     of the version has them, it is not sent (404): the rows of the part are.
     """
-    file = await threads.run(scan_tables.file, found, version, part, options.columns)
+    file = await threads.run(scan_tables.file, path_dataset, version, part, options.columns)
     return await download.send(scan_tables.open, file, _PARQUET)
 
 
@@ -101,12 +101,12 @@ async def check_scan_file(
     version: ScanVersion,
     part: PartName,
     options: Provided[FileOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     scan_tables: Provided[ScanTables],
     threads: Provided[Threads],
 ) -> ApiResponse[None]:
     """Returns the headers of `GET`, without the file: among them its size and its ETag."""
-    file = await threads.run(scan_tables.file, found, version, part, options.columns)
+    file = await threads.run(scan_tables.file, path_dataset, version, part, options.columns)
     return without_content(file, _PARQUET)
 
 
@@ -122,7 +122,7 @@ async def read_scan_rows(
     version: ScanVersion,
     part: PartName,
     options: Provided[PartOptions],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     scan_tables: Provided[ScanTables],
     page_threads: Provided[PageThreads],
     row_streams: Provided[FairSlots],
@@ -137,7 +137,7 @@ async def read_scan_rows(
         raise Unavailable("other parts of scans are being read by this tenant or by others; try again")
     slot = HeldSlot(row_streams, party)
     try:
-        rows = await page_threads.run(scan_tables.rows, found, version, part, options)
+        rows = await page_threads.run(scan_tables.rows, path_dataset, version, part, options)
     except BaseException:
         slot.release()
         raise

@@ -54,13 +54,13 @@ class ManageSources:
     wake: Callable[[], None]
 
     def create(
-        self, granted: GrantedDatasets, name: str, definition: SourceDefinition, position: Position
+        self, granted_datasets: GrantedDatasets, name: str, definition: SourceDefinition, position: Position
     ) -> DataSource:
         """Registers a source, which is due at once. `position`: where it starts; empty for the start of its config.
 
         Raises InvalidRequest, InvalidSource, SourceExists, NotFound, Forbidden, DerivedDataset, QuotaExceeded.
         """
-        tenant_id = granted.principal.tenant_id
+        tenant_id = granted_datasets.principal.tenant_id
         operation = definition.operation
         if operation is not None and not brings_rows(operation, definition.options):
             raise refused_source("/operation", f"{operation.value} takes no rows")
@@ -71,9 +71,9 @@ class ManageSources:
         check_start(definition.kind, position)
         config = kind.checked(definition.config, self.environment_of(tenant_id))
         if isinstance(kind, ReadsDatasets):
-            config = kind.resolved(config, lambda name: granted.reading().get(tenant_id, name))
+            config = kind.resolved(config, lambda name: granted_datasets.reading().get(tenant_id, name))
         secrets = {member: config.pop(member) for member in sorted(kind.secrets) if member in config}
-        dataset = self._dataset(granted, definition)
+        dataset = self._dataset(granted_datasets, definition)
         if dataset is not None:
             refuse_derived(dataset)
             check_watermark(definition.create, dataset)
@@ -99,13 +99,18 @@ class ManageSources:
         return self.sources.get(tenant_id, reference)
 
     def list(
-        self, granted: GrantedDatasets, reference: str | None, *, page_size: int, page_token: str | None
+        self,
+        granted_datasets: GrantedDatasets,
+        reference: str | None,
+        *,
+        page_size: int,
+        page_token: str | None,
     ) -> Page:
         """Sources by name, of datasets that the principal sees whole; of one dataset, unless None. Raises NotFound."""
-        principal = granted.principal
+        principal = granted_datasets.principal
         page = self.sources.list(
             principal.tenant_id,
-            None if reference is None else granted.get(principal.tenant_id, reference).id,
+            None if reference is None else granted_datasets.get(principal.tenant_id, reference).id,
             page_size=page_size,
             page_token=page_token,
             patterns=principal.patterns(KeyScope.READ),
@@ -147,14 +152,14 @@ class ManageSources:
         self.wake()
         return accepted
 
-    def _dataset(self, granted: GrantedDatasets, definition: SourceDefinition) -> Dataset | None:
+    def _dataset(self, granted_datasets: GrantedDatasets, definition: SourceDefinition) -> Dataset | None:
         """The dataset; None if the source is going to register it. Raises NotFound, Forbidden."""
         try:
-            return granted.get(granted.principal.tenant_id, definition.dataset)
+            return granted_datasets.get(granted_datasets.principal.tenant_id, definition.dataset)
         except NotFound:
             if definition.create is None:
                 raise
-        granted.check_new(definition.dataset)
+        granted_datasets.check_new(definition.dataset)
         return None
 
 

@@ -24,7 +24,7 @@ from app.http.openapi.operation_docs import documented
     opt=needs(KeyScope.READ) | documented(problems=[410]),
 )
 async def create_comparison(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     comparisons: Provided[Comparisons],
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateComparison],
@@ -36,4 +36,6 @@ async def create_comparison(
     begin = ComparedVersion(version=data.from_version, as_of=data.from_as_of, tag=data.from_tag)
     end = ComparedVersion(version=data.to_version, as_of=data.to_as_of, tag=data.to_tag)
     identity = acceptance.requested("comparison", data)
-    return await acceptance.accept(found, lambda *_: comparisons.start(found, begin, end, identity))
+    return await acceptance.accept(
+        path_dataset, lambda *_: comparisons.start(path_dataset, begin, end, identity)
+    )

@@ -61,14 +61,16 @@ def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHa
         opt=needs(KeyScope.MANAGE) | documented(problems=[410]),
     )
     async def create(
-        found: Provided[Dataset],
+        path_dataset: Provided[Dataset],
         name_versions: Provided[NameVersions],
         acceptance: Provided[Acceptance],
         data: JSONBody[CreateNamedVersion],
     ) -> JobReply:
         task = msgspec.convert(data, _TASKS[kind], from_attributes=True)
         identity = acceptance.requested(word, task)
-        return await acceptance.accept(found, lambda *_: name_versions.start(found, task, identity))
+        return await acceptance.accept(
+            path_dataset, lambda *_: name_versions.start(path_dataset, task, identity)
+        )
 
     @get(
         collection,
@@ -80,14 +82,14 @@ def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHa
     )
     async def list_(
         options: Provided[PageOptions],
-        found: Provided[Dataset],
+        path_dataset: Provided[Dataset],
         name_versions: Provided[NameVersions],
         threads: Provided[Threads],
     ) -> NamedVersionPage:
         page = await threads.run(
-            name_versions.list, found, kind, page_size=options.page_size, page_token=options.page_token
+            name_versions.list, path_dataset, kind, page_size=options.page_size, page_token=options.page_token
         )
-        return named_version_page(found, page)
+        return named_version_page(path_dataset, page)
 
     @get(
         resource,
@@ -99,11 +101,13 @@ def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHa
     )
     async def get_one(
         name: VersionName,
-        found: Provided[Dataset],
+        path_dataset: Provided[Dataset],
         name_versions: Provided[NameVersions],
         threads: Provided[Threads],
     ) -> NamedVersionResponse:
-        return named_version_response(found, await threads.run(name_versions.get, found, kind, name))
+        return named_version_response(
+            path_dataset, await threads.run(name_versions.get, path_dataset, kind, name)
+        )
 
     @delete(
         resource,
@@ -115,11 +119,11 @@ def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHa
     )
     async def delete_one(
         name: VersionName,
-        found: Provided[Dataset],
+        path_dataset: Provided[Dataset],
         name_versions: Provided[NameVersions],
         threads: Provided[Threads],
     ) -> None:
-        await threads.run(name_versions.remove, found, kind, name)
+        await threads.run(name_versions.remove, path_dataset, kind, name)
 
     return create, list_, get_one, delete_one
 

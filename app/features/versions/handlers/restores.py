@@ -30,7 +30,7 @@ _ROLLBACK: Final = CreateRollback()
     opt=needs(KeyScope.MANAGE) | documented(problems=[410]),
 )
 async def create_restore(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     restores: Provided[Restores],
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateRestore],
@@ -42,12 +42,12 @@ async def create_restore(
     """
     start = partial(
         restores.restore,
-        found,
+        path_dataset,
         data,
         acceptance.requested("restore", data),
         expected_version=data.expected_version,
     )
-    return await acceptance.accept(found, lambda *_: start())
+    return await acceptance.accept(path_dataset, lambda *_: start())
 
 
 @post(
@@ -59,7 +59,7 @@ async def create_restore(
     opt=needs(KeyScope.MANAGE) | documented(problems=[410]),
 )
 async def create_rollback(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     restores: Provided[Restores],
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateRollback] = _ROLLBACK,
@@ -71,9 +71,9 @@ async def create_rollback(
     """
     start = partial(
         restores.rollback,
-        found,
+        path_dataset,
         data.instants,
         acceptance.requested("rollback", data),
         expected_version=data.expected_version,
     )
-    return await acceptance.accept(found, lambda *_: start())
+    return await acceptance.accept(path_dataset, lambda *_: start())

@@ -88,7 +88,7 @@ class FindOrigins:
     reader: ChangelogReader
 
     def page(
-        self, granted: GrantedDatasets, reference: str, since: int | StartingPosition, limit: int
+        self, granted_datasets: GrantedDatasets, reference: str, since: int | StartingPosition, limit: int
     ) -> OriginPage:
         """The origins of up to `limit` changes from position `since` on.
 
@@ -97,9 +97,9 @@ class FindOrigins:
         Raises NotFound, Forbidden, RestrictedGrant, InvalidRequest if the view has no such origins, OffsetAhead,
         OffsetExpired, CorruptFile.
         """
-        view = self.views.get(granted.principal.tenant_id, reference)
-        dataset = granted.get(view.dataset.tenant_id, view.dataset.id)
-        source = granted.get(view.dataset.tenant_id, _input(view).id)
+        view = self.views.get(granted_datasets.principal.tenant_id, reference)
+        dataset = granted_datasets.get(view.dataset.tenant_id, view.dataset.id)
+        source = granted_datasets.get(view.dataset.tenant_id, _input(view).id)
         bounds = self.index.bounds(dataset.tenant_id, dataset.id)
         start = resolve_position(since, bounds)
         end = min(start + limit, bounds.next_offset)

@@ -73,13 +73,13 @@ class DerivedViews:
         """`reference` is an id or a name. Raises NotFound."""
         return self.views.get(tenant_id, reference)
 
-    def read(self, granted: GrantedDatasets, reference: str) -> View:
+    def read(self, granted_datasets: GrantedDatasets, reference: str) -> View:
         """A view as the principal may see it. Raises NotFound."""
-        return _shown(granted, self.get(granted.principal.tenant_id, reference))
+        return _shown(granted_datasets, self.get(granted_datasets.principal.tenant_id, reference))
 
-    def list(self, granted: GrantedDatasets, *, page_size: int, page_token: str | None) -> Page:
+    def list(self, granted_datasets: GrantedDatasets, *, page_size: int, page_token: str | None) -> Page:
         """The views that the principal may read, by name, without those of which it sees a part only."""
-        principal = granted.principal
+        principal = granted_datasets.principal
         page = self.views.list(
             principal.tenant_id,
             page_size=page_size,
@@ -87,14 +87,16 @@ class DerivedViews:
             patterns=principal.patterns(KeyScope.READ),
         )
         whole = page.filtered(lambda view: not principal.access(view.dataset.definition.name).restricted)
-        return whole.mapped(lambda view: _shown(granted, view))
+        return whole.mapped(lambda view: _shown(granted_datasets, view))
 
-    def pause(self, granted: GrantedDatasets, reference: str, *, paused: bool, revision: int) -> View:
+    def pause(
+        self, granted_datasets: GrantedDatasets, reference: str, *, paused: bool, revision: int
+    ) -> View:
         """Pauses or resumes the refreshes of a view. Raises NotFound, PreconditionFailed."""
-        tenant_id = granted.principal.tenant_id
+        tenant_id = granted_datasets.principal.tenant_id
         view = self.views.pause(tenant_id, reference, paused=paused, revision=revision)
         self.wake()
-        return _shown(granted, view)
+        return _shown(granted_datasets, view)
 
     def delete(self, tenant_id: str, reference: str) -> None:
         """Ends a view, and its dataset with it. Raises NotFound, DatasetInUse."""
@@ -117,9 +119,9 @@ class DerivedViews:
         return accepted
 
 
-def _shown(granted: GrantedDatasets, view: View) -> View:
+def _shown(granted_datasets: GrantedDatasets, view: View) -> View:
     """The view as the principal may see it: why its refresh failed may quote rows of its inputs."""
-    if view.error is None or granted.sees_inputs(view.dataset.id):
+    if view.error is None or granted_datasets.sees_inputs(view.dataset.id):
         return view
     return msgspec.structs.replace(view, error=view.error.without_values())
 

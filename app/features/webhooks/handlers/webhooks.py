@@ -51,7 +51,7 @@ _TAGS: Final = ["webhooks"]
 async def create_webhook(
     data: JSONBody[CreateWebhook],
     webhooks: Provided[Webhooks],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     principal: Provided[Principal],
     idempotency: Provided[Idempotency],
     outbound: Provided[Threads],
@@ -63,7 +63,7 @@ async def create_webhook(
     new = registration(data)
 
     def create() -> Created[WebhookWithSecret]:
-        dataset, access = granted.seen(principal.tenant_id, data.dataset)
+        dataset, access = granted_datasets.seen(principal.tenant_id, data.dataset)
         made, secret = webhooks.create(dataset, new, access)
         return Created(webhook_with_secret(made, secret), path=webhook_path(made.id), revision=made.revision)
 
@@ -81,13 +81,13 @@ async def create_webhook(
 async def list_webhooks(
     options: Provided[ListWebhooksOptions],
     webhooks: Provided[Webhooks],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     threads: Provided[Threads],
 ) -> WebhookPage:
     """Lists the tenant's webhooks."""
     page = await threads.run(
         webhooks.list,
-        granted,
+        granted_datasets,
         options.dataset,
         page_size=options.page_size,
         page_token=options.page_token,

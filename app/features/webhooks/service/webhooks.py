@@ -100,21 +100,26 @@ class Webhooks:
         return self.index.get(tenant_id, webhook_id)
 
     def list(
-        self, granted: GrantedDatasets, reference: str | None, *, page_size: int, page_token: str | None
+        self,
+        granted_datasets: GrantedDatasets,
+        reference: str | None,
+        *,
+        page_size: int,
+        page_token: str | None,
     ) -> Page:
         """Webhook items of granted datasets, the newest first; of one dataset, unless None. Raises NotFound.
 
         Of a dataset that the principal sees in part, those that send no more than it sees.
         """
-        tenant_id = granted.principal.tenant_id
+        tenant_id = granted_datasets.principal.tenant_id
         page = self.index.list(
             tenant_id,
-            None if reference is None else granted.seen(tenant_id, reference)[0].id,
+            None if reference is None else granted_datasets.seen(tenant_id, reference)[0].id,
             page_size=page_size,
             page_token=page_token,
-            patterns=granted.principal.patterns(granted.scope),
+            patterns=granted_datasets.principal.patterns(granted_datasets.scope),
         )
-        shows = cache(granted.shows)
+        shows = cache(granted_datasets.shows)
         return page.filtered(lambda webhook: shows(webhook.dataset_id, webhook.access))
 
     def change(

@@ -30,7 +30,7 @@ _TAGS: Final = ["writes"]
     opt=needs(KeyScope.READ) | documented(problems=[422]),
 )
 async def explain_keys(
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     explain_write: Provided[ExplainWrite],
     threads: Provided[Threads],
     key: Annotated[
@@ -41,7 +41,7 @@ async def explain_keys(
     ],
 ) -> WriteExplanation:
     """Explains an upsert of these keys: file groups, buckets, files, and whether each key has a row now."""
-    return await threads.run(explain_write.keys, found, key)
+    return await threads.run(explain_write.keys, path_dataset, key)
 
 
 @post(
@@ -54,7 +54,7 @@ async def explain_keys(
 )
 async def explain_write(
     request: ApiRequest,
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     explain_write: Provided[ExplainWrite],
     json_body_bytes_max: Provided[int],
     threads: Provided[Threads],
@@ -63,4 +63,4 @@ async def explain_write(
     require_media_type(request, [JSON])
     refuse_encoding(request)
     incoming = await threads.run(from_envelope, await read_body(request, json_body_bytes_max), None)
-    return await threads.run(explain_write.write, found, incoming)
+    return await threads.run(explain_write.write, path_dataset, incoming)

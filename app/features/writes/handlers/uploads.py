@@ -43,7 +43,7 @@ async def create_upload(
     request: ApiRequest,
     idempotency: Provided[Idempotency],
     in_flight: Provided[InFlight],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     uploads: Provided[Uploads],
     upload_bytes_max: Provided[int],
     threads: Provided[Threads],
@@ -52,15 +52,15 @@ async def create_upload(
     require_media_type(request, [OCTET_STREAM])
     refuse_encoding(request)
     refuse_announced(request, upload_bytes_max)
-    await threads.run(uploads.check, found)
+    await threads.run(uploads.check, path_dataset)
     upload_id = new_id()
-    with in_flight.reserved(found.tenant_id, f"{found.id}/uploads", idempotency.key):
-        stored = await spool_body(request, uploads.spool(found, upload_id), threads)
+    with in_flight.reserved(path_dataset.tenant_id, f"{path_dataset.id}/uploads", idempotency.key):
+        stored = await spool_body(request, uploads.spool(path_dataset, upload_id), threads)
         if not isinstance(stored, StoredBody):
             raise AssertionError("an upload is always stored")
         upload = Upload(
             id=upload_id,
-            dataset_id=found.id,
+            dataset_id=path_dataset.id,
             path=stored.path,
             size_bytes=stored.size_bytes,
             checksum=stored.checksum,
@@ -68,12 +68,12 @@ async def create_upload(
         )
 
         def create() -> ApiResponse[UploadResponse]:
-            uploads.record(found, upload)
+            uploads.record(path_dataset, upload)
             return ApiResponse(upload_response(upload), status_code=201)
 
         # The bytes of a retry are those of no upload, so the reaper removes them.
         return await idempotency.run(
-            create, dataset_id=found.id, content=f"{stored.size_bytes} {stored.checksum}"
+            create, dataset_id=path_dataset.id, content=f"{stored.size_bytes} {stored.checksum}"
         )
 
 
@@ -87,7 +87,7 @@ async def create_upload(
 async def create_upload_link(
     data: JSONBody[CreateUploadLink],
     idempotency: Provided[Idempotency],
-    found: Provided[Dataset],
+    path_dataset: Provided[Dataset],
     uploads: Provided[Uploads],
     storage_links: Provided[StorageLinks | None],
 ) -> ApiResponse[UploadLinkResponse]:
@@ -98,7 +98,7 @@ async def create_upload_link(
     """
 
     def create() -> ApiResponse[UploadLinkResponse]:
-        link = uploads.link(found, storage_links, size_bytes=data.size_bytes, sha256=data.sha256)
+        link = uploads.link(path_dataset, storage_links, size_bytes=data.size_bytes, sha256=data.sha256)
         return ApiResponse(upload_link_response(link), status_code=201, headers={"Cache-Control": "no-store"})
 
-    return await idempotency.run(create, dataset_id=found.id, secret=True)
+    return await idempotency.run(create, dataset_id=path_dataset.id, secret=True)

@@ -66,7 +66,7 @@ async def create_write(
     dataset: DatasetReference,
     options: Provided[WriteQueryOptions],
     existing: Provided[Dataset | None],
-    granted: Provided[GrantedDatasets],
+    granted_datasets: Provided[GrantedDatasets],
     acceptance: Provided[Acceptance],
     accept_write: Provided[AcceptWrite],
     accept_new_dataset: Provided[AcceptNewDataset],
@@ -95,11 +95,11 @@ async def create_write(
         else:
             create = options.table()
             if existing is None:
-                granted.check_missing(dataset, registers=create is not None)
+                granted_datasets.check_missing(dataset, registers=create is not None)
             incoming = await reader.from_raw(new if existing is None else existing, options, create)
         incoming = msgspec.structs.replace(incoming, actor=acceptance.actor)
         if existing is None:
-            granted.check_missing(dataset, registers=incoming.create is not None)
+            granted_datasets.check_missing(dataset, registers=incoming.create is not None)
             accepted = await threads.run(accept_new_dataset.accept, new, incoming)
         else:
             accepted = await threads.run(accept_write.accept, existing, incoming)
