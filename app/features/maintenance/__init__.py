@@ -4,7 +4,7 @@
 - Reconciler: carries out one policy of all datasets. `service/run_maintenance` calls the reconcilers of a dataset after
   its commits and when they are due, under a claim; `repository/maintenance` has the claim and the state of each. Most
   are of other features.
-- Table service: `service/compaction` folds logs and small files into base files, `service/clustering` orders the rows
+- Table service: `service/compaction` rewrites logs and small files as base files, `service/clustering` orders the rows
   of files by some columns. It states which file groups are due, the job for them, and the plan of the job.
   `service/file_group_reconciler` carries out the policies of both.
 - Job: what a policy or a request starts (`service/policy_jobs`, `service/table_services`), one of a kind at a time.

@@ -100,7 +100,7 @@ def _movable(
 ) -> Mapping[str, Sequence[DataFile]]:
     """The files of each group that can be rewritten without a change in the feed.
 
-    Postponed writes stay, because no reader sees them yet. Logs whose changes are emitted when they are folded stay,
+    Postponed writes stay, because no reader sees them yet. Logs whose changes are emitted when they are compacted stay,
     with their group, until a compaction.
     """
     groups: dict[str, list[DataFile]] = {}

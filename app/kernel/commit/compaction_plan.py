@@ -1,4 +1,4 @@
-"""The plan of a compaction: the files it folds, and the file groups they go to."""
+"""The plan of a compaction: the files it rewrites, and the file groups they go to."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def plan_compaction(
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
-    """One task per file group with something to fold. Without a key, tasks per partition, each of about one file's
+    """One task per file group with something to compact. Without a key, tasks per partition, each of about one file's
     size.
 
-    A group with logs or postponed writes is folded as a whole, since these may change any of its rows. Otherwise files
-    with deletion vectors are folded, and small files if a bucket has several. Files of full size stay. Rows without a
-    key go to a new group, from any group of their partition.
+    A group with logs or postponed writes is rewritten as a whole, since these may change any of its rows. Otherwise
+    files with deletion vectors are rewritten, and small files if a bucket has several. Files of full size stay. Rows
+    without a key go to a new group, from any group of their partition.
 
     `live`: all files of the groups to consider, or of the table. `partitions`: globs, one of which must match a file's
     partition; None for all. `file_groups`: those to consider, None for all.
@@ -68,7 +68,7 @@ def plan_compaction(
 
 
 _PlannedGroups = Iterator[tuple[str, Slot, Sequence[DataFile]]]
-"""File groups with their slots, and the files that are folded into them."""
+"""File groups with their slots, and the files that are rewritten into them."""
 
 
 def _by_group(
@@ -80,9 +80,9 @@ def _by_group(
     for group, candidates in sorted(groups.items()):
         matching = [file for file in candidates if _in_partitions(file, partitions)]
         pending = any(file.kind is not FileKind.BASE for file in matching)
-        folded = candidates if pending else _worthwhile(dataset, matching)
-        if folded:
-            yield group, bucket_slot(group), folded
+        to_rewrite = candidates if pending else _worthwhile(dataset, matching)
+        if to_rewrite:
+            yield group, bucket_slot(group), to_rewrite
 
 
 def _in_partitions(file: DataFile, partitions: Sequence[str] | None) -> bool:

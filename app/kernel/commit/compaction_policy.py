@@ -39,12 +39,12 @@ def is_due(
 ) -> bool:
     """Whether any limit of the policy is reached.
 
-    Ratios count only if the files to fold are not small. Otherwise a table of a few rows would be compacted all the
+    Ratios count only if the files to compact are not small. Otherwise a table of a few rows would be compacted all the
     time.
     """
     worth = small_below(dataset)
     deleted_bytes = shape.base_bytes * shape.deleted_rows / max(shape.base_rows, 1)
-    folds_at = _folds_at(policy, shape, times)
+    log_due_at = _log_due_at(policy, shape, times)
     return (
         (policy.logs is not None and shape.logs >= policy.logs)
         or (
@@ -56,16 +56,18 @@ def is_due(
             and deleted_bytes >= max(worth, policy.deleted_ratio * shape.base_bytes)
         )
         or (policy.small_files is not None and shape.small_files >= policy.small_files)
-        or (folds_at is not None and folds_at <= now)
+        or (log_due_at is not None and log_due_at <= now)
     )
 
 
 def next_due_at(policy: CompactionPolicy, shapes: Iterable[GroupShape], times: Times) -> datetime | None:
     """The time at which the first of the groups becomes due without further writes; None if no group will."""
-    return min((at for shape in shapes if (at := _folds_at(policy, shape, times)) is not None), default=None)
+    return min(
+        (at for shape in shapes if (at := _log_due_at(policy, shape, times)) is not None), default=None
+    )
 
 
-def _folds_at(policy: CompactionPolicy, shape: GroupShape, times: Times) -> datetime | None:
+def _log_due_at(policy: CompactionPolicy, shape: GroupShape, times: Times) -> datetime | None:
     """The time at which its oldest log reaches the age limit."""
     if policy.seconds is None or shape.oldest_log is None or shape.oldest_log not in times:
         return None

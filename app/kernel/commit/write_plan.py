@@ -84,8 +84,8 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     `slot` is the group's own. `files` are its live files in the order of their commits. `intents` are those of the
     grouped writes by number. `scope` (of a write that runs alone) selects the live rows to retract. `compact`: the task
     belongs to a table service, which changes no rows. Then `files` are only those that it rewrites, with logs,
-    postponed writes and deletion vectors folded in, and may be of other groups; `cluster` is the order of their rows,
-    if any. `attempt` is part of the names of the files that the task writes, so that no two attempts ever write the
+    postponed writes and deletion vectors applied, and may be of other groups; `cluster` is the order of their rows, if
+    any. `attempt` is part of the names of the files that the task writes, so that no two attempts ever write the
     same path. `watermark`: that of the version before, which decides which rows are late. `judged`: whether they are
     compared with it.
     """

@@ -1,4 +1,4 @@
-"""What a compaction folds: as little as is worth it, and all that a log may touch."""
+"""What a compaction rewrites: as little as is worth it, and all that a log may touch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TARGET = 100
 MARKED = DeletionVector(path="v", offset=0, size_bytes=1, checksum="", cardinality=1)
 
 # files: name:kind and size, in the order of their commits. m is one with a deletion vector, l a log, b a base file;
-# a file of a keyed dataset is in group 0, one without a key in a group of its own. tasks: what is folded together
+# a file of a keyed dataset is in group 0, one without a key in a group of its own. tasks: what is rewritten together
 PLANS = """
 keyed  files                  tasks
 yes    a:b10                  -
@@ -84,12 +84,12 @@ def test_compaction_is_restricted_to_the_requested_partitions_and_groups(keyed: 
         for number in range(3)
     ]
 
-    def folded(**request: object) -> list[str]:
+    def files_of_plan(**request: object) -> list[str]:
         tasks = plan_compaction(dataset(keyed=keyed), files, attempt="now", data_prefix="d", **request)
         return sorted(file.path for task in tasks for file in task.files)
 
-    assert folded(partitions=("p=b",)) == ["b0", "b1", "b2"]
-    assert folded(partitions=("p=*",)) == ["a0", "a1", "a2", "b0", "b1", "b2"]
+    assert files_of_plan(partitions=("p=b",)) == ["b0", "b1", "b2"]
+    assert files_of_plan(partitions=("p=*",)) == ["a0", "a1", "a2", "b0", "b1", "b2"]
     groups = {file.file_group for file in files if file.path in ("a0", "a1")}
-    assert folded(file_groups=groups) == (["a0", "a1", "a2"] if keyed else ["a0", "a1"])
-    assert folded(file_groups=groups, partitions=("p=b",)) == []
+    assert files_of_plan(file_groups=groups) == (["a0", "a1", "a2"] if keyed else ["a0", "a1"])
+    assert files_of_plan(file_groups=groups, partitions=("p=b",)) == []

@@ -13,7 +13,7 @@ from app.infra.files.deletion_vector_file import VectorReader, write_vectors
 from app.infra.files.slices.file_slice import Block
 from app.infra.files.slices.slice_merge import IncomingKeys, MatchedRows, merge_incoming
 from app.kernel.commit.commit_message import CommitMessage
-from app.kernel.commit.folding import folded_files
+from app.kernel.commit.small_files import small_files_to_rewrite
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.deletion_vector import union
 from app.kernel.format.paths import Folder
@@ -29,38 +29,38 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
     task = files.task
     placement = Placement(task.dataset, task.slot, task.files)
     marked: dict[int, list[np.ndarray]] = defaultdict(list)
-    folded: set[int] = set()
+    small_files: set[int] = set()
     with files.data_sink() as sink, files.changelog_sink() as changelog:
         report = TaskReport(files, changelog)
         incoming = files.incoming()
         for item in merge_incoming(
             task.dataset,
-            partial(_touched, files, folded),
+            partial(_touched, files, small_files),
             incoming,
             files.resources.memory,
             live_rows=files.live_rows,
         ):
             for block in item.kept_blocks() if isinstance(item, MatchedRows) else (item,):
-                if block.file in folded:
+                if block.file in small_files:
                     sink.write(placement.of_file(block.file), block.rows)
             if not isinstance(item, MatchedRows):
                 continue
             report.place(item, placement, sink)
             gone = ~item.result.kept
             for number in numbers_in(item.files[gone]):
-                if int(number) not in folded:
+                if int(number) not in small_files:
                     marked[int(number)].append(item.positions[gone & (item.files == number)])
         if report.failed or not report.changed:
             return report.empty_message()
         relisted = _relisted(files, {number: np.concatenate(parts) for number, parts in marked.items()})
-        removed = tuple(task.files[number].path for number in sorted({*marked, *folded}))
+        removed = tuple(task.files[number].path for number in sorted({*marked, *small_files}))
         return report.message(removed=removed, added=(*relisted, *sink.finish()))
 
 
-def _touched(files: TaskFiles, folded: set[int], incoming_keys: IncomingKeys) -> Iterator[Block]:
+def _touched(files: TaskFiles, small_files: set[int], incoming_keys: IncomingKeys) -> Iterator[Block]:
     """Blocks with the touched rows: found by key with a lookup, or all that may be in the scope.
 
-    Small files are read whole, and their numbers added to `folded`.
+    Small files are read whole, and their numbers added to `small_files`.
     """
     task = files.task
     if task.by_value:
@@ -71,9 +71,9 @@ def _touched(files: TaskFiles, folded: set[int], incoming_keys: IncomingKeys) ->
     if keys is None:
         yield from files.blocks(files.touched(incoming_keys.hashes), _sought(files, incoming_keys))
         return
-    folded.update(folded_files(task.dataset, task.files, len(incoming_keys.hashes)))
-    yield from files.blocks(sorted(folded))
-    searched = [number for number in files.base if number not in folded]
+    small_files.update(small_files_to_rewrite(task.dataset, task.files, len(incoming_keys.hashes)))
+    yield from files.blocks(sorted(small_files))
+    searched = [number for number in files.base if number not in small_files]
     schema = stored_schema(task.dataset)
     base = [task.files[number] for number in searched]
     for found in files.resources.lookup.find_rows(base, keys, task.dataset.record_key, schema):

@@ -12,12 +12,12 @@ from app.kernel.format.policies import ClusterOrder
 
 
 class CompactionTask(TableServiceRequest, frozen=True, kw_only=True, tag="compaction"):
-    """Folds logs, postponed writes, deletion vectors and small files into base files."""
+    """Rewrites logs, postponed writes and small files as base files, without the rows that deletion vectors delete."""
 
     partitions: tuple[str, ...] | None = None
     """Globs of the partitions to compact; None for all."""
     file_groups: tuple[str, ...] | None = None
-    """Groups to compact however little they have to fold; None for all groups that the policy selects."""
+    """Groups to compact however little there is to rewrite; None for all groups that the policy selects."""
 
 
 class ClusteringTask(TableServiceRequest, frozen=True, kw_only=True, tag="clustering"):

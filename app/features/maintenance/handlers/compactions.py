@@ -1,4 +1,4 @@
-"""Compactions: fold logs and small files into base files."""
+"""Compactions: rewrite logs and small files as base files."""
 
 from __future__ import annotations
 

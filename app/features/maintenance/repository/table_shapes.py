@@ -51,7 +51,7 @@ class TableShapeStore:
     def shapes(
         self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, small_below: int
     ) -> list[GroupShape]:
-        """The named groups (without a key: the groups of these partitions) that have something to fold.
+        """The named groups (without a key: the groups of these partitions) that have something to compact.
 
         `small_below`: the size in bytes of the least base file that is not small.
         """
@@ -89,7 +89,7 @@ class TableShapeStore:
 
 
 def _groups(slot: Any) -> Select[Any]:
-    """The groups of these slots that have something to fold."""
+    """The groups of these slots that have something to compact."""
     small = func.coalesce(func.max(slot.together).filter(slot.small > 0), 0)
     measures = ("logs", "log_bytes", "base_bytes", "base_rows", "deleted_rows")
     return (

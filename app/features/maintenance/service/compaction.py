@@ -25,7 +25,7 @@ class GroupShapes(Protocol):
     def shapes(
         self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, small_below: int
     ) -> list[GroupShape]:
-        """The named groups (without a key: the groups of these partitions) that have something to fold.
+        """The named groups (without a key: the groups of these partitions) that have something to compact.
 
         `small_below`: the size in bytes of the least base file that is not small.
         """
@@ -83,7 +83,7 @@ class Compaction:
         attempt: str,
         data_prefix: str,
     ) -> list[MergeTask]:
-        """The tasks: file groups with something to fold."""
+        """The tasks: file groups with something to compact."""
         return plan_compaction(
             dataset,
             live,

@@ -13,7 +13,7 @@ from app.infra.files.lookups.key_index_file import read_index
 from app.infra.files.slices.file_slice import SliceReader
 from app.infra.files.storage import Storage
 from app.kernel.commit.compaction_plan import is_small
-from app.kernel.commit.folding import folded_files
+from app.kernel.commit.small_files import small_files_to_rewrite
 from app.kernel.commit.storing import Storing
 from app.kernel.commit.write_plan import WriteScope
 from app.kernel.format.dataset import DatasetDefinition, IndexType
@@ -50,10 +50,10 @@ class FileFinder:
         """
         base = [number for number, file in enumerate(files) if file.kind is FileKind.BASE]
         if storing is Storing.MARK and scope is None:
-            folded = folded_files(dataset, files, len(hashes))
+            small = small_files_to_rewrite(dataset, files, len(hashes))
             return {
                 number: FileAnswer.SMALL
-                if number in folded
+                if number in small
                 else self._by_position(dataset, files, number, hashes)
                 for number in base
             }

@@ -49,7 +49,7 @@ def rewritten(job: Job, *messages: CommitMessage, read_version: int = 0) -> NewC
     return msgspec.structs.replace(commit, action=Action.COMPACTION)
 
 
-def folding(*removed: str, bucket: int = 0) -> CommitMessage:
+def compaction_message(*removed: str, bucket: int = 0) -> CommitMessage:
     return msgspec.structs.replace(message(bucket, changes=0), reads=Reads.FILES, removed=removed)
 
 
@@ -57,7 +57,7 @@ def test_service_publishes_while_no_write_runs_and_its_job_ends(
     stores: Stores, tenant_id: str, dataset: Dataset, service: Callable[[], Job]
 ) -> None:
     job = service()
-    outcome = stores.timeline.publish_in_slot(tenant_id, rewritten(job, folding()), LONG)
+    outcome = stores.timeline.publish_in_slot(tenant_id, rewritten(job, compaction_message()), LONG)
     assert isinstance(outcome, Published)
     ended = stores.jobs.get(tenant_id, job.id)
     assert (ended.state, ended.committed_version) == (JobState.SUCCEEDED, 1)
@@ -73,7 +73,7 @@ def test_commit_slot_waits_for_running_writes_and_blocks_new_claims(
     claim: Callable[..., list[Job]],
 ) -> None:
     job, write = service(), running()
-    commit = rewritten(job, folding())
+    commit = rewritten(job, compaction_message())
     assert stores.timeline.publish_in_slot(tenant_id, commit, 0.0) == WritesRunning(groups=1)
     accept()
     [beside] = claim(MANY)
@@ -101,7 +101,7 @@ def test_commit_slot_expires_and_can_be_released(
 ) -> None:
     job = service()
     running()
-    commit = rewritten(job, folding())
+    commit = rewritten(job, compaction_message())
     accept()
     assert stores.timeline.publish_in_slot(tenant_id, commit, 0.2) == WritesRunning(groups=1)
     assert claim(MANY) == []
@@ -119,7 +119,7 @@ def test_transaction_waits_for_the_commit_slot_of_any_of_its_datasets(
 ) -> None:
     other = stores.catalog.create(tenant_id, new_id(), definition("others"))
     job, write = service(), running()
-    commit = rewritten(job, folding())
+    commit = rewritten(job, compaction_message())
     assert stores.timeline.publish_in_slot(tenant_id, commit, LONG) == WritesRunning(groups=1)
     stores.timeline.publish_one(tenant_id, commit_of([write], [message(1)]))
     stores.transactions.accept(
@@ -143,7 +143,7 @@ def test_fenced_service_neither_publishes_nor_blocks_writes(
     running()
     stores.jobs.cancel(tenant_id, job.id)
     accept()
-    outcome = stores.timeline.publish_in_slot(tenant_id, rewritten(job, folding()), LONG)
+    outcome = stores.timeline.publish_in_slot(tenant_id, rewritten(job, compaction_message()), LONG)
     assert outcome == Fenced(held=frozenset())
     assert len(claim(MANY)) == 1
 
@@ -169,8 +169,8 @@ def test_only_replaced_files_conflict_in_a_slot(
     stores.timeline.publish_one(
         tenant_id, commit_of([running()], [message(0, removed=[kept])], read_version=1)
     )
-    commit = rewritten(job, folding(old.path), read_version=1)
-    with_lost = rewritten(job, folding(old.path, kept.path), read_version=1)
+    commit = rewritten(job, compaction_message(old.path), read_version=1)
+    with_lost = rewritten(job, compaction_message(old.path, kept.path), read_version=1)
     outcome = stores.timeline.publish_in_slot(tenant_id, with_lost, LONG)
     assert isinstance(outcome, Conflicted)
     assert (outcome.file_groups, outcome.head_version) == ((old.file_group,), 2)
@@ -230,7 +230,7 @@ def test_services_get_commit_slots_beside_racing_writers_without_deadlock(
         for _ in range(5):
             job = service()
             at = stores.catalog.get(tenant_id, dataset.id)
-            commit = rewritten(job, folding(bucket=9), read_version=at.version)
+            commit = rewritten(job, compaction_message(bucket=9), read_version=at.version)
             commit = msgspec.structs.replace(commit, schema_id=at.definition.schema.id)
             outcome = publisher.run(tenant_id, commit)
             if isinstance(outcome, Conflicted):

@@ -190,7 +190,9 @@ def test_touched_groups_are_those_that_commits_added_to(
                     break
             assert found == wanted
     everything = shapes.touched(tenant_id, dataset.id, keyed=True, since_version=0, after=None, limit=99)
-    assert everything == sorted({file.file_group for file in table.live}), "what is empty has nothing to fold"
+    assert everything == sorted({file.file_group for file in table.live}), (
+        "what is empty has nothing to compact"
+    )
 
 
 def test_groups_of_another_tenant_are_not_measured(

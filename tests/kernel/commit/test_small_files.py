@@ -7,8 +7,8 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from app.kernel.commit import folding
-from app.kernel.commit.folding import folded_files
+from app.kernel.commit import small_files
+from app.kernel.commit.small_files import small_files_to_rewrite
 from app.kernel.format.file_group import DataFile, FileKind, Slot
 from tests.support.lakehouse import definition
 
@@ -23,7 +23,7 @@ def stored(live_rows: int, size_bytes: int = 1_000, *, kind: FileKind = FileKind
 
 
 @pytest.mark.parametrize(
-    ("live_rows", "new_rows", "folded"),
+    ("live_rows", "new_rows", "numbers"),
     [
         ([], 10, []),
         ([20], 10, [0]),
@@ -38,19 +38,19 @@ def stored(live_rows: int, size_bytes: int = 1_000, *, kind: FileKind = FileKind
         ([10], 1_000_000, []),
     ],
 )
-def test_files_are_folded_from_the_smallest_on(
-    live_rows: list[int], new_rows: int, folded: list[int]
+def test_files_are_rewritten_from_the_smallest_on(
+    live_rows: list[int], new_rows: int, numbers: list[int]
 ) -> None:
-    assert folded_files(DATASET, [stored(rows) for rows in live_rows], new_rows) == folded
+    assert small_files_to_rewrite(DATASET, [stored(rows) for rows in live_rows], new_rows) == numbers
 
 
-def test_only_base_files_of_few_bytes_in_no_order_are_folded() -> None:
+def test_only_base_files_of_few_bytes_in_no_order_are_rewritten() -> None:
     large = DATASET.target_bytes // 64
-    assert folded_files(DATASET, [stored(1, large)], 10) == [0]
-    assert folded_files(DATASET, [stored(1, large + 1)], 10) == []
-    assert folded_files(DATASET, [stored(1, large), stored(2, 1)], 10) == [0]
-    assert folded_files(DATASET, [stored(1, kind=FileKind.LOG)], 10) == []
-    assert folded_files(DATASET, [replace(stored(1), clustered_by="a")], 10) == []
+    assert small_files_to_rewrite(DATASET, [stored(1, large)], 10) == [0]
+    assert small_files_to_rewrite(DATASET, [stored(1, large + 1)], 10) == []
+    assert small_files_to_rewrite(DATASET, [stored(1, large), stored(2, 1)], 10) == [0]
+    assert small_files_to_rewrite(DATASET, [stored(1, kind=FileKind.LOG)], 10) == []
+    assert small_files_to_rewrite(DATASET, [replace(stored(1), clustered_by="a")], 10) == []
 
 
 @pytest.mark.parametrize("new_rows", [1, 100, 1_000])
@@ -60,13 +60,13 @@ def test_small_writes_leave_few_files_and_rewrite_rows_a_few_times(new_rows: int
     rewritten = written = most = 0
     for _ in range(2_000):
         count = chance.randint(1, 2 * new_rows)
-        folded = folded_files(DATASET, files, count)
-        rows = sum(files[number].live_rows for number in folded)
-        files = [file for number, file in enumerate(files) if number not in folded]
+        numbers = small_files_to_rewrite(DATASET, files, count)
+        rows = sum(files[number].live_rows for number in numbers)
+        files = [file for number, file in enumerate(files) if number not in numbers]
         files.append(stored(rows + count))
         written += count
         rewritten += rows
-        whole = sum(file.live_rows < folding._ROWS_MAX // 3 for file in files)
+        whole = sum(file.live_rows < small_files._ROWS_MAX // 3 for file in files)
         most = max(most, whole)
     assert most <= 12
     assert rewritten <= 20 * written
