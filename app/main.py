@@ -48,8 +48,8 @@ from app.core.jobs.repository.outbox import OutboxStore
 from app.core.jobs.repository.workers import WorkerStore
 from app.core.jobs.service.relay import APART_SECONDS, Relay
 from app.core.messaging.announcements import LISTEN_SECONDS, Announcements, listen
-from app.core.messaging.limits import RENEW_SECONDS, RedisLimits
 from app.core.messaging.outbox_sender import OutboxSender
+from app.core.messaging.redis_limits import RENEW_SECONDS, RedisLimits
 from app.core.messaging.work_queue import WorkQueue
 from app.core.platform import Platform
 from app.http.audited import AuditedRequests
@@ -59,8 +59,8 @@ from app.http.credentials import Credentials
 from app.http.limits.threads import PageThreads, Threads
 from app.http.limits.unread_bytes import UnreadBytes
 from app.http.limits.usage_counter import UsageCounter
+from app.http.server.connection_limits import ConnectionLimits
 from app.http.server.connections import Connections
-from app.http.server.limits import Limits
 from app.http.server.protocol import BoundedHttp
 from app.http.waiting.subscriptions import Subscriptions
 from app.infra.db.session import ADMINISTRATOR_ROLE, Database
@@ -328,8 +328,8 @@ def server(api: Api, host: str, port: int) -> Server:
     return Server(config, api.subscriptions, api.draining, settings.drain_seconds)
 
 
-def _limits(settings: Settings) -> Limits:
-    return Limits(
+def _limits(settings: Settings) -> ConnectionLimits:
+    return ConnectionLimits(
         header_bytes_max=settings.header_bytes_max,
         header_seconds=settings.header_seconds,
         request_stall_seconds=settings.request_stall_seconds,

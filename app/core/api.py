@@ -65,7 +65,9 @@ def _dependencies(process: ApiProcess) -> dict[str, object]:
             catalog=stores.catalog, wake=platform.wake, metastore=bool(platform.settings.metastore_uri)
         ),
         "feed_starts": FeedStarts(
-            catalog=stores.catalog, at_commit=platform.changelog.position_of, of_consumer=consumers.position
+            catalog=stores.catalog,
+            at_commit=platform.changelog.position_at_commit,
+            of_consumer=consumers.position,
         ),
         "read_corrections": compose.read_corrections(platform),
         "consumers": consumers,

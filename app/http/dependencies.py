@@ -24,7 +24,7 @@ from app.http.parameters.headers import (
     parse_if_match,
     parse_preference,
     prefers_redirect,
-    require_version,
+    require_revision,
 )
 from app.http.parameters.query_options import decode_options, options_type
 from app.http.request import ApiRequest
@@ -90,14 +90,14 @@ async def preference(
     return parse_preference(prefer)
 
 
-async def expected_revision(if_match: IfMatch = "*") -> int | None:
+async def if_match_revision(if_match: IfMatch = "*") -> int | None:
     """The revision that the resource must have; None for any. Raises PreconditionFailed."""
     return parse_if_match(if_match)
 
 
-async def required_revision(if_match: IfMatch = "*") -> int:
+async def required_if_match_revision(if_match: IfMatch = "*") -> int:
     """The revision that the resource must have. Raises PreconditionRequired, PreconditionFailed."""
-    return require_version(parse_if_match(if_match))
+    return require_revision(parse_if_match(if_match))
 
 
 async def download(
@@ -137,8 +137,8 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         options,
         idempotency_key,
         preference,
-        expected_revision,
-        required_revision,
+        if_match_revision,
+        required_if_match_revision,
         download,
         media_type,
     )

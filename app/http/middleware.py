@@ -19,7 +19,7 @@ from app.http.audited import AuditedRequests
 from app.http.limits.request_limits import RATE_FIELDS
 from app.http.limits.unread_bytes import LARGE_BYTES, UnreadBytes
 from app.http.problems import PROBLEM_JSON, REQUEST_ID, on_headwater_error
-from app.http.server.limits import WRITABLE
+from app.http.server.connection_limits import WRITABLE
 from app.infra.identifiers import new_id
 from app.kernel.format.errors import HeadwaterError
 

@@ -106,7 +106,7 @@ async def get_dataset(path_dataset: Provided[Dataset]) -> Tagged[DatasetResponse
 async def change_dataset(
     dataset: DatasetReference,
     data: JSONBody[UpdateDataset],
-    required_revision: Provided[int],
+    required_if_match_revision: Provided[int],
     datasets: Provided[Datasets],
     granted_datasets: Provided[GrantedDatasets],
     principal: Provided[Principal],
@@ -124,7 +124,7 @@ async def change_dataset(
         principal.tenant_id,
         dataset,
         data,
-        version=required_revision,
+        version=required_if_match_revision,
         actor=principal.actor,
     )
     return Tagged(dataset_response(changed), revision=changed.version)
@@ -184,10 +184,10 @@ async def list_dataset_schemas(
 )
 async def delete_dataset(
     dataset: DatasetReference,
-    expected_revision: Provided[int | None],
+    if_match_revision: Provided[int | None],
     datasets: Provided[Datasets],
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> None:
     """Deletes a dataset and cancels its jobs. Its name is free at once. A dataset that views read is kept: 409."""
-    await threads.run(datasets.delete, principal.tenant_id, dataset, version=expected_revision)
+    await threads.run(datasets.delete, principal.tenant_id, dataset, version=if_match_revision)

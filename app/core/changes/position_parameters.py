@@ -69,7 +69,7 @@ SinceTime: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 """A time: the position of the first change that was committed at it or later."""
 
 
-def position_of(since: int | str) -> int | StartingPosition:
+def parse_position(since: int | str) -> int | StartingPosition:
     """The position that a request names. An offset beyond 64 bits is beyond every head, and refused as such."""
     if isinstance(since, int):
         return since
@@ -102,4 +102,4 @@ def start_of(
 
     Raises InvalidRequest if in more than one.
     """
-    return one_start(None if since is None else position_of(since), since_version, since_time, name=name)
+    return one_start(None if since is None else parse_position(since), since_version, since_time, name=name)

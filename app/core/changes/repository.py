@@ -74,10 +74,10 @@ class ChangelogStore:
         with self._database.tenant(tenant_id) as connection:
             return _bounds(connection, dataset_id)
 
-    def position_of(self, tenant_id: str, dataset_id: str, start: FromVersion | FromTime) -> int:
+    def position_at_commit(self, tenant_id: str, dataset_id: str, start: FromVersion | FromTime) -> int:
         """The position of the first change that was committed at the start or later. Raises NotFound, OffsetAhead."""
         with self._database.tenant(tenant_id) as connection:
-            return _position_of(connection, dataset_id, start)
+            return _position_at_commit(connection, dataset_id, start)
 
     def segments(
         self, tenant_id: str, dataset_id: str, since: int, until: int, *, limit: int | None = None
@@ -131,11 +131,11 @@ def lock_feed(connection: Connection, dataset_id: str) -> FeedBounds:
 def offset_of(connection: Connection, dataset_id: str, start: FeedStart) -> int | StartingPosition:
     """A start as an offset or a name. Exact while the caller holds the feed's lock. Raises NotFound, OffsetAhead."""
     if isinstance(start, FromVersion | FromTime):
-        return _position_of(connection, dataset_id, start)
+        return _position_at_commit(connection, dataset_id, start)
     return start
 
 
-def _position_of(connection: Connection, dataset_id: str, start: FromVersion | FromTime) -> int:
+def _position_at_commit(connection: Connection, dataset_id: str, start: FromVersion | FromTime) -> int:
     head = connection.execute(
         select(heads.c.version, heads.c.committed_at, func.clock_timestamp().label("now")).where(
             heads.c.dataset_id == dataset_id

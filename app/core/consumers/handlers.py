@@ -132,12 +132,12 @@ async def get_consumer(
 async def delete_consumer(
     name: ConsumerName,
     path_dataset: Provided[Dataset],
-    expected_revision: Provided[int | None],
+    if_match_revision: Provided[int | None],
     consumers: Provided[Consumers],
     threads: Provided[Threads],
 ) -> None:
     """Deletes a consumer, also one that a member leases."""
-    await threads.run(consumers.delete, path_dataset, name, revision=expected_revision)
+    await threads.run(consumers.delete, path_dataset, name, revision=if_match_revision)
 
 
 @post(

@@ -9,7 +9,7 @@ from litestar.params import JSONBody
 
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.core.changes.position_parameters import position_of
+from app.core.changes.position_parameters import parse_position
 from app.features.partitions.schemas import (
     EndPartitions,
     PartitionEventPage,
@@ -64,5 +64,5 @@ async def read_partition_events(
     threads: Provided[Threads],
 ) -> PartitionEventPage:
     """Returns which partitions were done or reopened, in order. Events are numbered without gaps and never expire."""
-    since = position_of(options.since)
+    since = parse_position(options.since)
     return event_page(await threads.run(partition_marks.events, path_dataset, since, options.limit))

@@ -102,7 +102,7 @@ def _kinds(platform: Platform) -> Mapping[str, SourceKind]:
         catalog=platform.stores.catalog,
         index=platform.changelog,
         read=read_changes(platform),
-        at_commit=platform.changelog.position_of,
+        at_commit=platform.changelog.position_at_commit,
         behind_seconds=round_store(platform).behind_seconds,
     )
     rows = SqlRows(row_bytes_max=platform.settings.row_bytes_max)

@@ -115,7 +115,7 @@ async def get_source(
 async def change_source(
     source: SourceReference,
     data: JSONBody[UpdateSource],
-    expected_revision: Provided[int | None],
+    if_match_revision: Provided[int | None],
     sources: Provided[ManageSources],
     principal: Provided[Principal],
     threads: Provided[Threads],
@@ -125,7 +125,7 @@ async def change_source(
     """
     require_member(data)
     changed = await threads.run(
-        sources.change, principal.tenant_id, source, source_change(data, expected_revision)
+        sources.change, principal.tenant_id, source, source_change(data, if_match_revision)
     )
     return Tagged(source_response(changed), revision=changed.revision)
 
@@ -139,13 +139,13 @@ async def change_source(
 )
 async def delete_source(
     source: SourceReference,
-    expected_revision: Provided[int | None],
+    if_match_revision: Provided[int | None],
     sources: Provided[ManageSources],
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> None:
     """Deletes a source and cancels its round. The dataset and its rows stay."""
-    await threads.run(sources.delete, principal.tenant_id, source, revision=expected_revision)
+    await threads.run(sources.delete, principal.tenant_id, source, revision=if_match_revision)
 
 
 @post(

@@ -10,7 +10,7 @@ from litestar.params import JSONBody, PathParameter
 
 from app.access.tenants.values import KeyScope, Principal
 from app.core.catalog.service import GrantedDatasets
-from app.core.changes.position_parameters import position_of
+from app.core.changes.position_parameters import parse_position
 from app.core.idempotency.providers import Idempotency
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
 from app.features.views.new_view import CreateView
@@ -116,7 +116,7 @@ async def find_origins(
     that far back, or if the version has taken in more than a million changes.
     """
     page = await page_threads.run(
-        origins.page, granted_datasets, view, position_of(options.since), options.limit
+        origins.page, granted_datasets, view, parse_position(options.since), options.limit
     )
     return origins_page(page)
 
@@ -131,7 +131,7 @@ async def find_origins(
 async def change_view(
     view: ViewReference,
     data: JSONBody[UpdateView],
-    required_revision: Provided[int],
+    required_if_match_revision: Provided[int],
     views: Provided[DerivedViews],
     granted_datasets: Provided[GrantedDatasets],
     threads: Provided[Threads],
@@ -142,7 +142,7 @@ async def change_view(
         granted_datasets,
         view,
         paused=data.state is ViewState.PAUSED,
-        revision=required_revision,
+        revision=required_if_match_revision,
     )
     return Tagged(view_response(changed), revision=changed.revision)
 

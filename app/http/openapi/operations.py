@@ -258,7 +258,7 @@ def _problems(
         found |= {404}
     if "If-Match" in names:
         found |= {412}
-    if "required_revision" in handler.parsed_fn_signature.parameters:
+    if "required_if_match_revision" in handler.parsed_fn_signature.parameters:
         found |= {428}
     if "Idempotency-Key" in names:
         found |= {409, 422}

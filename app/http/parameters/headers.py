@@ -62,9 +62,9 @@ def prefers_redirect(text: str) -> bool:
     return any(part.strip().lower() == "redirect" for part in text.split(","))
 
 
-def etag(version: int) -> str:
+def etag(revision: int) -> str:
     """The entity tag of a resource's revision. That of a dataset is its version."""
-    return f'"{version}"'
+    return f'"{revision}"'
 
 
 def parse_if_match(text: str) -> int | None:
@@ -80,11 +80,11 @@ def parse_if_match(text: str) -> int | None:
     raise PreconditionFailed(f"If-Match: {text} is not the ETag of any version", expected='"<version>"')
 
 
-def require_version(version: int | None) -> int:
-    """The version that a change was made for. Raises PreconditionRequired where there is none."""
-    if version is None:
+def require_revision(revision: int | None) -> int:
+    """The revision that a change was made for. Raises PreconditionRequired where there is none."""
+    if revision is None:
         raise PreconditionRequired('send If-Match with the ETag that this change was made for, such as "7"')
-    return version
+    return revision
 
 
 @lru_cache(maxsize=_ACCEPTS_MAX)

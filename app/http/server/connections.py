@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from ipaddress import ip_address
 
-from app.http.server.limits import LINGERING_MAX, Limits
+from app.http.server.connection_limits import LINGERING_MAX, ConnectionLimits
 
 
 class Connections:
     """Counts the connections of a process, by address and in total. It is used on the event loop only."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._admitted = 0
         self._of_address: Counter[str] = Counter()

@@ -22,8 +22,7 @@ from uvicorn.server import ServerState
 from app.http.errors import HeadersTooLarge, MalformedRequest, RequestTimeout, UrlTooLong
 from app.http.middleware import SECURITY_HEADERS
 from app.http.problems import PROBLEM_JSON, document, retry_after, status_of
-from app.http.server.connections import Connections
-from app.http.server.limits import (
+from app.http.server.connection_limits import (
     DISCARDED_BYTES_MAX,
     HEADERS_MAX,
     KIBIBYTE,
@@ -32,8 +31,9 @@ from app.http.server.limits import (
     PROGRESS_BYTES_MIN,
     URL_BYTES_MAX,
     WRITABLE,
-    Limits,
+    ConnectionLimits,
 )
+from app.http.server.connections import Connections
 from app.infra.errors import Unavailable
 from app.infra.identifiers import new_id
 from app.kernel.format.errors import HeadwaterError
@@ -77,7 +77,7 @@ class BoundedHttp(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        limits: Limits,
+        limits: ConnectionLimits,
         admitted: Connections,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)

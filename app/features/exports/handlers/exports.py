@@ -152,14 +152,14 @@ async def get_export(
 async def change_export(
     export: ExportId,
     data: JSONBody[UpdateExport],
-    required_revision: Provided[int],
+    required_if_match_revision: Provided[int],
     exports: Provided[ManageExports],
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> Tagged[ExportResponse]:
     """Pauses an export, resumes it, or changes its schedule. A run that is queued or running is not affected."""
     require_member(data)
-    change = export_change(data, required_revision)
+    change = export_change(data, required_if_match_revision)
     changed = await threads.run(exports.change, principal.tenant_id, export, change)
     return Tagged(export_response(changed), revision=changed.revision)
 

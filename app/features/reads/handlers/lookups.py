@@ -14,7 +14,7 @@ from litestar.params import JSONBody, PathParameter
 
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
-from app.core.changes.position_parameters import PositionText, position_of
+from app.core.changes.position_parameters import PositionText, parse_position
 from app.core.changes.positions import StartingPosition
 from app.core.changes.schemas import ChangeResponse, Row
 from app.core.changes.values import ChangePage
@@ -164,7 +164,7 @@ async def get_row(
         rows = row_lookup.find(path_dataset, keys, query, access)
         row = encode_rows_ndjson(_items(rows))[:-2]
         if options.history:
-            start = position_of(options.since)
+            start = parse_position(options.since)
             page = row_lookup.history(path_dataset, keys, start, options.limit, rows.version, access)
             row += b"," + _history(page)
         elif rows.row_versions.null_count:

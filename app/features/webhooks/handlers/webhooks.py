@@ -124,7 +124,7 @@ async def get_webhook(
 async def change_webhook(
     webhook: WebhookId,
     data: JSONBody[UpdateWebhook],
-    required_revision: Provided[int],
+    required_if_match_revision: Provided[int],
     webhooks: Provided[Webhooks],
     principal: Provided[Principal],
     outbound: Provided[Threads],
@@ -140,7 +140,7 @@ async def change_webhook(
         principal.tenant_id,
         webhook,
         partial(changed_webhook, data=data),
-        revision=required_revision,
+        revision=required_if_match_revision,
     )
     return Tagged(webhook_response(changed), revision=changed.revision)
 
@@ -154,13 +154,13 @@ async def change_webhook(
 )
 async def delete_webhook(
     webhook: WebhookId,
-    expected_revision: Provided[int | None],
+    if_match_revision: Provided[int | None],
     webhooks: Provided[Webhooks],
     principal: Provided[Principal],
     threads: Provided[Threads],
 ) -> None:
     """Deletes a webhook and its messages. A message that is being sent may still arrive."""
-    await threads.run(webhooks.delete, principal.tenant_id, webhook, revision=expected_revision)
+    await threads.run(webhooks.delete, principal.tenant_id, webhook, revision=if_match_revision)
 
 
 @post(

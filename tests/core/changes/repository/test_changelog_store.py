@@ -112,11 +112,12 @@ def test_page_of_a_long_feed_reads_its_own_segments_only(
 
 def test_a_version_starts_at_its_first_change(stores: Stores, tenant_id: str, feed: Dataset) -> None:
     found = [
-        stores.changelog.position_of(tenant_id, feed.id, FromVersion(version)) for version in (0, 1, 2, 3)
+        stores.changelog.position_at_commit(tenant_id, feed.id, FromVersion(version))
+        for version in (0, 1, 2, 3)
     ]
     assert found == [0, 0, 5, 9]
     with pytest.raises(OffsetAhead) as ahead:
-        stores.changelog.position_of(tenant_id, feed.id, FromVersion(4))
+        stores.changelog.position_at_commit(tenant_id, feed.id, FromVersion(4))
     assert ahead.value.facts == {"since_version": 4, "head_version": 2}
 
 
@@ -126,7 +127,8 @@ def test_a_version_without_changes_starts_at_the_next_one(
     stores.timeline.publish_one(tenant_id, commit_of([running()], [message(4, changes=0)], read_version=2))
     stores.timeline.publish_one(tenant_id, commit_of([running()], [message(5, changes=1)], read_version=3))
     found = [
-        stores.changelog.position_of(tenant_id, feed.id, FromVersion(version)) for version in (2, 3, 4, 5)
+        stores.changelog.position_at_commit(tenant_id, feed.id, FromVersion(version))
+        for version in (2, 3, 4, 5)
     ]
     assert found == [5, 9, 9, 10]
 
@@ -137,11 +139,11 @@ def test_a_time_starts_at_the_first_change_committed_then_or_later(
     first, second = stores.timeline.commit_times(tenant_id, feed.id, [1, 2]).values()
     tick = timedelta(microseconds=1)
     times = (datetime(1970, 1, 1, tzinfo=UTC), first - tick, first, first + tick, second, second + tick)
-    found = [stores.changelog.position_of(tenant_id, feed.id, FromTime(time)) for time in times]
+    found = [stores.changelog.position_at_commit(tenant_id, feed.id, FromTime(time)) for time in times]
     assert found == [0, 0, 0, 5, 5, 9]
     future = datetime.now(UTC) + timedelta(hours=1)
     with pytest.raises(OffsetAhead) as ahead:
-        stores.changelog.position_of(tenant_id, feed.id, FromTime(future))
+        stores.changelog.position_at_commit(tenant_id, feed.id, FromTime(future))
     assert ahead.value.facts["since_time"] == future
 
 
@@ -149,8 +151,8 @@ def test_an_empty_feed_starts_at_its_beginning_whatever_is_named(
     stores: Stores, tenant_id: str, dataset: Dataset
 ) -> None:
     for start in (FromVersion(0), FromVersion(1), FromTime(datetime.now(UTC) - timedelta(minutes=1))):
-        assert stores.changelog.position_of(tenant_id, dataset.id, start) == 0
+        assert stores.changelog.position_at_commit(tenant_id, dataset.id, start) == 0
     with pytest.raises(OffsetAhead):
-        stores.changelog.position_of(tenant_id, dataset.id, FromVersion(2))
+        stores.changelog.position_at_commit(tenant_id, dataset.id, FromVersion(2))
     with pytest.raises(NotFound):
-        stores.changelog.position_of(tenant_id, new_id(), FromVersion(1))
+        stores.changelog.position_at_commit(tenant_id, new_id(), FromVersion(1))

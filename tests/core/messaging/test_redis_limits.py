@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 
 from app.access.tenants.errors import QuotaExceeded
 from app.access.tenants.rates import SECOND, Fill, RateBucket, admit, interval
-from app.core.messaging import limits as limits_module
-from app.core.messaging.limits import RedisLimits
+from app.core.messaging import redis_limits as limits_module
+from app.core.messaging.redis_limits import RedisLimits
 from app.infra.runtime.loopback import LOOPBACK, free_port
 from app.infra.runtime.valkey import EmbeddedValkey
 

@@ -27,7 +27,7 @@ DISCARDED_BYTES_MAX: Final = 1024 * KIBIBYTE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """Bounds that a deployment sets. Sizes are in bytes, times are in seconds."""
 
     header_bytes_max: int
