@@ -227,7 +227,7 @@ def test_deployment_without_the_login_names_the_missing_setting() -> None:
         lambda: missing.tenants(page_size=1, page_token=None),
         lambda: missing.tenant("acme"),
         lambda: missing.keys(PRINCIPAL, None, page_size=1, page_token=None),
-        lambda: missing.create_key(PRINCIPAL, None, NewKey(name="", scopes=frozenset())),
+        lambda: missing.create_key(PRINCIPAL, None, NewKey(name="", scopes=())),
     ):
         with pytest.raises(AdministrationUnavailable, match="HEADWATER_ADMIN_DATABASE_URL") as refusal:
             ask()

@@ -13,4 +13,4 @@ class Administration(AdministrationStore):
     """Makes keys of what a test names."""
 
     def make_key(self, tenant_id: str, scopes: Iterable[str], *, name: str = "", **more: Any) -> MadeKey:
-        return self.add_key(tenant_id, NewKey(name=name, scopes=frozenset(map(KeyScope, scopes)), **more))
+        return self.add_key(tenant_id, NewKey(name=name, scopes=tuple(map(KeyScope, scopes)), **more))

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from sqlalchemy import ColumnClause, Connection, column, delete, insert, select, text
+from sqlalchemy import ColumnClause, Connection, Row, column, delete, insert, select, text
 
 from app.access.audit.tables import audit
-from app.access.audit.values import AuditEntry, AuditFilter, Caller, NewEntry
+from app.access.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter, Caller, NewEntry
 from app.access.tenants.tables import api_keys
 from app.infra.db.acts import begin_act
 from app.infra.db.session import Database
@@ -17,7 +17,10 @@ from app.infra.db.times import seconds_ago
 from app.infra.identifiers import new_id
 from app.kernel.paging import Page, PageTokens
 
-_COLUMNS: Final = tuple(audit.c[name] for name in AuditEntry.__struct_fields__)
+_COLUMNS: Final = (
+    audit.c.route.label("path"),
+    *(audit.c[name] for name in AuditEntry.__struct_fields__ if name != "path"),
+)
 _HAS_CHANGED: Final = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
 _ROW: Final[ColumnClause[str]] = column("ctid")
 
@@ -66,7 +69,7 @@ class AuditStore:
             query = query.where(audit.c.id < tokens.id(page_token))
         with self._session(tenant_id) as connection:
             rows = connection.execute(query).all()
-        return tokens.page(rows, page_size, lambda row: row.id, lambda row: AuditEntry(**row._asdict()))
+        return tokens.page(rows, page_size, lambda row: row.id, _entry_of)
 
     def expire(self, tenant_id: str, *, keep_seconds: float, limit: int) -> int:
         """Deletes up to `limit` entries of a tenant that are older; returns their number."""
@@ -88,6 +91,12 @@ class AuditStore:
         if self._administration is None:
             raise AssertionError("the entries of all tenants need the administration's login")
         return self._administration.administration()
+
+
+def _entry_of(row: Row[Any]) -> AuditEntry:
+    """The entry in a row of _COLUMNS."""
+    tenant_id = None if row.tenant_id == UNAUTHENTICATED else row.tenant_id
+    return AuditEntry(**{**row._asdict(), "tenant_id": tenant_id, "outcome": AccessOutcome(row.outcome)})
 
 
 def has_changed(connection: Connection) -> bool:

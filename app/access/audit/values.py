@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -63,30 +63,44 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the audit. `tenant_id` is the tenant that the request was about, `key_tenant_id` that of the caller.
+    """An entry of the audit: a request, or several equal ones."""
 
-    `count` equal requests arrived from `first_at` to `at`. `route`: the path without values. `members`: those of the
-    body, null where the value is not recorded.
-    """
-
-    tenant_id: str
     id: str
-    first_at: datetime
+    """The id of the entry."""
     at: datetime
-    key_tenant_id: str | None
-    key_id: str | None
-    key_name: str | None
-    operation: str
-    method: str
-    route: str
-    resources: dict[str, str]
-    members: dict[str, Any]
-    address: str | None
-    outcome: str
-    status: int
-    code: str | None
-    request_id: str | None
+    """When it was recorded; of several requests, when the last one arrived."""
+    first_at: datetime
+    """When the first of them arrived."""
     count: int
+    """How many requests there were."""
+    tenant_id: str | None
+    """The tenant that it was about; null for a caller without a valid key."""
+    key_tenant_id: str | None
+    """The tenant of the key; null without one."""
+    key_id: str | None
+    """The id of the key; null without one."""
+    key_name: str | None
+    """The name of the key then; null without one."""
+    operation: Annotated[str, msgspec.Meta(examples=["create_key"])]
+    """What was requested, as the OpenAPI document names it."""
+    method: str
+    """The method of the request."""
+    path: Annotated[str, msgspec.Meta(examples=["/tenants/{tenant}/keys"])]
+    """Its path, with names in the place of values."""
+    resources: dict[str, str]
+    """What it was about, by kind: ids or names."""
+    members: dict[str, Any]
+    """The members of its body. The value is null unless it is known to be no secret."""
+    address: str | None
+    """The address of the client as the service sees it; null for requests that read or write data."""
+    outcome: AccessOutcome
+    """The result."""
+    status: int
+    """The HTTP status."""
+    code: str | None
+    """The code of the problem; null if there was none."""
+    request_id: str | None
+    """The id of the request; null for several."""
 
 
 class NewEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -125,6 +125,6 @@ def _first_tenant(database: Database, api_key: str | None) -> BootstrapResult:
         store.add_tenant(DEFAULT_TENANT_NAME, tenant_id=DEFAULT_TENANT_ID)
     if store.keys(DEFAULT_TENANT_ID, page_size=1, page_token=None).items:
         return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=None)
-    new = NewKey(name="operator", scopes=frozenset(OPERATOR_SCOPES))
+    new = NewKey(name="operator", scopes=tuple(OPERATOR_SCOPES))
     made = store.add_key(DEFAULT_TENANT_ID, new, api_key=api_key)
     return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=made.api_key)

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
-from app.access.tenants.quotas import NO_QUOTAS, Quotas
+from app.access.tenants.quotas import NO_QUOTAS, Quotas, RequestRate
 from app.kernel.format.errors import RestrictedGrant
 from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
 from app.kernel.sql.conditions.language import TEXT_CHARACTERS_MAX as CONDITION_CHARACTERS_MAX
@@ -30,6 +30,9 @@ _MASKED_MAX: Final = 100
 _ColumnName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=FIELD_NAME_CHARACTERS_MAX)]
 _ColumnNames: TypeAlias = Annotated[tuple[_ColumnName, ...], msgspec.Meta(max_length=_MASKED_MAX)]
 _Condition: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=CONDITION_CHARACTERS_MAX)]
+
+BoundedText: TypeAlias = Annotated[str, msgspec.Meta(max_length=1_000, pattern=r"^[^\x00]*$")]
+"""A text of a request that is stored: Postgres stores no NUL."""
 
 
 class KeyScope(str, Enum):
@@ -193,34 +196,47 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TenantDeletion(msgspec.Struct, frozen=True, kw_only=True):
-    """The deletion of a tenant: what was deleted so far, and, once it was found empty, what was left.
+    """The deletion of a tenant: what was deleted so far, and, once it was found empty, what was left."""
 
-    `rows_deleted` and `rows_left` are numbers by table. `requested_by`: the id of a key. `cleared_at`: when nothing
-    was found any more. `finished_at`: when its keys were removed and its name was freed.
-    """
-
-    name: str
+    name: Annotated[str, msgspec.Meta(examples=["acme"])]
+    """The name that the tenant had, which is free once it is deleted."""
     requested_at: datetime
+    """When it was requested."""
     requested_by: str | None
+    """The id of the key that requested it."""
     rows_deleted: dict[str, int]
+    """The rows deleted so far, by table."""
     files_deleted: int
+    """The files deleted so far."""
     bytes_deleted: int
+    """Their size."""
     rows_left: dict[str, int] | None
+    """The rows that were left, counted at `cleared_at`, by table: zero each. Null before."""
     files_left: int | None
+    """The files that were left, counted at `cleared_at`: zero. Null before."""
     cleared_at: datetime | None
+    """When nothing was left of its data; null before."""
     finished_at: datetime | None
+    """When its keys were deleted and its name was free; null before."""
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):
-    """A tenant. `suspended_reason` and `suspended_at` are None unless it is suspended."""
+    """A tenant."""
 
     id: str
-    name: str
+    """Its id."""
+    name: Annotated[str, msgspec.Meta(examples=["acme"])]
+    """Its name."""
     state: TenantState
+    """Whether it may write."""
     quotas: Quotas
+    """Its limits."""
     suspended_reason: str | None
+    """Why it is suspended; null unless it is."""
     suspended_at: datetime | None
+    """When it was suspended; null unless it is."""
     created_at: datetime
+    """When it was made."""
 
 
 class TenantChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,31 +247,59 @@ class TenantChange(msgspec.Struct, frozen=True, kw_only=True):
     quotas: Quotas = NO_QUOTAS
 
 
-class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key to make. `created_by`: the id of the key, or of the subject of the token, that makes it."""
+class KeySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a key is made with."""
 
-    name: str
-    scopes: frozenset[KeyScope]
-    grants: tuple[Grant, ...] | None = None
-    expires_at: datetime | None = None
-    requests_per_second: int | None = None
+    name: Annotated[BoundedText, msgspec.Meta(examples=["loader"])]
+    """What it is for. Names need not differ."""
+    scopes: Annotated[tuple[KeyScope, ...], msgspec.Meta(min_length=1, max_length=len(KeyScope))]
+    """What it may do. No scope implies another."""
+    grants: Annotated[tuple[Grant, ...], msgspec.Meta(min_length=1, max_length=GRANTS_MAX)] | None = None
+    """The datasets that it reaches; absent for all of the tenant. Others do not exist for it."""
+    expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """When it expires, at the latest when the key that makes it does; absent for then, or for never."""
+    requests_per_second: RequestRate | None = None
+    """How many requests per second it may send, beside the quota of the tenant: at most as many as the key that makes
+    it; absent for as many, or for no limit of its own.
+    """
+
+
+class NewKey(KeySettings, frozen=True, kw_only=True):
+    """A key to make."""
+
     created_by: str | None = None
+    """The id of the key, or of the subject of the token, that makes it."""
 
 
-class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key, without its text. `last_used_at`: the minute of its last request."""
+class KeyDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """A key, without its text and its tenant."""
 
     id: str
-    tenant_id: str
-    name: str
+    """Its id, which jobs and timelines name as the actor."""
+    name: Annotated[str, msgspec.Meta(examples=["loader"])]
+    """What it is for."""
     scopes: tuple[KeyScope, ...]
+    """What it may do."""
     grants: tuple[Grant, ...] | None
+    """The datasets that it reaches; null for all of the tenant."""
     created_at: datetime
+    """When it was made."""
     created_by: str | None
+    """The id of the key, or of the subject of the token, that made it; null for the first of an installation."""
     expires_at: datetime | None
+    """When it expires; null for never."""
     requests_per_second: int | None
+    """How many requests per second it may send; null for no limit of its own."""
     revoked_at: datetime | None
+    """When it was revoked; null if it was not."""
     last_used_at: datetime | None
+    """About when it was last used, to a minute; null if it was not."""
+
+
+class ApiKey(KeyDescription, frozen=True, kw_only=True):
+    """A key of a tenant, without its text."""
+
+    tenant_id: str
 
 
 class MadeKey(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,14 +8,16 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from litestar.params import PathParameter
 
-from app.access.audit.values import UNAUTHENTICATED, AccessOutcome, AuditEntry, AuditFilter
-from app.access.tenants.quotas import NO_QUOTAS, Quotas, RequestRate
+from app.access.audit.values import AccessOutcome, AuditEntry, AuditFilter
+from app.access.tenants.quotas import NO_QUOTAS, Quotas
 from app.access.tenants.usage import Usage, UsageFilter, UsageOf
 from app.access.tenants.values import (
-    GRANTS_MAX,
     ApiKey,
+    BoundedText,
     Grant,
+    KeyDescription,
     KeyScope,
+    KeySettings,
     MadeKey,
     NewKey,
     Principal,
@@ -43,7 +45,6 @@ _Name: TypeAlias = Annotated[
         },
     ),
 ]
-_Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1_000, pattern=r"^[^\x00]*$")]
 
 
 class ListTenantsOptions(PageOptions, frozen=True, kw_only=True):
@@ -57,11 +58,11 @@ class ListKeysOptions(PageOptions, frozen=True, kw_only=True):
 class ReadAuditOptions(PageOptions, frozen=True, kw_only=True):
     """The options of `read_audit`."""
 
-    tenant: _Text | None = None
+    tenant: BoundedText | None = None
     """For operators: entries about the tenant of this id or name."""
-    key: _Text | None = None
+    key: BoundedText | None = None
     """Entries of the key with this id."""
-    operation: _Text | None = None
+    operation: BoundedText | None = None
     """Entries of this operation, for example `create_key`."""
     outcome: AccessOutcome | None = None
     """Entries with this outcome."""
@@ -95,54 +96,18 @@ class UpdateTenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     state: TenantState | msgspec.UnsetType = msgspec.UNSET
     """`suspended`: it can read, but not write. `active`: it can write again."""
-    reason: _Text | None = None
+    reason: BoundedText | None = None
     """Why it is suspended: its requests that write are refused with this text."""
     quotas: Quotas | msgspec.UnsetType = msgspec.UNSET
     """The limits to change. Those that are absent keep their value; null removes one."""
 
 
-class TenantResponse(msgspec.Struct, frozen=True, kw_only=True):
+class TenantResponse(Tenant, frozen=True, kw_only=True):
     """A tenant."""
 
-    id: str
-    """Its id."""
-    name: Annotated[str, msgspec.Meta(examples=["acme"])]
-    """Its name."""
-    state: TenantState
-    """Whether it may write."""
-    quotas: Quotas
-    """Its limits."""
-    suspended_reason: str | None
-    """Why it is suspended; null unless it is."""
-    suspended_at: datetime | None
-    """When it was suspended; null unless it is."""
-    created_at: datetime
-    """When it was made."""
 
-
-class DeletionResponse(msgspec.Struct, frozen=True, kw_only=True):
+class DeletionResponse(TenantDeletion, frozen=True, kw_only=True):
     """The deletion of a tenant: what was deleted, and what was left."""
-
-    name: Annotated[str, msgspec.Meta(examples=["acme"])]
-    """The name that the tenant had, which is free once it is deleted."""
-    requested_at: datetime
-    """When it was requested."""
-    requested_by: str | None
-    """The id of the key that requested it."""
-    rows_deleted: dict[str, int]
-    """The rows deleted so far, by table."""
-    files_deleted: int
-    """The files deleted so far."""
-    bytes_deleted: int
-    """Their size."""
-    rows_left: dict[str, int] | None
-    """The rows that were left, counted at `cleared_at`, by table: zero each. Null before."""
-    files_left: int | None
-    """The files that were left, counted at `cleared_at`: zero. Null before."""
-    cleared_at: datetime | None
-    """When nothing was left of its data; null before."""
-    finished_at: datetime | None
-    """When its keys were deleted and its name was free; null before."""
 
 
 class TenantWithDeletion(TenantResponse, frozen=True, kw_only=True):
@@ -242,46 +207,12 @@ class UsagePage(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the next page; null on the last one."""
 
 
-class CreateKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateKey(KeySettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An API key to make."""
 
-    name: Annotated[_Text, msgspec.Meta(examples=["loader"])]
-    """What it is for. Names need not differ."""
-    scopes: Annotated[list[KeyScope], msgspec.Meta(min_length=1, max_length=len(KeyScope))]
-    """What it may do. No scope implies another."""
-    grants: Annotated[list[Grant], msgspec.Meta(min_length=1, max_length=GRANTS_MAX)] | None = None
-    """The datasets that it reaches; absent for all of the tenant. Others do not exist for it."""
-    expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """When it expires, at the latest when the key that makes it does; absent for then, or for never."""
-    requests_per_second: RequestRate | None = None
-    """How many requests per second it may send, beside the quota of the tenant: at most as many as the key that makes
-    it; absent for as many, or for no limit of its own.
-    """
 
-
-class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):
+class KeyResponse(KeyDescription, frozen=True, kw_only=True):
     """An API key, without its text."""
-
-    id: str
-    """Its id, which jobs and timelines name as the actor."""
-    name: Annotated[str, msgspec.Meta(examples=["loader"])]
-    """What it is for."""
-    scopes: list[KeyScope]
-    """What it may do."""
-    grants: list[Grant] | None
-    """The datasets that it reaches; null for all of the tenant."""
-    created_at: datetime
-    """When it was made."""
-    created_by: str | None
-    """The id of the key, or of the subject of the token, that made it; null for the first of an installation."""
-    expires_at: datetime | None
-    """When it expires; null for never."""
-    requests_per_second: int | None
-    """How many requests per second it may send; null for no limit of its own."""
-    revoked_at: datetime | None
-    """When it was revoked; null if it was not."""
-    last_used_at: datetime | None
-    """About when it was last used, to a minute; null if it was not."""
 
 
 class CreatedKey(KeyResponse, frozen=True, kw_only=True):
@@ -328,45 +259,8 @@ class IdentityResponse(msgspec.Struct, frozen=True, kw_only=True):
     """When it expires; null for never."""
 
 
-class AuditEntryResponse(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEntryResponse(AuditEntry, frozen=True, kw_only=True):
     """A request, or several equal ones."""
-
-    id: str
-    """The id of the entry."""
-    at: datetime
-    """When it was recorded; of several requests, when the last one arrived."""
-    first_at: datetime
-    """When the first of them arrived."""
-    count: int
-    """How many requests there were."""
-    tenant_id: str | None
-    """The tenant that it was about; null for a caller without a valid key."""
-    key_tenant_id: str | None
-    """The tenant of the key; null without one."""
-    key_id: str | None
-    """The id of the key; null without one."""
-    key_name: str | None
-    """The name of the key then; null without one."""
-    operation: Annotated[str, msgspec.Meta(examples=["create_key"])]
-    """What was requested, as the OpenAPI document names it."""
-    method: str
-    """The method of the request."""
-    path: Annotated[str, msgspec.Meta(examples=["/tenants/{tenant}/keys"])]
-    """Its path, with names in the place of values."""
-    resources: dict[str, str]
-    """What it was about, by kind: ids or names."""
-    members: dict[str, Any]
-    """The members of its body. The value is null unless it is known to be no secret."""
-    address: str | None
-    """The address of the client as the service sees it; null for requests that read or write data."""
-    outcome: AccessOutcome
-    """The result."""
-    status: int
-    """The HTTP status."""
-    code: str | None
-    """The code of the problem; null if there was none."""
-    request_id: str | None
-    """The id of the request; null for several."""
 
 
 class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -380,11 +274,7 @@ class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
 
 def audit_entry(entry: AuditEntry) -> AuditEntryResponse:
     """The response for an entry of the audit."""
-    members = msgspec.structs.asdict(entry)
-    members["path"] = members.pop("route")
-    if entry.tenant_id == UNAUTHENTICATED:
-        members["tenant_id"] = None
-    return AuditEntryResponse(**{**members, "outcome": AccessOutcome(entry.outcome)})
+    return AuditEntryResponse(**msgspec.structs.asdict(entry))
 
 
 def tenant_response(tenant: Tenant) -> TenantResponse:
@@ -465,18 +355,10 @@ def identity_response(principal: Principal, tenant: Tenant, key: ApiKey | None) 
 
 def new_key(data: CreateKey, principal: Principal) -> NewKey:
     """The key that a request describes."""
-    return NewKey(
-        name=data.name,
-        scopes=frozenset(data.scopes),
-        grants=None if data.grants is None else tuple(data.grants),
-        expires_at=data.expires_at,
-        requests_per_second=data.requests_per_second,
-        created_by=principal.actor,
-    )
+    return NewKey(**msgspec.structs.asdict(data), created_by=principal.actor)
 
 
 def _members(key: ApiKey) -> dict[str, Any]:
     members = msgspec.structs.asdict(key)
     del members["tenant_id"]
-    grants = None if key.grants is None else list(key.grants)
-    return {**members, "scopes": list(key.scopes), "grants": grants}
+    return members

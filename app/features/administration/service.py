@@ -101,7 +101,7 @@ class Administration:
         if is_uuid(name):
             detail = "expected a name that does not have the form of an id"
             raise InvalidRequest(f"/name: {detail}", [FieldError(pointer="/name", detail=detail)])
-        first = NewKey(name="first", scopes=FIRST_KEY_SCOPES, created_by=principal.actor)
+        first = NewKey(name="first", scopes=tuple(FIRST_KEY_SCOPES), created_by=principal.actor)
         return self._store().add_tenant_with_key(name, first, quotas)
 
     def tenant(self, reference: str) -> Tenant:
@@ -140,7 +140,9 @@ class Administration:
         """
         store = self._store()
         _check(new)
-        if tenant is None and (missing := sorted(scope.value for scope in new.scopes - principal.scopes)):
+        if tenant is None and (
+            missing := sorted(scope.value for scope in set(new.scopes) - principal.scopes)
+        ):
             raise Forbidden(
                 f"a key cannot give a scope that it does not have: {', '.join(missing)}",
                 required_scope=missing[0],
@@ -239,7 +241,7 @@ def _check(new: NewKey) -> None:
             # The pattern of the member admits it, and stays so for keys that have such a grant, which fits no name.
             detail = "expected letters, digits, `.`, `_`, `-` and `*`"
             errors.append(FieldError(pointer=f"/grants/{number}/datasets", detail=detail))
-        if beyond := sorted(scope.value for scope in set(grant.scopes) - new.scopes):
+        if beyond := sorted(scope.value for scope in set(grant.scopes) - set(new.scopes)):
             detail = f"expected scopes of the key, got {', '.join(beyond)}"
             errors.append(FieldError(pointer=f"/grants/{number}/scopes", detail=detail))
         if grant.access().restricted and set(grant.scopes or new.scopes) != {KeyScope.READ}:

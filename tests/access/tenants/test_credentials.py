@@ -164,9 +164,7 @@ def test_connection_that_is_silent_is_not_trusted(
 
 def test_key_expires_also_in_the_cache(stores: Stores, tenant_id: str, process: Process) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=0.5)
-    made = stores.tenants.add_key(
-        tenant_id, NewKey(name="", scopes=frozenset({KeyScope.READ}), expires_at=soon)
-    )
+    made = stores.tenants.add_key(tenant_id, NewKey(name="", scopes=(KeyScope.READ,), expires_at=soon))
     with process.listening():
         assert process.principal(made.api_key) is not None
         until(lambda: process.principal(made.api_key) is None)

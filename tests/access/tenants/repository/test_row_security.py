@@ -178,7 +178,7 @@ def test_application_role_deletes_only_what_has_ended(
 def test_credential_session_reads_only_its_own_key(stores: Stores, victim: str) -> None:
     key, other = new_api_key(), new_api_key()
     for each in (key, other):
-        stores.tenants.add_key(victim, NewKey(name="", scopes=frozenset({KeyScope.READ})), api_key=each)
+        stores.tenants.add_key(victim, NewKey(name="", scopes=(KeyScope.READ,)), api_key=each)
     with stores.database.credential(key_digest(key)) as connection:
         assert connection.execute(api_keys.select()).one().digest == key_digest(key)
         assert connection.execute(tenants.select()).one().tenant_id == victim

@@ -13,7 +13,7 @@ from app.access.tenants.values import KeyScope, NewKey, key_digest, new_api_key
 from app.infra.identifiers import new_id
 from tests.support.store_fixtures import Stores
 
-READ = NewKey(name="", scopes=frozenset({KeyScope.READ}))
+READ = NewKey(name="", scopes=(KeyScope.READ,))
 
 
 def test_key_authenticates_as_its_tenant_with_its_scopes(stores: Stores, tenant_id: str) -> None:

@@ -99,7 +99,7 @@ def test_subject_expires_once_it_was_not_seen_for_long_and_nothing_refers_to_it(
     admitted(stores, other, "gone")
     job = structs.replace(new_job(dataset.id), actor=subjects["of a job"])
     stores.jobs.accept(tenant_id, job)
-    key = NewKey(name="k", scopes=frozenset(), created_by=subjects["of a key"])
+    key = NewKey(name="k", scopes=(), created_by=subjects["of a key"])
     stores.tenants.add_key(tenant_id, key)
     for each in (tenant_id, other):
         age(stores, each, [name for name in subjects if name != "new"])

@@ -95,7 +95,7 @@ def test_nothing_of_a_deleted_tenant_is_left_and_another_is_untouched(
     assert stores.tenants.begin_deletion(name, confirmed=name, actor=OPERATOR) == begun
     assert stores.tenants.finish_deletions() == 0
     with pytest.raises(TenantDeleted):
-        stores.tenants.add_key(tenant_id, NewKey(name="late", scopes=frozenset()))
+        stores.tenants.add_key(tenant_id, NewKey(name="late", scopes=()))
     with pytest.raises(TenantDeleted):
         stores.tenants.change(tenant_id, TenantChange(state=TenantState.ACTIVE))
 
