@@ -98,29 +98,29 @@ class ExpressionParser(TokenReader):
         while True:
             start = self.here.at
             if self.take("NOT"):
-                left: Expression = Unary(start, "NOT", self.expression(_NOT))
+                operand: Expression = Unary(start, "NOT", self.expression(_NOT))
                 tightest = _TIGHTEST_AFTER[_NOT]
             else:
-                left, tightest = self._signed(), _PRODUCT
+                operand, tightest = self._signed(), _PRODUCT
             while True:
                 word = self.here.word
                 binding = self._binding()
                 while pending and _is_complete(pending[-1], binding, least):
                     last = pending.pop()
-                    start, left = last.start, _operation(last, left)
+                    start, operand = last.start, _operation(last, operand)
                     tightest = _TIGHTEST_AFTER.get(last.binding, last.binding)
                 if binding < least:
-                    return left
+                    return operand
                 if binding > tightest:
                     self.unexpected("parentheses around what is before it")
                 if binding != _PREDICATE:
                     break
-                left, tightest = self._predicate(start, left), _TIGHTEST_AFTER[_PREDICATE]
+                operand, tightest = self._predicate(start, operand), _TIGHTEST_AFTER[_PREDICATE]
             self.advance()
             if pending and pending[-1].binding == binding:
-                pending[-1].operands.append(left)
+                pending[-1].operands.append(operand)
             else:
-                pending.append(_Pending(start, word, binding, [left]))
+                pending.append(_Pending(start, word, binding, [operand]))
 
     def _binding(self) -> int:
         """The binding strength of the next operator; 0 if there is no operator."""
@@ -128,75 +128,75 @@ class ExpressionParser(TokenReader):
             return _PREDICATE
         return _BINDINGS.get(self.here.word, 0)
 
-    def _predicate(self, start: int, left: Expression) -> Expression:
-        negated = self.take("NOT")
+    def _predicate(self, start: int, operand: Expression) -> Expression:
+        has_not = self.take("NOT")
         if self.take("IS"):
-            return self._is(start, left)
+            return self._is(start, operand)
         if self.take("BETWEEN"):
             low = self.expression(_SUM)
             self.expect("AND")
-            return Between(start, left, low, self.expression(_SUM), negated)
+            return Between(start, operand, low, self.expression(_SUM), has_not)
         if self.take("LIKE"):
-            return self._like(start, left, negated)
+            return self._like(start, operand, has_not)
         if self.take("NULL"):
-            return NullTest(start, left, negated)
+            return NullTest(start, operand, has_not)
         self.expect("IN")
         self.expect("(")
         if self._starts_query():
-            found: Expression = InQuery(start, left, self.query(), negated)
+            predicate: Expression = InQuery(start, operand, self.query(), has_not)
         else:
-            found = InList(start, left, self.listed(self.expression), negated)
+            predicate = InList(start, operand, self.listed(self.expression), has_not)
         self.expect(")")
-        return found
+        return predicate
 
-    def _is(self, start: int, left: Expression) -> Expression:
-        negated = self.take("NOT")
-        operands = self.language.is_operands
-        operand = next((operand for operand in operands if self.take(*operand.split())), None)
-        if operand is None:
-            self.unexpected(" or ".join(operands))
-        if operand == "NULL":
-            return NullTest(start, left, negated)
-        if operand != "DISTINCT FROM":
-            return Is(start, left, operand == "TRUE", negated)
-        same = Binary(start, "<=>", left, self.expression(_SUM))
-        return same if negated else Unary(start, "NOT", same)
+    def _is(self, start: int, operand: Expression) -> Expression:
+        has_not = self.take("NOT")
+        keywords = self.language.is_operands
+        keyword = next((keyword for keyword in keywords if self.take(*keyword.split())), None)
+        if keyword is None:
+            self.unexpected(" or ".join(keywords))
+        if keyword == "NULL":
+            return NullTest(start, operand, has_not)
+        if keyword != "DISTINCT FROM":
+            return Is(start, operand, keyword == "TRUE", has_not)
+        same = Binary(start, "<=>", operand, self.expression(_SUM))
+        return same if has_not else Unary(start, "NOT", same)
 
-    def _like(self, start: int, left: Expression, negated: bool) -> Expression:
-        written = self._string(_PATTERN)
+    def _like(self, start: int, operand: Expression, has_not: bool) -> Expression:
+        literal = self._string(_PATTERN)
         escape = self._string("one character in single quotes") if self.take("ESCAPE") else None
         if escape is not None and len(escape.value) != 1:
             raise self.invalid(escape.at, "ESCAPE takes one character", "one character in single quotes")
-        if len(written.value) > PATTERN_CHARACTERS_MAX:
-            expected = f"at most {PATTERN_CHARACTERS_MAX:,} characters"
-            raise self.invalid(written.at, "the pattern is too long", expected)
-        pattern = self._pattern(written, None if escape is None else escape.value)
-        return LikePredicate(start, left, Text(written.at, pattern), negated)
+        if len(literal.value) > PATTERN_CHARACTERS_MAX:
+            expectation = f"at most {PATTERN_CHARACTERS_MAX:,} characters"
+            raise self.invalid(literal.at, "the pattern is too long", expectation)
+        pattern = self._pattern(literal, None if escape is None else escape.value)
+        return LikePredicate(start, operand, Text(literal.at, pattern), has_not)
 
-    def _pattern(self, written: Text, escape: str | None) -> str:
+    def _pattern(self, literal: Text, escape: str | None) -> str:
         """The pattern with a backslash as the escape character. Without ESCAPE there is no escape character, as in the
         standard.
         """
         parts = []
-        rest = iter(written.value)
+        rest = iter(literal.value)
         for character in rest:
-            escaped = character == escape
-            if escaped:
+            after_escape = character == escape
+            if after_escape:
                 character = next(rest, "")
                 if character not in {"%", "_", escape}:
-                    expected = f"%, _ or {escape} after it"
-                    raise self.invalid(written.at, f"{escape!r} escapes nothing here", expected)
-            plain = character == "\\" or (escaped and character in {"%", "_"})
+                    expectation = f"%, _ or {escape} after it"
+                    raise self.invalid(literal.at, f"{escape!r} escapes nothing here", expectation)
+            plain = character == "\\" or (after_escape and character in {"%", "_"})
             parts.append(f"\\{character}" if plain else character)
         return "".join(parts)
 
-    def _string(self, expected: str) -> Text:
-        found = self.expression(_SUM)
-        if not isinstance(found, Text):
-            quoted = self.text[found.at] == '"'
-            reason = QUOTES if quoted else "this is not a string literal"
-            raise self.invalid(found.at, reason, expected)
-        return found
+    def _string(self, expectation: str) -> Text:
+        expression = self.expression(_SUM)
+        if not isinstance(expression, Text):
+            has_double_quotes = self.text[expression.at] == '"'
+            reason = QUOTES if has_double_quotes else "this is not a string literal"
+            raise self.invalid(expression.at, reason, expectation)
+        return expression
 
     def call(self) -> Expression:
         """A call of a function."""
@@ -215,25 +215,25 @@ class ExpressionParser(TokenReader):
         signs = []
         while self.here.word in {"-", "+"}:
             signs.append(self.advance())
-        found = self._postfix()
+        expression = self._postfix()
         for sign in reversed(signs):
-            found = Unary(sign.at, sign.word, found)
-        return found
+            expression = Unary(sign.at, sign.word, expression)
+        return expression
 
     def _starts_query(self) -> bool:
         return self.is_reserved("SELECT", "WITH")
 
     def _postfix(self) -> Expression:
-        found = self._operand()
+        expression = self._operand()
         while True:
             at = self.here.at
             if self.take("["):
-                found = Element(at, found, self.expression())
+                expression = Element(at, expression, self.expression())
                 self.expect("]")
             elif self.take("."):
-                found = Member(at, found, self.name("the name of a member"))
+                expression = Member(at, expression, self.name("the name of a member"))
             else:
-                return found
+                return expression
 
     def _operand(self) -> Expression:
         token = self.here
@@ -248,9 +248,9 @@ class ExpressionParser(TokenReader):
                 return self._word(token)
         if not self.take("("):
             self.unexpected(_OPERAND)
-        found = Scalar(token.at, self.query()) if self._starts_query() else self.expression()
+        expression = Scalar(token.at, self.query()) if self._starts_query() else self.expression()
         self.expect(")")
-        return found
+        return expression
 
     def _word(self, token: Token) -> Expression:
         following = self.ahead()
@@ -268,7 +268,7 @@ class ExpressionParser(TokenReader):
                 following.kind in {TokenKind.NUMBER, TokenKind.STRING} or following.word == "-"
             ):
                 return self._interval()
-        if token.word in self.language.typed and following.kind is TokenKind.STRING:
+        if token.word in self.language.literal_words and following.kind is TokenKind.STRING:
             self.position += 2
             return TypedText(token.at, token.word, following.text)
         return self._name_or_call(token)
@@ -308,8 +308,8 @@ class ExpressionParser(TokenReader):
     def _interval(self) -> Expression:
         start = self.advance().at
         sign = -1 if self.take("-") else 1
-        written = self.advance()
-        amount, _, unit = written.text.strip().partition(" ")
+        token = self.advance()
+        amount, _, unit = token.text.strip().partition(" ")
         if not unit:
             unit = self.advance().text
         unit = unit.strip().upper().removesuffix("S")
@@ -318,8 +318,8 @@ class ExpressionParser(TokenReader):
         except ValueError:
             number = None
         if number is None or unit not in _UNITS:
-            expected = f"INTERVAL n unit, with one of the units {', '.join(_UNITS)}"
-            raise self.invalid(start, "this is not an interval", expected)
+            expectation = f"INTERVAL n unit, with one of the units {', '.join(_UNITS)}"
+            raise self.invalid(start, "this is not an interval", expectation)
         return Interval(start, sign * number, unit)
 
 

@@ -53,22 +53,22 @@ _TYPOGRAPHIC: Final = frozenset("“”„‘’‚«»")
 def tokens(text: str, language: Language) -> list[Token]:
     """The tokens of a text, with an END after them. Raises the error of the language."""
     _check_text(text, language)
-    found = []
+    token_list = []
     at = _blanks(text, 0, language)
     while at < len(text):
         token, end = _token(text, at, language)
         if token.kind is TokenKind.NUMBER and _ends_with_letters(text, end, language):
-            expected = "a number such as 5, -1.5 or 2e9"
-            raise language.invalid(text, at, "a number cannot end with letters", expected)
-        found.append(token)
+            expectation = "a number such as 5, -1.5 or 2e9"
+            raise language.invalid(text, at, "a number cannot end with letters", expectation)
+        token_list.append(token)
         at = _blanks(text, end, language)
-    return [*found, Token(kind=TokenKind.END, text="", word="", at=len(text))]
+    return [*token_list, Token(kind=TokenKind.END, text="", word="", at=len(text))]
 
 
 def _ends_with_letters(text: str, end: int, language: Language) -> bool:
     """Whether a number is followed by letters other than a keyword, as in `1AND`."""
     letters = _LETTERS.match(text, end)
-    return letters is not None and letters.group().upper() not in language.reserved
+    return letters is not None and letters.group().upper() not in language.reserved_words
 
 
 def _check_text(text: str, language: Language) -> None:
@@ -92,8 +92,8 @@ def _blanks(text: str, at: int, language: Language) -> int:
         hint = _HINT.match(text, blanks.end())
         if hint is None:
             return blanks.end()
-        if "/*+" in language.refused:
-            raise language.invalid(text, hint.start(), language.refused["/*+"], language.summary)
+        if "/*+" in language.refusals:
+            raise language.invalid(text, hint.start(), language.refusals["/*+"], language.summary)
         at = hint.end()
 
 
@@ -104,37 +104,39 @@ def _token(text: str, at: int, language: Language) -> tuple[Token, int]:
         raise language.invalid(text, at, reason, "' around strings, \" around names")
     if text.startswith("/*", at):
         raise language.invalid(text, at, "this comment has no end", "`*/`")
-    found = _TOKEN.match(text, at)
-    if found is None:
+    lexeme = _TOKEN.match(text, at)
+    if lexeme is None:
         if text[at] in _OPENING:
-            expected = f"its closing {text[at]} (within, {text[at]} is written twice)"
-            raise language.invalid(text, at, _OPENING[text[at]], expected)
+            expectation = f"its closing {text[at]} (within, {text[at]} is written twice)"
+            raise language.invalid(text, at, _OPENING[text[at]], expectation)
         raise _not_part(text, at, text[at], language)
-    written, end = found.group(), found.end()
-    match found.lastgroup:
+    spelling, end = lexeme.group(), lexeme.end()
+    match lexeme.lastgroup:
         case "string":
-            return Token(TokenKind.STRING, written[1:-1].replace("''", "'"), "", at), end
+            return Token(TokenKind.STRING, spelling[1:-1].replace("''", "'"), "", at), end
         case "quoted":
-            return _quoted(text, at, written, language), end
+            return _quoted(text, at, spelling, language), end
         case "number":
-            return Token(TokenKind.NUMBER, written, "", at), end
+            return Token(TokenKind.NUMBER, spelling, "", at), end
         case "word":
             # A non-ASCII letter may become a keyword in capitals.
-            return Token(TokenKind.WORD, written, written.upper() if written.isascii() else written, at), end
-    if written not in language.signs:
-        raise _not_part(text, at, written, language)
-    return Token(TokenKind.SIGN, written, written, at), end
+            return Token(
+                TokenKind.WORD, spelling, spelling.upper() if spelling.isascii() else spelling, at
+            ), end
+    if spelling not in language.signs:
+        raise _not_part(text, at, spelling, language)
+    return Token(TokenKind.SIGN, spelling, spelling, at), end
 
 
-def _quoted(text: str, at: int, written: str, language: Language) -> Token:
-    quote = written[0]
+def _quoted(text: str, at: int, spelling: str, language: Language) -> Token:
+    quote = spelling[0]
     if quote not in language.name_quotes:
-        allowed = " or ".join(sorted(language.name_quotes))
+        quotes = " or ".join(sorted(language.name_quotes))
         reason = f"{quote} does not enclose names in {language.name}"
-        raise language.invalid(text, at, reason, f"{allowed} around names, ' around strings")
-    return Token(TokenKind.QUOTED, written[1:-1].replace(quote * 2, quote), "", at)
+        raise language.invalid(text, at, reason, f"{quotes} around names, ' around strings")
+    return Token(TokenKind.QUOTED, spelling[1:-1].replace(quote * 2, quote), "", at)
 
 
 def _not_part(text: str, at: int, sign: str, language: Language) -> HeadwaterError:
-    reason = language.refused.get(sign, f"{sign!r} is not part of {language.name}")
+    reason = language.refusals.get(sign, f"{sign!r} is not part of {language.name}")
     return language.invalid(text, at, reason, language.summary)

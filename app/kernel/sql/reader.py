@@ -49,41 +49,41 @@ class TokenReader:
         if not self.take(*words):
             self.unexpected(" ".join(words))
 
-    def end(self, expected: str) -> None:
+    def end(self, expectation: str) -> None:
         if self.here.kind is not TokenKind.END:
-            self.unexpected(expected)
+            self.unexpected(expectation)
 
-    def unexpected(self, expected: str) -> NoReturn:
+    def unexpected(self, expectation: str) -> NoReturn:
         token = self.here
         if token.kind is TokenKind.END:
-            raise self.invalid(token.at, "it ends too early", expected)
+            raise self.invalid(token.at, "it ends too early", expectation)
         reason = f"unexpected {token.text[:_SHOWN_CHARACTERS]!r}"
         if token.kind is TokenKind.QUOTED and self.text[token.at] == '"':
             reason += f" ({QUOTES})"
-        raise self.invalid(token.at, self.language.refused.get(token.word, reason), expected)
+        raise self.invalid(token.at, self.language.refusals.get(token.word, reason), expectation)
 
-    def invalid(self, at: int | None, reason: str, expected: str) -> HeadwaterError:
-        return self.language.invalid(self.text, at, reason, expected)
+    def invalid(self, at: int | None, reason: str, expectation: str) -> HeadwaterError:
+        return self.language.invalid(self.text, at, reason, expectation)
 
     def is_reserved(self, *words: str) -> bool:
         """Whether the next token is one of these words, and the language reserves it."""
-        return self.here.word in words and self.here.word in self.language.reserved
+        return self.here.word in words and self.here.word in self.language.reserved_words
 
     def is_name(self, token: Token) -> bool:
         return token.kind is TokenKind.QUOTED or (
-            token.kind is TokenKind.WORD and token.word not in self.language.reserved
+            token.kind is TokenKind.WORD and token.word not in self.language.reserved_words
         )
 
-    def name(self, expected: str) -> str:
+    def name(self, expectation: str) -> str:
         if not self.is_name(self.here):
-            self.unexpected(expected)
+            self.unexpected(expectation)
         return self.advance().text
 
     def listed(self, part: Callable[[], _T]) -> tuple[_T, ...]:
-        found = [part()]
+        parts = [part()]
         while self.take(","):
-            found.append(part())
-        return tuple(found)
+            parts.append(part())
+        return tuple(parts)
 
 
 def _check_nesting(text: str, tokens: Sequence[Token], language: Language) -> None:
@@ -91,7 +91,7 @@ def _check_nesting(text: str, tokens: Sequence[Token], language: Language) -> No
 
     Raises the error of the language.
     """
-    opened: list[tuple[Token, int]] = []  # with the level around each
+    openings: list[tuple[Token, int]] = []  # with the level around each
     level = depth = 0
     previous = ""
     for token in tokens:
@@ -99,26 +99,28 @@ def _check_nesting(text: str, tokens: Sequence[Token], language: Language) -> No
         previous = token.word
         if word in {"NOT", "-", "+"}:
             depth += 1
-        elif word in {"(", "["} or (word == "CASE" and word in language.reserved):
-            opened.append((token, level))
+        elif word in {"(", "["} or (word == "CASE" and word in language.reserved_words):
+            openings.append((token, level))
             level = depth = depth + 1
-        elif word in {")", "]"} or (word == "END" and opened and opened[-1][0].word == "CASE"):
-            _check_partner(text, token, opened, language)
-            level = depth = opened.pop()[1]
+        elif word in {")", "]"} or (word == "END" and openings and openings[-1][0].word == "CASE"):
+            _check_partner(text, token, openings, language)
+            level = depth = openings.pop()[1]
         else:
             depth = level
         if depth > DEPTH_MAX:
             raise language.invalid(text, token.at, "it nests too deeply", f"at most {DEPTH_MAX} levels")
-    for token, _ in opened:
+    for token, _ in openings:
         if token.word != "CASE":  # the parser reports a missing END better
             reason = f"this {token.word!r} is not closed"
             raise language.invalid(text, token.at, reason, f"{_CLOSING[token.word]!r} after it")
 
 
-def _check_partner(text: str, token: Token, opened: Sequence[tuple[Token, int]], language: Language) -> None:
-    if not opened:
+def _check_partner(
+    text: str, token: Token, openings: Sequence[tuple[Token, int]], language: Language
+) -> None:
+    if not openings:
         reason = f"this {token.word!r} has no opening bracket"
         raise language.invalid(text, token.at, reason, "as many closing brackets as opening ones")
-    expected = _CLOSING[opened[-1][0].word]
-    if token.word != expected:
-        raise language.invalid(text, token.at, f"unexpected {token.word!r}", repr(expected))
+    closing = _CLOSING[openings[-1][0].word]
+    if token.word != closing:
+        raise language.invalid(text, token.at, f"unexpected {token.word!r}", repr(closing))

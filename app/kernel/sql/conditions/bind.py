@@ -87,22 +87,22 @@ class ConditionBinder:
 
     def _comparison(self, node: syntax.Binary) -> Condition:
         operator = _OPERATORS[node.operator]
-        left, right = node.left, node.right
-        if isinstance(left, syntax.Name) and isinstance(right, syntax.Name):
-            raise self._two_names(left, right)
-        if isinstance(left, syntax.Name):
-            return self._compared(self._column(left), operator, right)
-        if isinstance(right, syntax.Name):
-            return self._compared(self._column(right), _REVERSED[operator], left)
+        one, other = node.left, node.right
+        if isinstance(one, syntax.Name) and isinstance(other, syntax.Name):
+            raise self._two_names(one, other)
+        if isinstance(one, syntax.Name):
+            return self._compared(self._column(one), operator, other)
+        if isinstance(other, syntax.Name):
+            return self._compared(self._column(other), _REVERSED[operator], one)
         reason = "this does not compare a column with a literal"
         raise self._fault(node.at, reason, "one column and one literal")
 
-    def _two_names(self, left: syntax.Name, right: syntax.Name) -> HeadwaterError:
+    def _two_names(self, one: syntax.Name, other: syntax.Name) -> HeadwaterError:
         """The error for a comparison of two names. An unknown name is probably a string in the wrong quotes."""
-        for name in (right, left):
+        for name in (other, one):
             if name.parts[0] not in self.types:
                 return self._string_expected(name)
-        return self._fault(right.at, "two columns cannot be compared", "one column and one literal")
+        return self._fault(other.at, "two columns cannot be compared", "one column and one literal")
 
     def _string_expected(self, name: syntax.Name) -> HeadwaterError:
         reason, literal = name_for_string(self.text, name.at, ".".join(name.parts))
@@ -153,23 +153,23 @@ class ConditionBinder:
     def _column(self, node: syntax.Expression) -> Column:
         if not isinstance(node, syntax.Name):
             raise self._fault(node.at, "this is not a column", "the name of a column")
-        found = self._named(node.parts[0], node.at, self.types)
+        data_type = self._named(node.parts[0], node.at, self.types)
         for name, at in zip(node.parts[1:], node.places[1:], strict=True):
-            if not isinstance(found, Struct):
-                expected = "a column, or a member of a struct"
-                raise self._fault(at, f"a column of type {found} has no members", expected)
-            found = self._named(name, at, dict(found.members))
-        return Column(path=node.parts, type=str(found))
+            if not isinstance(data_type, Struct):
+                expectation = "a column, or a member of a struct"
+                raise self._fault(at, f"a column of type {data_type} has no members", expectation)
+            data_type = self._named(name, at, dict(data_type.members))
+        return Column(path=node.parts, type=str(data_type))
 
-    def _named(self, name: str, at: int, known: Mapping[str, DataType]) -> DataType:
-        if name in known:
-            return known[name]
-        similar = similar_names(name, known)
-        raise self._fault(at, no_such("column", name, similar), listed(similar or known))
+    def _named(self, name: str, at: int, types: Mapping[str, DataType]) -> DataType:
+        if name in types:
+            return types[name]
+        similar = similar_names(name, types)
+        raise self._fault(at, no_such("column", name, similar), listed(similar or types))
 
-    def _fault(self, at: int, reason: str, expected: str) -> HeadwaterError:
-        return CONDITIONS.invalid(self.text, at, reason, expected)
+    def _fault(self, at: int, reason: str, expectation: str) -> HeadwaterError:
+        return CONDITIONS.invalid(self.text, at, reason, expectation)
 
 
-def _negated(condition: Condition, negated: bool) -> Condition:
-    return Not(operand=condition) if negated else condition
+def _negated(condition: Condition, has_not: bool) -> Condition:
+    return Not(operand=condition) if has_not else condition

@@ -87,7 +87,7 @@ def _bound(access: RowAccess, latest: Schema, schema: Schema) -> BoundAccess:
             "shown"
         )
     ids = {each.id for each in latest.fields if each.name in access.masked}
-    masked = frozenset(access.masked).union(each.name for each in schema.fields if each.id in ids)
+    columns = frozenset(access.masked).union(each.name for each in schema.fields if each.id in ids)
     try:
         conditions = [parse_filter(text, schema) for text in access.where]
     except InvalidFilter as error:
@@ -99,4 +99,4 @@ def _bound(access: RowAccess, latest: Schema, schema: Schema) -> BoundAccess:
         text = " OR ".join(f"({each.text})" for each in conditions)
         only = conditions[0] if len(conditions) == 1 else None
         where = only or Filter(root=Or(operands=tuple(each.root for each in conditions)), text=text)
-    return BoundAccess(where=where, masked=masked)
+    return BoundAccess(where=where, masked=columns)

@@ -21,8 +21,7 @@ def equality(parts: Iterable[KeyPart]) -> str:
 
 
 def _quoted(name: str) -> str:
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _literal(kind: pa.DataType, value: Any) -> str:

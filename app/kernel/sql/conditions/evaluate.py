@@ -46,8 +46,8 @@ def matches(selection: Filter, table: pa.Table) -> npt.NDArray[np.bool_]:
     truth = _truth(selection.root, table)
     if isinstance(truth, pa.Scalar):
         return np.full(table.num_rows, truth.as_py() is True)
-    matched: npt.NDArray[np.bool_] = pc.fill_null(truth, False).to_numpy()
-    return matched
+    flags: npt.NDArray[np.bool_] = pc.fill_null(truth, False).to_numpy()
+    return flags
 
 
 def _truth(condition: Condition, table: pa.Table) -> _Truth:

@@ -11,8 +11,8 @@ TEXT_CHARACTERS_MAX: Final = 10_000
 _NAME: Final = "the language of filters"
 
 
-def _error(message: str, at: int | None, expected: str) -> InvalidFilter:
-    return InvalidFilter(message, position=at, expected=expected)
+def _error(message: str, at: int | None, expectation: str) -> InvalidFilter:
+    return InvalidFilter(message, position=at, expected=expectation)
 
 
 CONDITIONS: Final = Language(
@@ -23,10 +23,10 @@ CONDITIONS: Final = Language(
     length_max=TEXT_CHARACTERS_MAX,
     signs=frozenset("<> != <= >= = < > - ( ) , .".split()),
     name_quotes=frozenset('"'),
-    reserved=frozenset("AND BETWEEN ESCAPE FALSE IN IS LIKE NOT NULL OR TRUE".split()),
-    typed=frozenset({"DATE", "TIMESTAMP", "X"}),
+    reserved_words=frozenset("AND BETWEEN ESCAPE FALSE IN IS LIKE NOT NULL OR TRUE".split()),
+    literal_words=frozenset({"DATE", "TIMESTAMP", "X"}),
     is_operands=("NULL",),
-    refused={
+    refusals={
         "==": f"'==' is not part of {_NAME}: use =",
         "&": f"'&' is not part of {_NAME}: use AND",
         "|": f"'|' is not part of {_NAME}: use OR",

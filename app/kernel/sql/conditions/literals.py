@@ -57,6 +57,7 @@ _HEX: Final = re.compile(r"([0-9A-Fa-f]{2})*")
 _NUMBER_CHARACTERS_MAX: Final = 1_000
 _EXPONENT_MAX: Final = 1_000
 _EPOCH: Final = dt.date(1970, 1, 1)
+_UNKNOWN: Final = Constant(value=None)
 
 
 class Kind(str, Enum):
@@ -88,7 +89,7 @@ def compared(column: Column, operator: Operator, literal: Literal) -> Condition:
     if not isinstance(data_type, FlatType):
         raise Unfit(f"IS NULL or IS NOT NULL: the column is {data_type}")
     if literal.kind is Kind.NULL:
-        return Constant(value=None)
+        return _UNKNOWN
     if operator is not Operator.EQUAL and data_type == BOOLEAN:
         raise Unfit("= or !=: booleans have no order")
     steps = data_type.steps
@@ -101,16 +102,16 @@ def one_of(column: Column, equalities: Sequence[Condition]) -> Condition:
     """The condition that one of `equalities` is true, each of which is a result of `compared` for the column."""
     # A dict keeps the order of first occurrence.
     values = tuple({part.value: None for part in equalities if isinstance(part, Comparison)})
-    found = OneOf(column=column, values=values) if values else _same_for_every_value(column, outcome=False)
-    unknown = Constant(value=None)
-    return Or(operands=(found, unknown)) if unknown in equalities else found
+    condition = (
+        OneOf(column=column, values=values) if values else _same_for_every_value(column, outcome=False)
+    )
+    return Or(operands=(condition, _UNKNOWN)) if _UNKNOWN in equalities else condition
 
 
 def _same_for_every_value(column: Column, *, outcome: bool) -> Condition:
     """True, or false, for every value of the column; unknown where it is null."""
     null = IsNull(column=column)
-    unknown = Constant(value=None)
-    return Or(operands=(Not(operand=null), unknown)) if outcome else And(operands=(null, unknown))
+    return Or(operands=(Not(operand=null), _UNKNOWN)) if outcome else And(operands=(null, _UNKNOWN))
 
 
 def _compared_by_steps(column: Column, operator: Operator, place: Fraction, ladder: Steps) -> Condition:
@@ -176,8 +177,8 @@ def _plain_value(data_type: FlatType, literal: Literal) -> Value:
 def _of_string(data_type: FlatType, literal: Literal) -> Value:
     try:
         value: Value | None = data_type.literal(literal.text)
-    except RefusedText as refused:
-        raise Unfit(f"{data_type.literal_example}, got {shown(literal.text)}, {refused}") from None
+    except RefusedText as error:
+        raise Unfit(f"{data_type.literal_example}, got {shown(literal.text)}, {error}") from None
     if value is None:
         raise _refusal(data_type, literal)
     return value
@@ -215,8 +216,8 @@ def _number(literal: Literal) -> Fraction:
 def _days(text: str) -> int:
     try:
         day: dt.date = read_text(text, DATE)
-    except RejectedValue as refused:
-        raise Unfit(_after_expected(refused)) from None
+    except RejectedValue as error:
+        raise Unfit(_after_expected(error)) from None
     return (day - _EPOCH).days
 
 
@@ -224,18 +225,18 @@ def _seconds(data_type: Timestamp, literal: Literal) -> Fraction:
     """Seconds since 1970-01-01. A date is its midnight. A literal without a zone is UTC if the column has instants."""
     if literal.kind is Kind.DATE or _DAY.fullmatch(literal.text):
         return Fraction(_days(literal.text) * 86_400)
-    zoned = _ZONED.fullmatch(literal.text) is not None
-    if zoned and not data_type.zoned:
+    has_zone = _ZONED.fullmatch(literal.text) is not None
+    if has_zone and not data_type.zoned:
         raise Unfit(f"a time without a zone, since the column is {data_type}, got {shown(literal.text)}")
     try:
-        ticks: int = read_text(literal.text, Timestamp("us", zoned=zoned))
-    except RejectedValue as refused:
-        raise Unfit(_after_expected(refused)) from None
+        ticks: int = read_text(literal.text, Timestamp("us", zoned=has_zone))
+    except RejectedValue as error:
+        raise Unfit(_after_expected(error)) from None
     return Fraction(ticks, TICKS["us"])
 
 
-def _after_expected(refused: RejectedValue) -> str:
-    return str(refused).removeprefix("expected ")
+def _after_expected(error: RejectedValue) -> str:
+    return str(error).removeprefix("expected ")
 
 
 def _refusal(data_type: FlatType, literal: Literal) -> Unfit:

@@ -43,12 +43,12 @@ def _canonical(tokens: Sequence[Token]) -> str:
     parts: list[str] = []
     tight = True
     for token, following in pairwise(tokens):
-        typed = token.word in CONDITIONS.typed and following.kind is TokenKind.STRING
-        keyword = typed or (token.word in CONDITIONS.reserved and parts[-1:] != ["."])
+        opens_literal = token.word in CONDITIONS.literal_words and following.kind is TokenKind.STRING
+        keyword = opens_literal or (token.word in CONDITIONS.reserved_words and parts[-1:] != ["."])
         if not tight and token.word not in _TIGHT_BEFORE:
             parts.append(" ")
         parts.append(token.word if keyword else _spelling(token))
-        tight = token.word in _TIGHT_AFTER and (typed or token.kind is TokenKind.SIGN)
+        tight = token.word in _TIGHT_AFTER and (opens_literal or token.kind is TokenKind.SIGN)
     return "".join(parts)
 
 

@@ -131,13 +131,13 @@ class _Rows:
     def _bounds(self, column: Column) -> _Bounds:
         # There are no statistics of a struct's members.
         field_id = self.ids.get(column.path[0]) if len(column.path) == 1 else None
-        known = self.statistics.get(field_id, _NO_STATISTICS) if field_id else _NO_STATISTICS
+        statistics = self.statistics.get(field_id, _NO_STATISTICS) if field_id else _NO_STATISTICS
         data_type = parse_type(column.type)
         return _Bounds(
-            low=comparable_bound(known.minimum, data_type),
-            high=comparable_bound(known.maximum, data_type),
-            some_null=known.null_count is None or known.null_count > 0,
-            some_value=known.null_count is None or known.null_count < self.row_count,
+            low=comparable_bound(statistics.minimum, data_type),
+            high=comparable_bound(statistics.maximum, data_type),
+            some_null=statistics.null_count is None or statistics.null_count > 0,
+            some_value=statistics.null_count is None or statistics.null_count < self.row_count,
         )
 
 

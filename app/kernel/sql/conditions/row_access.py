@@ -42,9 +42,11 @@ def combined(accesses: Sequence[RowAccess]) -> RowAccess:
     if any(not each.restricted for each in accesses):
         return EVERYTHING
     rows = _rows(accesses)
-    named = {name for each in accesses for name in each.masked}
-    masked = (name for name in named if _rows([each for each in accesses if name not in each.masked]) != rows)
-    return RowAccess(where=rows or (), masked=tuple(sorted(masked)))
+    candidates = {name for each in accesses for name in each.masked}
+    columns = (
+        name for name in candidates if _rows([each for each in accesses if name not in each.masked]) != rows
+    )
+    return RowAccess(where=rows or (), masked=tuple(sorted(columns)))
 
 
 def _rows(accesses: Sequence[RowAccess]) -> tuple[str, ...] | None:

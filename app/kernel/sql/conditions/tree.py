@@ -110,7 +110,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     def columns(self) -> frozenset[str]:
         """The names of the columns that the evaluation reads."""
-        found = set()
+        names = set()
         pending: list[Condition] = [self.root]
         while pending:
             match pending.pop():
@@ -124,7 +124,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
                     | Like(column=column)
                     | IsNull(column=column)
                 ):
-                    found.add(column.path[0])
+                    names.add(column.path[0])
                 case Constant():
                     pass
-        return frozenset(found)
+        return frozenset(names)

@@ -21,17 +21,17 @@ from app.kernel.sql.syntax import Select, Table
 
 
 def bind_view(
-    parsed: ParsedView, inputs: Mapping[str, InputTable], *, allow_cross_join: bool = False
+    view: ParsedView, inputs: Mapping[str, InputTable], *, allow_cross_join: bool = False
 ) -> ViewPlan:
     """The plan of the view. `inputs` has the definition of each dataset in `parsed.inputs`.
 
     Raises InvalidView, also for a join without an equality unless `allow_cross_join`.
     """
-    binding = Binding(parsed.text)
+    binding = Binding(view.text)
     binder = QueryBinder(
-        binding, {name: inputs[name] for name in parsed.inputs}, allow_cross_joins=allow_cross_join
+        binding, {name: inputs[name] for name in view.inputs}, allow_cross_joins=allow_cross_join
     )
-    query = parsed.query
+    query = view.query
     select = None
     if isinstance(query, Select) and not query.common:
         select = binder.select(query, Environment())
@@ -42,21 +42,21 @@ def bind_view(
         _field(binding, query.at, number, column) for number, column in enumerate(bound.columns, start=1)
     ]
     schema = Schema(id=1, fields=tuple(fields))
-    plan = ViewPlan(sql=bound.sql, sources=_sources(parsed, inputs, binding), schema=schema, row_by_row=False)
+    plan = ViewPlan(sql=bound.sql, sources=_sources(view, inputs, binding), schema=schema, row_by_row=False)
     if select is None:
         return plan
     assert isinstance(query, Select)
     if not _is_row_by_row(query, select):
         return replace(plan, suggested_key=key_of_select(query, schema, select, binding))
-    [name] = parsed.inputs
-    passed = passed_on(inputs[name].record_key, schema, select)
+    [name] = view.inputs
+    key_columns = passed_on(inputs[name].record_key, schema, select)
     return replace(
         plan,
         row_by_row=True,
         projection=tuple(value.sql for value in select.values),
         predicate=None if select.where is None else select.where.sql,
-        key_columns=passed,
-        suggested_key=tuple(passed.values()) if len(passed) == len(inputs[name].record_key) else (),
+        key_columns=key_columns,
+        suggested_key=tuple(key_columns.values()) if len(key_columns) == len(inputs[name].record_key) else (),
     )
 
 
@@ -67,15 +67,15 @@ def _field(binding: Binding, at: int, number: int, column: ScopeColumn) -> Field
     return Field(id=number, name=column.name, type=str(column.type), nullable=column.nullable)
 
 
-def _sources(parsed: ParsedView, inputs: Mapping[str, InputTable], binding: Binding) -> tuple[ViewInput, ...]:
+def _sources(view: ParsedView, inputs: Mapping[str, InputTable], binding: Binding) -> tuple[ViewInput, ...]:
     """The inputs with the columns that are read; at least one column, so that there are rows to count."""
-    found = []
-    for name in parsed.inputs:
+    sources = []
+    for name in view.inputs:
         fields = inputs[name].schema.fields
         read = [field for field in fields if (name, field.name) in binding.read] or _least(inputs[name])
         columns = {field.name: spark_type(relation_type(field.data_type())) for field in read}
-        found.append(ViewInput(name=name, columns=columns))
-    return tuple(found)
+        sources.append(ViewInput(name=name, columns=columns))
+    return tuple(sources)
 
 
 def _least(definition: InputTable) -> list[Field]:

@@ -46,10 +46,10 @@ class Named:
 class Environment:
     """The queries of WITH that can be named, by name without regard to case."""
 
-    named: Mapping[str, Named] = field(default_factory=dict)
+    queries: Mapping[str, Named] = field(default_factory=dict)
 
     def having(self, name: str, query: Named) -> Environment:
-        return Environment({**self.named, name.casefold(): query})
+        return Environment({**self.queries, name.casefold(): query})
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,12 +77,12 @@ class CallParser(ExpressionParser):
             return low, high
         if low.rows is None and high.rows == 0:
             return None
-        expected = "ROWS BETWEEN …, or RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-        raise self.invalid(kind.at, "a RANGE of values is not part of the SQL of views", expected)
+        expectation = "ROWS BETWEEN …, or RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+        raise self.invalid(kind.at, "a RANGE of values is not part of the SQL of views", expectation)
 
-    def _bound(self, unbounded: str) -> FrameBound:
+    def _bound(self, direction: str) -> FrameBound:
         start = self.here.at
-        if self.take("UNBOUNDED", unbounded):
+        if self.take("UNBOUNDED", direction):
             return FrameBound(start, None)
         if self.take("CURRENT", "ROW"):
             return FrameBound(start, 0)
@@ -91,7 +91,7 @@ class CallParser(ExpressionParser):
             or not self.here.text.isdecimal()
             or len(self.here.text) > _ROWS_DIGITS_MAX
         ):
-            self.unexpected(f"UNBOUNDED {unbounded}, CURRENT ROW, or a number of rows PRECEDING or FOLLOWING")
+            self.unexpected(f"UNBOUNDED {direction}, CURRENT ROW, or a number of rows PRECEDING or FOLLOWING")
         rows = int(self.advance().text)
         if self.take("PRECEDING"):
             return FrameBound(start, -rows)
@@ -109,23 +109,23 @@ class CallParser(ExpressionParser):
 
     def _type(self) -> DataType:
         start = self.here.at
-        opened = 0
-        while self.here.kind is not TokenKind.END and (opened or self.here.word != ")"):
-            opened += {"(": 1, ")": -1}.get(self.advance().word, 0)
-        written = self.text[start : self.here.at].strip()
+        depth = 0
+        while self.here.kind is not TokenKind.END and (depth or self.here.word != ")"):
+            depth += {"(": 1, ")": -1}.get(self.advance().word, 0)
+        spelling = self.text[start : self.here.at].strip()
         try:
-            found = parse_type(_TYPE_NAMES.get(written.lower(), written))
+            data_type = parse_type(_TYPE_NAMES.get(spelling.lower(), spelling))
         except TypeSyntaxError as error:
             raise self.invalid(start, str(error), "a type") from None
-        if relation_type(found) != found:
-            expected = str(relation_type(found))
+        if relation_type(data_type) != data_type:
+            expectation = str(relation_type(data_type))
             reason = (
-                f"the engine has no type {found}"
-                if not isinstance(found, Timestamp)
+                f"the engine has no type {data_type}"
+                if not isinstance(data_type, Timestamp)
                 else "times are in microseconds"
             )
-            raise self.invalid(start, reason, expected)
-        return found
+            raise self.invalid(start, reason, expectation)
+        return data_type
 
     def _extract(self) -> Expression:
         start = self.advance().at

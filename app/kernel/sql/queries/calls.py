@@ -64,24 +64,24 @@ class CallBinder:
             reason = f"{node.name} is not part of the SQL of views: {REFUSED_FUNCTIONS[node.name]}"
             raise self.binding.at(node.at, reason, "another function")
         similar = similar_names(node.name, FUNCTIONS)
-        expected = listed(similar) or "a function that the documentation lists"
-        raise self.binding.at(node.at, no_such("function", node.name, similar), expected)
+        expectation = listed(similar) or "a function that the documentation lists"
+        raise self.binding.at(node.at, no_such("function", node.name, similar), expectation)
 
     def _aggregate(self, node: Call, function: Function) -> Value:
         if self.clause.aggregates is not None:
-            expected = "HAVING, or a query in FROM that aggregates"
-            raise self.binding.at(node.at, self.clause.aggregates, expected)
-        inner = self._inside("an aggregate", grouped=False)
-        filtered = "" if node.condition is None else _filter(inner._condition(node.condition))
-        found = inner._called(node, function, filtered)
-        return replace(found, columns=NOTHING, aggregates=True)
+            expectation = "HAVING, or a query in FROM that aggregates"
+            raise self.binding.at(node.at, self.clause.aggregates, expectation)
+        inner = self._inside("an aggregate", after_grouping=False)
+        filter_clause = "" if node.condition is None else _filter(inner._condition(node.condition))
+        call = inner._called(node, function, filter_clause)
+        return replace(call, columns=NOTHING, aggregates=True)
 
     def _windowed(self, node: Call, function: Function, window: Window) -> Value:
         if self.clause.windows is not None:
-            expected = "QUALIFY, or a query in FROM that computes it"
-            raise self.binding.at(node.at, self.clause.windows, expected)
+            expectation = "QUALIFY, or a query in FROM that computes it"
+            raise self.binding.at(node.at, self.clause.windows, expectation)
         self._check_window(node, function, window)
-        inner = self._inside("a window function", grouped=True)
+        inner = self._inside("a window function", after_grouping=True)
         partition = [inner._ordered(part) for part in window.partition]
         order = [inner._ordered(key.key) for key in window.order]
         keys = [_key(key, value) for key, value in zip(window.order, order, strict=True)]
@@ -97,27 +97,27 @@ class CallBinder:
             clauses.append(f"ROWS BETWEEN {_bound(low, 'PRECEDING')} AND {_bound(high, 'FOLLOWING')}")
         rows = self._of(replace(inner.clause, aggregates="there are no aggregates in FILTER"))
         conditions = [] if node.condition is None else [rows._condition(node.condition)]
-        filtered = "".join(map(_filter, conditions))
-        found = inner._called(node, function, f"{filtered} OVER ({' '.join(clauses)})")
-        operands = [found, *partition, *order, *conditions]
-        return replace(made(node.at, found.sql, found.type, operands, nullable=found.nullable), windows=True)
+        filter_clause = "".join(map(_filter, conditions))
+        call = inner._called(node, function, f"{filter_clause} OVER ({' '.join(clauses)})")
+        operands = [call, *partition, *order, *conditions]
+        return replace(made(node.at, call.sql, call.type, operands, nullable=call.nullable), windows=True)
 
     def _check_window(self, node: Call, function: Function, window: Window) -> None:
         if node.distinct:
-            expected = "an aggregate in a query in FROM"
-            raise self.binding.at(node.at, "a window function cannot be DISTINCT", expected)
+            expectation = "an aggregate in a query in FROM"
+            raise self.binding.at(node.at, "a window function cannot be DISTINCT", expectation)
         if (function.role is Role.WINDOW or window.frame is not None) and not window.order:
             raise self.binding.at(window.at, f"{node.name} depends on an order here", "OVER (… ORDER BY …)")
         if node.name in _FRAMED and window.frame is None:
-            expected = "… ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING, for one"
-            raise self.binding.at(window.at, f"{node.name} needs a frame of rows", expected)
+            expectation = "… ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING, for one"
+            raise self.binding.at(window.at, f"{node.name} needs a frame of rows", expectation)
         if window.frame is not None and function.role is Role.WINDOW and node.name not in _FRAMED:
             raise self.binding.at(window.at, f"{node.name} supports no frame", "OVER (… ORDER BY …)")
 
-    def _inside(self, what: str, *, grouped: bool) -> CallBinder:
+    def _inside(self, what: str, *, after_grouping: bool) -> CallBinder:
         """A binder for arguments. An aggregate reads rows before they are grouped, a window function those after."""
         clause = self.clause.inside(what)
-        if not grouped:
+        if not after_grouping:
             clause = replace(clause, groups=None, aggregates="aggregates cannot be nested")
         return self._of(clause)
 
@@ -156,10 +156,10 @@ class CallBinder:
         for number, argument in enumerate(node.arguments):
             value = self._value(argument)
             parameter = function.parameter(number)
-            type_ = parameter.taken(value.type)
+            type_ = parameter.type_for(value.type)
             if type_ is None or (parameter.literal is not None and not parameter.literal(value)):
                 reason = f"{node.name} does not take this {value.named()}"
-                raise self.binding.at(argument.at, reason, parameter.expected)
+                raise self.binding.at(argument.at, reason, parameter.expectation)
             values.append(value if parameter.literal is not None else converted(value, type_))
         return values
 
@@ -169,16 +169,16 @@ class CallBinder:
             raise self.binding.at(node.at, f"values of type {value.named()} have no order", "another column")
         return value
 
-    def _tie_breakers(self, at: int, known: set[str]) -> list[str]:
+    def _tie_breakers(self, at: int, present_keys: set[str]) -> list[str]:
         """Further sort keys for rows that the ORDER BY leaves equal, so that their order is always the same."""
         if self.clause.groups is not None:
-            return [f"{sql} ASC NULLS FIRST" for sql in sorted(self.clause.groups - known)]
+            return [f"{sql} ASC NULLS FIRST" for sql in sorted(self.clause.groups - present_keys)]
         relations = self.clause.scope.relations
         columns = [
             column.value(at, self.binding).sql for relation in relations for column in relation.tie_breakers()
         ]
         self.binding.add_columns(at, len(columns))
-        return [f"{sql} ASC NULLS FIRST" for sql in columns if sql not in known]
+        return [f"{sql} ASC NULLS FIRST" for sql in columns if sql not in present_keys]
 
 
 def _filter(condition: Value) -> str:
@@ -190,9 +190,9 @@ def _key(key: Order, value: Value) -> str:
     return f"{value.sql} {'DESC' if key.descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
 
 
-def _bound(bound: FrameBound, unbounded: str) -> str:
+def _bound(bound: FrameBound, direction: str) -> str:
     if bound.rows is None:
-        return f"UNBOUNDED {unbounded}"
+        return f"UNBOUNDED {direction}"
     if bound.rows == 0:
         return "CURRENT ROW"
     return f"{abs(bound.rows)} {'PRECEDING' if bound.rows < 0 else 'FOLLOWING'}"
@@ -217,9 +217,9 @@ def _spelled(
     type_ = function.type_of(arguments)
     if type_ is Untyped.NULL:
         raise Misfit("CAST(NULL AS type)")
-    listed = ", ".join(argument.sql for argument in arguments)
+    argument_list = ", ".join(argument.sql for argument in arguments)
     spelling = name if function.spelling is None else function.spelling
-    sql = function.wrapped.format(f"{spelling}({'DISTINCT ' if distinct else ''}{listed}){behind}")
+    sql = function.template.format(f"{spelling}({'DISTINCT ' if distinct else ''}{argument_list}){behind}")
     nullable = function.nullable
     if name in _NULL_IF_ALL_ARE:
         nullable = all(argument.nullable for argument in arguments)
@@ -231,11 +231,11 @@ def _spelled(
 def _alike(function: Function, values: Sequence[Value]) -> list[Value]:
     if function.alike is None:
         return list(values)
-    fixed, alike = list(values[: function.alike]), values[function.alike :]
+    leading, alike = list(values[: function.alike]), values[function.alike :]
     type_ = common_type(value.type for value in alike)
     if type_ is None:
         raise Misfit("arguments of one type: CAST(… AS type)")
-    return fixed + [converted(value, type_) for value in alike]
+    return leading + [converted(value, type_) for value in alike]
 
 
 def _as_common_numbers(name: str, values: list[Value]) -> list[Value]:

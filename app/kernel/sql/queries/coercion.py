@@ -82,9 +82,11 @@ def _common_number(one: SqlType, other: SqlType) -> SqlType | None:
         return max(one, other, key=_WIDTHS.index)
     if DOUBLE in (one, other) or FLOAT in (one, other):
         return DOUBLE
-    left, right = as_decimal(one), as_decimal(other)
-    scale = max(left.scale, right.scale)
-    precision = max(left.precision - left.scale, right.precision - right.scale) + scale
+    one_decimal, other_decimal = as_decimal(one), as_decimal(other)
+    scale = max(one_decimal.scale, other_decimal.scale)
+    precision = (
+        max(one_decimal.precision - one_decimal.scale, other_decimal.precision - other_decimal.scale) + scale
+    )
     return Decimal(precision, scale) if precision <= DECIMAL_PRECISION_MAX else None
 
 
@@ -93,27 +95,27 @@ def as_decimal(type_: SqlType) -> Decimal:
     return type_ if isinstance(type_, Decimal) else Decimal(_INTEGERS[type_], 0)
 
 
-def computed_type(operator: str, left: SqlType, right: SqlType) -> DataType:
+def computed_type(operator: str, one: SqlType, other: SqlType) -> DataType:
     """The type of the result of + - * / % on two numbers, neither of them NULL."""
-    if FLOAT == left == right and operator != "/":
+    if FLOAT == one == other and operator != "/":
         return FLOAT
-    if DOUBLE in (left, right) or FLOAT in (left, right):
+    if DOUBLE in (one, other) or FLOAT in (one, other):
         return DOUBLE
-    if is_integer(left) and is_integer(right):
-        return DOUBLE if operator == "/" else max(left, right, key=_WIDTHS.index)  # type: ignore[return-value]
-    return _decimal_result(operator, as_decimal(left), as_decimal(right))
+    if is_integer(one) and is_integer(other):
+        return DOUBLE if operator == "/" else max(one, other, key=_WIDTHS.index)  # type: ignore[return-value]
+    return _decimal_result(operator, as_decimal(one), as_decimal(other))
 
 
-def _decimal_result(operator: str, left: Decimal, right: Decimal) -> Decimal:
+def _decimal_result(operator: str, one: Decimal, other: Decimal) -> Decimal:
     """Spark's rules for decimals, including the adjustment of results with more than 38 digits."""
-    whole = left.precision - left.scale, right.precision - right.scale
-    scale = max(left.scale, right.scale)
+    whole = one.precision - one.scale, other.precision - other.scale
+    scale = max(one.scale, other.scale)
     match operator:
         case "*":
-            return adjusted(left.precision + right.precision + 1, left.scale + right.scale)
+            return adjusted(one.precision + other.precision + 1, one.scale + other.scale)
         case "/":
-            scale = max(_SCALE_MIN, left.scale + right.precision + 1)
-            return adjusted(whole[0] + right.scale + scale, scale)
+            scale = max(_SCALE_MIN, one.scale + other.precision + 1)
+            return adjusted(whole[0] + other.scale + scale, scale)
         case "%":
             return adjusted(min(whole) + scale, scale)
     return adjusted(max(whole) + scale + 1, scale)
@@ -123,8 +125,8 @@ def adjusted(precision: int, scale: int) -> Decimal:
     """The decimal with these digits, or with fewer behind the point if these are too many."""
     if precision <= DECIMAL_PRECISION_MAX:
         return Decimal(precision, scale)
-    kept = max(DECIMAL_PRECISION_MAX - (precision - scale), min(scale, _SCALE_MIN))
-    return Decimal(DECIMAL_PRECISION_MAX, kept)
+    new_scale = max(DECIMAL_PRECISION_MAX - (precision - scale), min(scale, _SCALE_MIN))
+    return Decimal(DECIMAL_PRECISION_MAX, new_scale)
 
 
 def castable(source: SqlType, target: DataType) -> bool:

@@ -49,9 +49,13 @@ class Joins:
             return self
         return replace(self, equalities=(*self.equalities, *_equalities(condition, scope)))
 
-    def using(self, left: ScopeColumn, right: ScopeColumn, merged: str) -> Joins:
-        """The joins with a column of USING, which is read as `merged` from then on."""
-        one, other, both = frozenset({left.sql}), frozenset({right.sql}), frozenset({merged})
+    def using(self, left_column: ScopeColumn, right_column: ScopeColumn, merged_sql: str) -> Joins:
+        """The joins with a column of USING, which is read as `merged_sql` from then on."""
+        one, other, both = (
+            frozenset({left_column.sql}),
+            frozenset({right_column.sql}),
+            frozenset({merged_sql}),
+        )
         equalities = (*self.equalities, (one, both), (one, other))
         return replace(self, groups=(*self.groups, both), equalities=equalities)
 
@@ -78,11 +82,11 @@ class Joins:
         waiting, count = list(self.equalities), 0
         while len(waiting) != count:
             count, rest = len(waiting), []
-            for left, right in waiting:
-                ones = {number_of.get(column) for column in left}
-                others = {number_of.get(column) for column in right}
+            for one_side, other_side in waiting:
+                ones = {number_of.get(column) for column in one_side}
+                others = {number_of.get(column) for column in other_side}
                 if len(ones) > 1 or len(others) > 1:
-                    rest.append((left, right))
+                    rest.append((one_side, other_side))
                     continue
                 [one], [other] = ones, others
                 if one is not None and other is not None and one != other:
@@ -102,9 +106,9 @@ def _equalities(condition: Expression, scope: Scope) -> Iterator[tuple[_Columns,
             for operand in condition.operands:
                 yield from _equalities(operand, scope)
         case Binary() if condition.operator in _EQUALITIES:
-            left, right = _columns_in(condition.left, scope), _columns_in(condition.right, scope)
-            if left and right:
-                yield left, right
+            one, other = _columns_in(condition.left, scope), _columns_in(condition.right, scope)
+            if one and other:
+                yield one, other
 
 
 def _columns_in(part: Any, scope: Scope) -> _Columns:

@@ -80,10 +80,10 @@ class Binder:
         self.binding = binding
 
     def value(self, node: Expression) -> Value:
-        found = self._bound(node)
-        if self.clause.groups and found.sql in self.clause.groups:
-            return replace(found, columns=frozenset())
-        return found
+        value = self._bound(node)
+        if self.clause.groups and value.sql in self.clause.groups:
+            return replace(value, columns=frozenset())
+        return value
 
     def condition(self, node: Expression) -> Value:
         """A value that is true, false or null."""
@@ -121,8 +121,8 @@ class Binder:
                 return made(node.at, sql, BOOLEAN, [operand, low, high])
             case InList():
                 operand, *candidates = self._compared(node.at, node.operand, *node.candidates)
-                listed = ", ".join(candidate.sql for candidate in candidates)
-                sql = f"({operand.sql} {'NOT ' if node.negated else ''}IN ({listed}))"
+                candidate_list = ", ".join(candidate.sql for candidate in candidates)
+                sql = f"({operand.sql} {'NOT ' if node.negated else ''}IN ({candidate_list}))"
                 return made(node.at, sql, BOOLEAN, [operand, *candidates])
             case LikePredicate():
                 return self._like(node)
@@ -143,40 +143,40 @@ class Binder:
         return Binder(clause, self.binding).value(node)
 
     def _column(self, node: Name) -> Value:
-        found = column_of(node, self.clause.scope, self.binding)
-        if found is None and len(node.parts) == 1:
-            found = self._aliased(node)
-        if found is None and self.clause.outer is not None:
-            found = column_of(node, self.clause.outer, self.binding)
-            if found is not None:
+        value = column_of(node, self.clause.scope, self.binding)
+        if value is None and len(node.parts) == 1:
+            value = self._aliased(node)
+        if value is None and self.clause.outer is not None:
+            value = column_of(node, self.clause.outer, self.binding)
+            if value is not None:
                 # A column of the outer row is the same for all inner rows.
-                found = replace(found, columns=frozenset())
+                value = replace(value, columns=frozenset())
                 self.binding.outer_columns += 1
-        if found is None:
+        if value is None:
             scopes = (
                 [self.clause.scope] if self.clause.outer is None else [self.clause.scope, self.clause.outer]
             )
             raise no_column(node, scopes, self.binding)
-        return found
+        return value
 
     def _aliased(self, node: Name) -> Value | None:
         """The column of the SELECT list with this alias, expanded; None if there is no such column, or none may be
         named.
         """
-        found = self.clause.aliases.get(node.parts[0].casefold())
-        if found is None:
+        value = self.clause.aliases.get(node.parts[0].casefold())
+        if value is None:
             return None
         clause = self.clause
-        held = (
-            (found.aggregates, clause.aggregates),
-            (found.windows, clause.windows),
-            (found.queries, clause.queries),
+        restrictions = (
+            (value.aggregates, clause.aggregates),
+            (value.windows, clause.windows),
+            (value.queries, clause.queries),
         )
-        for holds, reason in held:
+        for holds, reason in restrictions:
             if holds and reason is not None:
                 raise self.binding.at(node.at, reason, "a query in FROM that computes it")
-        self.binding.write_out(node.at, found.sql)
-        return replace(found, at=node.at)
+        self.binding.write_out(node.at, value.sql)
+        return replace(value, at=node.at)
 
     def _unary(self, node: Unary) -> Value:
         if node.operator == "NOT":
@@ -192,37 +192,37 @@ class Binder:
 
     def _binary(self, node: Binary) -> Value:
         if node.operator in _COMPARES:
-            left, right = self._compared(node.at, node.left, node.right)
-            sql = f"({left.sql} {node.operator} {right.sql})"
+            one, other = self._compared(node.at, node.left, node.right)
+            sql = f"({one.sql} {node.operator} {other.sql})"
             return made(
-                node.at, sql, BOOLEAN, [left, right], nullable=False if node.operator == "<=>" else None
+                node.at, sql, BOOLEAN, [one, other], nullable=False if node.operator == "<=>" else None
             )
         if isinstance(node.right, Interval) and node.operator in {"+", "-"}:
             return self._shifted(node, self.value(node.left), node.right)
         if isinstance(node.left, Interval) and node.operator == "+":
             return self._shifted(node, self.value(node.right), node.left)
-        left, right = self.value(node.left), self.value(node.right)
+        one, other = self.value(node.left), self.value(node.right)
         if node.operator == "||":
-            for value in (left, right):
+            for value in (one, other):
                 if value.type not in (STRING, Untyped.NULL):
                     raise self.binding.mistyped(value, "`||`", "a string: CAST(… AS string)")
-            return made(node.at, f"({left.sql} || {right.sql})", STRING, [left, right])
-        return self._arithmetic(node, left, right)
+            return made(node.at, f"({one.sql} || {other.sql})", STRING, [one, other])
+        return self._arithmetic(node, one, other)
 
-    def _arithmetic(self, node: Binary, left: Value, right: Value) -> Value:
-        for value in (left, right):
+    def _arithmetic(self, node: Binary, one: Value, other: Value) -> Value:
+        for value in (one, other):
             if not is_numeric(value.type):
-                expected = "a number; for dates + or - an INTERVAL, date_add or datediff"
-                raise self.binding.mistyped(value, f"`{node.operator}`", expected)
+                expectation = "a number; for dates + or - an INTERVAL, date_add or datediff"
+                raise self.binding.mistyped(value, f"`{node.operator}`", expectation)
         if node.operator == "DIV":
-            for value in (left, right):
+            for value in (one, other):
                 if not is_integer(value.type):
                     raise self.binding.mistyped(value, "`DIV`", "an integer")
-            left, right = converted(left, INT64), converted(right, INT64)
-            return made(node.at, f"({left.sql} DIV {right.sql})", INT64, [left, right])
-        left, right = common_numbers(left, right, divides=node.operator == "/")
-        type_ = computed_type(node.operator, left.type, right.type)
-        return made(node.at, f"({left.sql} {node.operator} {right.sql})", type_, [left, right])
+            one, other = converted(one, INT64), converted(other, INT64)
+            return made(node.at, f"({one.sql} DIV {other.sql})", INT64, [one, other])
+        one, other = common_numbers(one, other, divides=node.operator == "/")
+        type_ = computed_type(node.operator, one.type, other.type)
+        return made(node.at, f"({one.sql} {node.operator} {other.sql})", type_, [one, other])
 
     def _shifted(self, node: Binary, moment: Value, interval: Interval) -> Value:
         if moment.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
@@ -232,18 +232,18 @@ class Binder:
                 interval.at, f"a date has no {interval.unit}", "CAST(… AS timestamp) + INTERVAL …"
             )
         amount, unit = interval.amount, interval.unit
-        scaled = {"WEEK": (7, "DAY"), "QUARTER": (3, "MONTH")}.get(unit)
-        if scaled is not None:
-            amount, unit = amount * scaled[0], scaled[1]
+        multiple = {"WEEK": (7, "DAY"), "QUARTER": (3, "MONTH")}.get(unit)
+        if multiple is not None:
+            amount, unit = amount * multiple[0], multiple[1]
         if unit in {"MILLISECOND", "MICROSECOND"}:
             thousandths = 3 if unit == "MILLISECOND" else 6
             digits = str(abs(amount)).zfill(thousandths + 1)
-            written, unit = f"{digits[:-thousandths]}.{digits[-thousandths:]}", "SECOND"
-            written = f"-{written}" if amount < 0 else written
+            number, unit = f"{digits[:-thousandths]}.{digits[-thousandths:]}", "SECOND"
+            number = f"-{number}" if amount < 0 else number
         else:
-            written = str(amount)
+            number = str(amount)
         return made(
-            node.at, f"({moment.sql} {node.operator} INTERVAL '{written}' {unit})", moment.type, [moment]
+            node.at, f"({moment.sql} {node.operator} INTERVAL '{number}' {unit})", moment.type, [moment]
         )
 
     def _compared(self, at: int, *nodes: Expression) -> list[Value]:
@@ -280,8 +280,8 @@ class Binder:
         if operand.type != STRING:
             raise self.binding.mistyped(operand, "LIKE", "a string")
         if node.pattern.value.count("%") > PATTERN_WILDCARDS_MAX:
-            expected = f"at most {PATTERN_WILDCARDS_MAX} of %"
-            raise self.binding.at(node.pattern.at, "the pattern has too many wildcards", expected)
+            expectation = f"at most {PATTERN_WILDCARDS_MAX} of %"
+            raise self.binding.at(node.pattern.at, "the pattern has too many wildcards", expectation)
         sql = f"({operand.sql} {'NOT ' if node.negated else ''}LIKE {text_literal(node.pattern.value)})"
         return made(node.at, sql, BOOLEAN, [operand])
 
@@ -348,25 +348,29 @@ class Binder:
             return self._scalar(node)
         if self.clause.name != "WHERE":
             raise self.binding.at(node.at, "EXISTS and IN with a query belong in WHERE", "a JOIN here")
-        found = self.clause.subquery(node.query, self.clause.scope)
+        subquery = self.clause.subquery(node.query, self.clause.scope)
         if isinstance(node, Exists):
-            return replace(Value(node.at, f"(EXISTS ({found.sql}))", BOOLEAN, nullable=False), queries=True)
+            return replace(
+                Value(node.at, f"(EXISTS ({subquery.sql}))", BOOLEAN, nullable=False), queries=True
+            )
         operand = self.value(node.operand)
-        if len(found.columns) != 1:
-            raise self.binding.at(node.query.at, f"the query has {len(found.columns)} columns", "one column")
-        [column] = found.columns
+        if len(subquery.columns) != 1:
+            raise self.binding.at(
+                node.query.at, f"the query has {len(subquery.columns)} columns", "one column"
+            )
+        [column] = subquery.columns
         if operand.type != column.type or not is_flat(operand.type):
             reason = f"{operand.named()} is compared with values of type {column.named()}"
             raise self.binding.at(node.at, reason, "values of one type: CAST(… AS type)")
-        sql = f"({operand.sql} {'NOT ' if node.negated else ''}IN ({found.sql}))"
+        sql = f"({operand.sql} {'NOT ' if node.negated else ''}IN ({subquery.sql}))"
         return replace(made(node.at, sql, BOOLEAN, [operand], nullable=True), queries=True)
 
     def _scalar(self, node: Scalar) -> Value:
-        found = self.clause.subquery(node.query, None)
-        if len(found.columns) != 1 or not found.single_row:
-            expected = "one aggregate without GROUP BY, such as (SELECT MAX(x) FROM t)"
-            raise self.binding.at(node.at, "this query may return several rows, or columns", expected)
-        [column] = found.columns
+        subquery = self.clause.subquery(node.query, None)
+        if len(subquery.columns) != 1 or not subquery.single_row:
+            expectation = "one aggregate without GROUP BY, such as (SELECT MAX(x) FROM t)"
+            raise self.binding.at(node.at, "this query may return several rows, or columns", expectation)
+        [column] = subquery.columns
         if column.type is Untyped.NULL:
             raise self.binding.at(node.at, f"{shown('NULL')} has no type", "CAST(NULL AS type)")
-        return replace(Value(node.at, f"({found.sql})", column.type, nullable=True), queries=True)
+        return replace(Value(node.at, f"({subquery.sql})", column.type, nullable=True), queries=True)

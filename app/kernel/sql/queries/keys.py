@@ -15,13 +15,13 @@ from app.kernel.sql.syntax import Binary, Call, Expression, Item, Name, Number, 
 def passed_on(key: Sequence[str], schema: Schema, select: BoundSelect) -> dict[str, str]:
     """The fields of a record key that are unchanged columns of the result: for each, the name of the first one."""
     [relation] = select.source.scope.relations
-    written = {column.name: column.sql for column in relation.columns}
-    found: dict[str, str] = {}
+    sql_of = {column.name: column.sql for column in relation.columns}
+    key_columns: dict[str, str] = {}
     for name in key:
         for field, value in zip(schema.fields, select.values, strict=True):
-            if value.sql == written[name]:
-                found.setdefault(name, field.name)
-    return found
+            if value.sql == sql_of[name]:
+                key_columns.setdefault(name, field.name)
+    return key_columns
 
 
 def key_of_select(query: Select, schema: Schema, select: BoundSelect, binding: Binding) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def key_of_select(query: Select, schema: Schema, select: BoundSelect, binding: B
 
 def _columns_of(values: Sequence[Value], schema: Schema, select: BoundSelect) -> tuple[str, ...]:
     """The names of columns with these values that can be a key; empty if one of the values has no such column."""
-    found: dict[str, None] = {}
+    columns: dict[str, None] = {}
     for group in values:
         names = [
             field.name
@@ -46,17 +46,17 @@ def _columns_of(values: Sequence[Value], schema: Schema, select: BoundSelect) ->
         ]
         if not names:
             return ()
-        found[names[0]] = None
-    return tuple(found)
+        columns[names[0]] = None
+    return tuple(columns)
 
 
 def _first_of(query: Select, select: BoundSelect) -> tuple[Expression, ...]:
     """The columns of which QUALIFY keeps the first row: x in ROW_NUMBER() OVER (PARTITION BY x ORDER BY …) = 1."""
     match query.qualify:
-        case Binary(operator="=", left=left, right=Number(text="1")):
-            number = _meant(query, select, left)
-        case Binary(operator="=", left=Number(text="1"), right=right):
-            number = _meant(query, select, right)
+        case Binary(operator="=", left=operand, right=Number(text="1")):
+            number = _meant(query, select, operand)
+        case Binary(operator="=", left=Number(text="1"), right=operand):
+            number = _meant(query, select, operand)
         case _:
             return ()
     if isinstance(number, Call) and number.name == "row_number" and number.over is not None:
@@ -67,8 +67,8 @@ def _first_of(query: Select, select: BoundSelect) -> tuple[Expression, ...]:
 def _meant(query: Select, select: BoundSelect, node: Expression) -> Expression:
     """The expression that an alias stands for; a column of the same name has precedence."""
     if isinstance(node, Name) and len(node.parts) == 1 and not select.clause.scope.find(None, node.parts[0]):
-        wanted = node.parts[0].casefold()
+        alias = node.parts[0].casefold()
         for item in query.items:
-            if isinstance(item, Item) and item.alias is not None and item.alias.casefold() == wanted:
+            if isinstance(item, Item) and item.alias is not None and item.alias.casefold() == alias:
                 return item.value
     return node

@@ -41,8 +41,8 @@ _REFUSED: Final = {
 }
 
 
-def _error(message: str, at: int | None, expected: str) -> InvalidView:
-    return InvalidView(message, pointer="/sql", position=at, expected=expected)
+def _error(message: str, at: int | None, expectation: str) -> InvalidView:
+    return InvalidView(message, pointer="/sql", position=at, expected=expectation)
 
 
 QUERIES: Final = Language(
@@ -54,8 +54,8 @@ QUERIES: Final = Language(
     counts_bytes=True,
     signs=frozenset("<=> <> != <= >= == || - + * / % = < > ( ) , . ; [ ]".split()),
     name_quotes=frozenset('`"'),
-    reserved=_RESERVED,
-    typed=frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "X"}),
+    reserved_words=_RESERVED,
+    literal_words=frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "X"}),
     is_operands=("NULL", "TRUE", "FALSE", "DISTINCT FROM"),
-    refused=_REFUSED,
+    refusals=_REFUSED,
 )

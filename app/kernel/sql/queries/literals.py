@@ -80,17 +80,19 @@ def _typed(node: TypedText, binding: Binding) -> Value:
                     node.at, "these are not bytes", "X'00FF': two hexadecimal digits for each byte"
                 )
             return Value(node.at, f"X'{node.text}'", BINARY, nullable=False)
-    zoned = node.kind == "TIMESTAMP"
-    found = _moment(node.text)
-    if found is None or (found.tzinfo is not None and not zoned):
-        expected = "TIMESTAMP 'YYYY-MM-DDThh:mm:ssZ'" if zoned else "TIMESTAMP_NTZ 'YYYY-MM-DDThh:mm:ss'"
-        raise binding.at(node.at, "this is not a time of that type", expected)
-    if found.tzinfo is not None:
-        found = found.astimezone(dt.UTC).replace(tzinfo=None)
-    written = found.isoformat(" ", "microseconds")
-    if zoned:
-        return Value(node.at, f"TIMESTAMP '{written} UTC'", TIMESTAMP, nullable=False)
-    return Value(node.at, f"TIMESTAMP_NTZ '{written}'", TIMESTAMP_NTZ, nullable=False)
+    has_zone = node.kind == "TIMESTAMP"
+    moment = _moment(node.text)
+    if moment is None or (moment.tzinfo is not None and not has_zone):
+        expectation = (
+            "TIMESTAMP 'YYYY-MM-DDThh:mm:ssZ'" if has_zone else "TIMESTAMP_NTZ 'YYYY-MM-DDThh:mm:ss'"
+        )
+        raise binding.at(node.at, "this is not a time of that type", expectation)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    text = moment.isoformat(" ", "microseconds")
+    if has_zone:
+        return Value(node.at, f"TIMESTAMP '{text} UTC'", TIMESTAMP, nullable=False)
+    return Value(node.at, f"TIMESTAMP_NTZ '{text}'", TIMESTAMP_NTZ, nullable=False)
 
 
 def _reads(read: Callable[[str], object], text: str) -> bool:

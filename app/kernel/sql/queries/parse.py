@@ -39,8 +39,8 @@ _SIDES: Final[dict[tuple[str, ...], Side]] = {
         for words, side in ((("LEFT",), Side.LEFT), (("RIGHT",), Side.RIGHT), (("FULL",), Side.FULL))
         for outer in ((), ("OUTER",))
     },
-    **{(*left, "SEMI", "JOIN"): Side.SEMI for left in ((), ("LEFT",))},
-    **{(*left, "ANTI", "JOIN"): Side.ANTI for left in ((), ("LEFT",))},
+    **{(*prefix, "SEMI", "JOIN"): Side.SEMI for prefix in ((), ("LEFT",))},
+    **{(*prefix, "ANTI", "JOIN"): Side.ANTI for prefix in ((), ("LEFT",))},
 }
 
 
@@ -74,23 +74,23 @@ class _Parser(CallParser):
     def view(self) -> Query:
         if self.here.word not in {"SELECT", "WITH", "("}:
             self.unexpected("SELECT or WITH")
-        found = self.query()
+        query = self.query()
         self.take(";")
         self.end("the end of the view")
-        return found
+        return query
 
     def query(self) -> Query:
         common: tuple[Common, ...] = ()
         if self.take("WITH"):
             common = self.listed(self._common)
-        found = self._united()
-        if self.here.word in self.language.refused and self.here.word != ";":
+        query = self._united()
+        if self.here.word in self.language.refusals and self.here.word != ";":
             self.unexpected("the end of the query")
         if not common:
-            return found
-        if found.common:
-            raise self.invalid(found.at, "this query already has a WITH", "one WITH")
-        return dataclasses.replace(found, common=common)
+            return query
+        if query.common:
+            raise self.invalid(query.at, "this query already has a WITH", "one WITH")
+        return dataclasses.replace(query, common=common)
 
     def _common(self) -> Common:
         start = self.here.at
@@ -106,22 +106,22 @@ class _Parser(CallParser):
     def _columns(self) -> tuple[str, ...]:
         if not self.take("("):
             return ()
-        found = self.listed(lambda: self.name("the name of a column"))
+        names = self.listed(lambda: self.name("the name of a column"))
         self.expect(")")
-        return found
+        return names
 
     def _united(self) -> Query:
-        left = self._intersected()
+        query = self._intersected()
         while self.here.word in {"UNION", "EXCEPT", "MINUS"}:
             word = "UNION" if self.advance().word == "UNION" else "EXCEPT"
-            left = SetOperation(left.at, word, self._counts(), left, self._intersected())
-        return left
+            query = SetOperation(query.at, word, self._counts(), query, self._intersected())
+        return query
 
     def _intersected(self) -> Query:
-        left = self._primary()
+        query = self._primary()
         while self.take("INTERSECT"):
-            left = SetOperation(left.at, "INTERSECT", self._counts(), left, self._primary())
-        return left
+            query = SetOperation(query.at, "INTERSECT", self._counts(), query, self._primary())
+        return query
 
     def _counts(self) -> bool:
         if self.take("ALL"):
@@ -131,9 +131,9 @@ class _Parser(CallParser):
 
     def _primary(self) -> Query:
         if self.take("("):
-            found = self.query()
+            query = self.query()
             self.expect(")")
-            return found
+            return query
         start = self.here.at
         self.expect("SELECT")
         distinct = self.take("DISTINCT")
@@ -176,33 +176,33 @@ class _Parser(CallParser):
         return Item(start, value, self.advance().text if self.is_name(self.here) else None)
 
     def _sources(self) -> Source:
-        left = self._source()
+        source = self._source()
         while True:
             words = next((words for words in _SIDES if self.take(*words)), None)
             if words is None:
-                return left
-            left = self._join(left, _SIDES[words])
+                return source
+            source = self._join(source, _SIDES[words])
 
-    def _join(self, left: Source, side: Side) -> Join:
+    def _join(self, left_source: Source, side: Side) -> Join:
         start = self.here.at
-        right = self._source()
+        right_source = self._source()
         if side is Side.CROSS:
-            return Join(start, side, left, right, None, ())
+            return Join(start, side, left_source, right_source, None, ())
         if self.take("USING"):
             if self.here.word != "(":
                 self.unexpected("(")
-            return Join(start, side, left, right, None, self._columns())
+            return Join(start, side, left_source, right_source, None, self._columns())
         if not self.take("ON"):
             self.unexpected("ON or USING: a join without a condition is a CROSS JOIN")
-        return Join(start, side, left, right, self.expression(), ())
+        return Join(start, side, left_source, right_source, self.expression(), ())
 
     def _source(self) -> Source:
         start = self.here.at
         if self.take("("):
             if self.here.word not in {"SELECT", "WITH", "("}:
-                found = self._sources()
+                source = self._sources()
                 self.expect(")")
-                return found
+                return source
             query = self.query()
             self.expect(")")
             alias = self._alias()
@@ -211,8 +211,8 @@ class _Parser(CallParser):
             self.unexpected("a dataset")
         name = self.name("a dataset, or a query in parentheses")
         if self.here.word == ".":
-            expected = "the name of a dataset; one with dots in it in `backticks`"
-            raise self.invalid(start, "datasets have no catalogs and no schemas around them", expected)
+            expectation = "the name of a dataset; one with dots in it in `backticks`"
+            raise self.invalid(start, "datasets have no catalogs and no schemas around them", expectation)
         if self.here.word == "(":
             raise self.invalid(
                 start, "functions that return tables are not part of the SQL of views", "a dataset"
@@ -245,24 +245,24 @@ def _check_height(text: str, query: Query) -> None:
             pending += [(getattr(part, field.name), height + 1) for field in dataclasses.fields(part)]
 
 
-def _free_tables(part: Any, known: frozenset[str]) -> Iterator[Table]:
+def _free_tables(part: Any, common_names: frozenset[str]) -> Iterator[Table]:
     """The tables in a part that no WITH around them defines, in order. Names of WITH differ by more than case."""
     if isinstance(part, tuple):
         for each in part:
-            yield from _free_tables(each, known)
+            yield from _free_tables(each, common_names)
     elif isinstance(part, Table):
-        if part.name.casefold() not in known:
+        if part.name.casefold() not in common_names:
             yield part
     elif isinstance(part, Select | SetOperation):
         for common in part.common:
-            yield from _free_tables(common.query, known)
-            known |= {common.name.casefold()}
+            yield from _free_tables(common.query, common_names)
+            common_names |= {common.name.casefold()}
         yield from (
             table
             for field in dataclasses.fields(part)
             if field.name != "common"
-            for table in _free_tables(getattr(part, field.name), known)
+            for table in _free_tables(getattr(part, field.name), common_names)
         )
     elif isinstance(part, Node):
         for field in dataclasses.fields(part):
-            yield from _free_tables(getattr(part, field.name), known)
+            yield from _free_tables(getattr(part, field.name), common_names)

@@ -61,10 +61,10 @@ def to_spark_sql(plan: ViewPlan, relations: Mapping[str, str], *, carry: Sequenc
     """
     if carry and not plan.row_by_row:
         raise ValueError("only a row-by-row view carries columns of its input")
-    known = {name.casefold() for source in plan.sources for name in source.columns}
-    known |= {name.casefold() for name in plan.schema.names()}
+    names = {name.casefold() for source in plan.sources for name in source.columns}
+    names |= {name.casefold() for name in plan.schema.names()}
     for name in carry:
-        if name.casefold() in known:
+        if name.casefold() in names:
             raise ValueError(f"{name!r} is already a column of the view")
     missing = [name for name in plan.inputs if name not in relations]
     if missing:
@@ -105,8 +105,8 @@ def _finite(schema: Schema, query: str, carry: Sequence[str]) -> str:
         if isinstance(field.data_type(), Real):
             fault = text_literal(f"column {field.name!r} of the result is not a finite number")
             finite = f"{name} IS NULL OR abs({name}) < CAST('Infinity' AS DOUBLE)"
-            fallen = f"CAST(raise_error({fault}) AS {spark_type(field.data_type())})"
-            columns.append(f"CASE WHEN {finite} THEN {name} ELSE {fallen} END AS {quoted(field.name)}")
+            failure = f"CAST(raise_error({fault}) AS {spark_type(field.data_type())})"
+            columns.append(f"CASE WHEN {finite} THEN {name} ELSE {failure} END AS {quoted(field.name)}")
         else:
             columns.append(name)
     columns += [f"r.{quoted(name)}" for name in carry]

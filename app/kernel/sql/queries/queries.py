@@ -57,14 +57,14 @@ class QueryBinder:
 
     def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> BoundQuery:
         """A query with these names for its columns, or their own if there are none."""
-        bound = self._query(node, environment, None, named=not names)
+        bound = self._query(node, environment, None, needs_names=not names)
         return self._renamed(node.at, bound, names) if names else bound
 
     def subquery(self, node: Query, outer: Scope | None) -> Subquery:
         """A query inside of an expression. `outer`: the scope of the query around it."""
         before = self.binding.outer_columns
         plain = isinstance(node, Select) and not node.common
-        bound = self._query(node, self._environment, outer if plain else None, named=False)
+        bound = self._query(node, self._environment, outer if plain else None, needs_names=False)
         if self.binding.outer_columns > before:
             assert isinstance(node, Select)
             windows = any(call.over is not None for call in _calls(node.items))
@@ -86,30 +86,30 @@ class QueryBinder:
         return Subquery(bound.sql, values, bound.single_row)
 
     def _query(
-        self, node: Query, environment: Environment, outer: Scope | None, *, named: bool
+        self, node: Query, environment: Environment, outer: Scope | None, *, needs_names: bool
     ) -> BoundQuery:
         around, parts = self._environment, []
         for common in node.common:
-            bound = self.query(common.query, environment, common.columns)
+            common_query = self.query(common.query, environment, common.columns)
             name = f"with{self._sources.alias()}"
-            environment = environment.having(common.name, Named(name, bound))
-            parts.append(f"{name} AS ({bound.sql})")
+            environment = environment.having(common.name, Named(name, common_query))
+            parts.append(f"{name} AS ({common_query.sql})")
         self._environment = environment
         if isinstance(node, Select):
-            found = self.select(node, environment, outer, named=named).bound
+            bound = self.select(node, environment, outer, needs_names=needs_names).bound
         else:
-            found = self._united(node, environment, named=named)
+            bound = self._united(node, environment, needs_names=needs_names)
         self._environment = around
-        return replace(found, sql=f"WITH {', '.join(parts)} {found.sql}") if parts else found
+        return replace(bound, sql=f"WITH {', '.join(parts)} {bound.sql}") if parts else bound
 
-    def _united(self, node: SetOperation, environment: Environment, *, named: bool) -> BoundQuery:
-        left = self._query(node.left, environment, None, named=named)
-        right = self._query(node.right, environment, None, named=False)
-        if len(left.columns) != len(right.columns):
-            reason = f"one side has {len(left.columns)} columns, the other {len(right.columns)}"
+    def _united(self, node: SetOperation, environment: Environment, *, needs_names: bool) -> BoundQuery:
+        left_query = self._query(node.left, environment, None, needs_names=needs_names)
+        right_query = self._query(node.right, environment, None, needs_names=False)
+        if len(left_query.columns) != len(right_query.columns):
+            reason = f"one side has {len(left_query.columns)} columns, the other {len(right_query.columns)}"
             raise self.binding.at(node.right.at, reason, "the same number on both sides")
         types = []
-        for one, other in zip(left.columns, right.columns, strict=True):
+        for one, other in zip(left_query.columns, right_query.columns, strict=True):
             type_ = common_type((one.type, other.type))
             if type_ is None:
                 reason = f"{shown(one.name)} is {_shown(one.type)} on one side and {_shown(other.type)} on the other"
@@ -119,22 +119,22 @@ class QueryBinder:
             types.append(type_)
         columns = tuple(
             replace(one, type=type_, nullable=_nullable(node, one, other))
-            for one, other, type_ in zip(left.columns, right.columns, types, strict=True)
+            for one, other, type_ in zip(left_query.columns, right_query.columns, types, strict=True)
         )
         word = f"{node.operator} ALL" if node.all else node.operator
-        sql = f"{_as_types(left, types)} {word} {_as_types(right, types)}"
-        return BoundQuery(sql, columns, self._checked_reads(node.at, left.reads + right.reads))
+        sql = f"{_as_types(left_query, types)} {word} {_as_types(right_query, types)}"
+        return BoundQuery(sql, columns, self._checked_reads(node.at, left_query.reads + right_query.reads))
 
     def _checked_reads(self, at: int, reads: int) -> int:
         if reads > READS_MAX:
-            expected = f"at most {READS_MAX} times; a query of WITH counts wherever it is named"
-            raise self.binding.at(at, f"datasets are read {reads} times", expected)
+            expectation = f"at most {READS_MAX} times; a query of WITH counts wherever it is named"
+            raise self.binding.at(at, f"datasets are read {reads} times", expectation)
         return reads
 
     def select(
-        self, node: Select, environment: Environment, outer: Scope | None = None, *, named: bool = True
+        self, node: Select, environment: Environment, outer: Scope | None = None, *, needs_names: bool = True
     ) -> BoundSelect:
-        """A SELECT; if not `named`, its columns need no names."""
+        """A SELECT; if not `needs_names`, its columns need no names."""
         around, self._subquery_reads = self._subquery_reads, 0
         source = (
             From("", Scope(), 0) if node.source is None else self._sources.source(node.source, environment)
@@ -157,23 +157,23 @@ class QueryBinder:
         having, qualify = self._filters(node, replace(clause, aliases=aliases))
         if groups is not None:
             self._check_grouped([value for _, value in values] + [each for each in (having, qualify) if each])
-        names = self._names(values, named=named)
+        names = self._names(values, needs_names=needs_names)
         columns = tuple(
             ScopeColumn(name, quoted(name), value.type, value.nullable)
             for name, (_, value) in zip(names, values, strict=True)
         )
         if node.distinct and any(_has_map(column.type) for column in columns):
             raise self.binding.at(node.at, "maps cannot be compared", "no DISTINCT, or no maps")
-        listed = [f"{value.sql} AS {name.sql}" for (_, value), name in zip(values, columns, strict=True)]
+        select_list = [f"{value.sql} AS {name.sql}" for (_, value), name in zip(values, columns, strict=True)]
         tail = f" FROM {source.sql}" if source.sql else ""
         tail += f" WHERE {where.sql}" if where is not None else ""
         tail += f" GROUP BY {', '.join(_group_key(group) for group in groups)}" if groups else ""
         tail += f" HAVING {having.sql}" if having is not None else ""
         distinct = "DISTINCT " if node.distinct else ""
         if qualify is None:
-            sql = f"SELECT {distinct}{', '.join(listed)}{tail}"
+            sql = f"SELECT {distinct}{', '.join(select_list)}{tail}"
         else:
-            inner = f"SELECT {', '.join(listed)}, {qualify.sql} AS {_KEPT}{tail}"
+            inner = f"SELECT {', '.join(select_list)}, {qualify.sql} AS {_KEPT}{tail}"
             sql = f"SELECT {distinct}{', '.join(column.sql for column in columns)} FROM ({inner}) AS q WHERE {_KEPT}"
         single = groups == () and having is None and qualify is None
         reads = self._checked_reads(node.at, source.reads + self._subquery_reads)
@@ -190,12 +190,14 @@ class QueryBinder:
     def _check_joins(self, joins: Joins) -> None:
         node = None if self._allow_cross_joins else joins.cross_join()
         if node is not None:
-            named = None if isinstance(node.right, Join) else node.right.alias
-            named = node.right.name if named is None and isinstance(node.right, Table) else named
-            join = f"the {node.side.value} JOIN" + (f" with {shown(named)}" if named is not None else "")
+            name = None if isinstance(node.right, Join) else node.right.alias
+            name = node.right.name if name is None and isinstance(node.right, Table) else name
+            join = f"the {node.side.value} JOIN" + (f" with {shown(name)}" if name is not None else "")
             reason = f"{join} compares every row of one side with every row of the other"
-            expected = "ON with an equality of a column of each side, or allow_cross_join: true in the view"
-            raise self.binding.at(node.at, reason, expected)
+            expectation = (
+                "ON with an equality of a column of each side, or allow_cross_join: true in the view"
+            )
+            raise self.binding.at(node.at, reason, expectation)
 
     def _where(self, node: Select, scope: Scope, outer: Scope | None) -> Value | None:
         if node.where is None:
@@ -223,15 +225,15 @@ class QueryBinder:
             windows="there are no windows in GROUP BY",
             queries="there are no queries in GROUP BY",
         )
-        meant = [self._grouped_by(node, each, scope) for each in node.group]
-        found = []
-        for each in {id(each): each for each in meant}.values():
+        expressions = [self._grouped_by(node, each, scope) for each in node.group]
+        groups = []
+        for each in {id(each): each for each in expressions}.values():
             value = Binder(clause, self.binding).value(each)
             if not is_flat(value.type):
                 reason = f"rows cannot be grouped by values of type {value.named()}"
                 raise self.binding.at(each.at, reason, "another column")
-            found.append(value)
-        return tuple(found)
+            groups.append(value)
+        return tuple(groups)
 
     def _grouped_by(self, node: Select, group: Expression, scope: Scope) -> Expression:
         """The group's expression: the column of the SELECT list with this number or alias, or the expression itself."""
@@ -245,18 +247,18 @@ class QueryBinder:
             assert isinstance(item, Item)
             return item.value
         if isinstance(group, Name) and len(group.parts) == 1 and not scope.find(None, group.parts[0]):
-            wanted = group.parts[0].casefold()
+            alias = group.parts[0].casefold()
             for item in node.items:
-                if isinstance(item, Item) and item.alias is not None and item.alias.casefold() == wanted:
+                if isinstance(item, Item) and item.alias is not None and item.alias.casefold() == alias:
                     return item.value
         return group
 
     def _values(self, node: Select, clause: Clause) -> list[tuple[Item | Star, Value]]:
         binder = Binder(clause, self.binding)
-        found: list[tuple[Item | Star, Value]] = []
+        values: list[tuple[Item | Star, Value]] = []
         for item in node.items:
             if isinstance(item, Item):
-                found.append((item, binder.value(item.value)))
+                values.append((item, binder.value(item.value)))
                 continue
             if item.table is not None and not clause.scope.has_table(item.table):
                 raise self.binding.at(
@@ -267,12 +269,12 @@ class QueryBinder:
                 raise self.binding.at(item.at, "* has no columns here", "columns, or FROM")
             for column in columns:
                 value = column.value(item.at, self.binding)
-                grouped = clause.groups is not None and value.sql in clause.groups
-                found.append((item, replace(value, columns=frozenset()) if grouped else value))
-        self.binding.add_columns(node.at, len(found))
-        if len(found) > FIELDS_MAX:
+                is_group = clause.groups is not None and value.sql in clause.groups
+                values.append((item, replace(value, columns=frozenset()) if is_group else value))
+        self.binding.add_columns(node.at, len(values))
+        if len(values) > FIELDS_MAX:
             raise self.binding.at(node.at, "there are too many columns", f"at most {FIELDS_MAX:,}")
-        return found
+        return values
 
     def _filters(self, node: Select, clause: Clause) -> tuple[Value | None, Value | None]:
         having = qualify = None
@@ -289,11 +291,11 @@ class QueryBinder:
     def _check_grouped(self, values: Sequence[Value]) -> None:
         for value in values:
             for name, at in sorted(value.columns, key=lambda column: column[1]):
-                expected = "it in GROUP BY, or an aggregate around it, such as MAX(…)"
-                raise self.binding.at(at, f"{shown(name)} has several values in a group of rows", expected)
+                expectation = "it in GROUP BY, or an aggregate around it, such as MAX(…)"
+                raise self.binding.at(at, f"{shown(name)} has several values in a group of rows", expectation)
 
-    def _names(self, values: Sequence[tuple[Item | Star, Value]], *, named: bool) -> list[str]:
-        if not named:
+    def _names(self, values: Sequence[tuple[Item | Star, Value]], *, needs_names: bool) -> list[str]:
+        if not needs_names:
             return [f"c{number}" for number, _ in enumerate(values, start=1)]
         names = []
         for item, value in values:
@@ -311,26 +313,26 @@ class QueryBinder:
             raise self.binding.at(at, reason, f"{len(bound.columns)} names")
         self._check_names(names, [at] * len(names))
         columns = tuple(replace(column, name=name) for column, name in zip(bound.columns, names, strict=True))
-        listed = ", ".join(
+        select_list = ", ".join(
             f"q.{quoted(old.name)} AS {quoted(new.name)}"
             for old, new in zip(bound.columns, columns, strict=True)
         )
-        return replace(bound, sql=f"SELECT {listed} FROM ({bound.sql}) AS q", columns=columns)
+        return replace(bound, sql=f"SELECT {select_list} FROM ({bound.sql}) AS q", columns=columns)
 
     def _check_names(self, names: Sequence[str], places: Sequence[int]) -> None:
-        seen: set[str] = set()
+        folded_names: set[str] = set()
         for name, at in zip(names, places, strict=True):
             if not 1 <= len(name) <= FIELD_NAME_CHARACTERS_MAX or not name.isprintable() or "${" in name:
-                expected = f"1–{FIELD_NAME_CHARACTERS_MAX} printable characters, no `${{`"
-                raise self.binding.at(at, "this cannot be the name of a column", expected)
+                expectation = f"1–{FIELD_NAME_CHARACTERS_MAX} printable characters, no `${{`"
+                raise self.binding.at(at, "this cannot be the name of a column", expectation)
             if name.startswith(RESERVED_PREFIX):
                 raise self.binding.at(
                     at, f"names starting with {RESERVED_PREFIX!r} are reserved", "another name"
                 )
-            if name.casefold() in seen:
-                expected = "AS another name (names must differ by more than case)"
-                raise self.binding.at(at, f"two columns are called {shown(name)}", expected)
-            seen.add(name.casefold())
+            if name.casefold() in folded_names:
+                expectation = "AS another name (names must differ by more than case)"
+                raise self.binding.at(at, f"two columns are called {shown(name)}", expectation)
+            folded_names.add(name.casefold())
 
 
 def _nullable(node: SetOperation, one: ScopeColumn, other: ScopeColumn) -> bool:
@@ -347,11 +349,11 @@ def _as_types(bound: BoundQuery, types: Sequence[SqlType]) -> str:
     if all(column.type == type_ for column, type_ in zip(bound.columns, types, strict=True)):
         return f"({bound.sql})"
     values = [Value(0, f"q.{quoted(column.name)}", column.type, column.nullable) for column in bound.columns]
-    listed = ", ".join(
+    select_list = ", ".join(
         f"{converted(value, type_).sql} AS {quoted(column.name)}"
         for value, column, type_ in zip(values, bound.columns, types, strict=True)
     )
-    return f"(SELECT {listed} FROM ({bound.sql}) AS q)"
+    return f"(SELECT {select_list} FROM ({bound.sql}) AS q)"
 
 
 def _group_key(value: Value) -> str:

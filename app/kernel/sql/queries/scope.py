@@ -74,18 +74,18 @@ class Relation:
 class Scope:
     """The relations of a FROM.
 
-    `merged`: columns of USING, which precede all others. `hidden`: the SQL of the columns that they replace, which can
-    only be named with their table.
+    `merged_columns`: columns of USING, which precede all others. `hidden_sql`: the SQL of the columns that they
+    replace, which can only be named with their table.
     """
 
     relations: tuple[Relation, ...] = ()
-    merged: tuple[ScopeColumn, ...] = ()
-    hidden: frozenset[str] = frozenset()
+    merged_columns: tuple[ScopeColumn, ...] = ()
+    hidden_sql: frozenset[str] = frozenset()
 
     def after_outer_join(self) -> Scope:
         """The scope with nullable columns."""
         relations = tuple(relation.after_outer_join() for relation in self.relations)
-        return replace(self, relations=relations, merged=_maybe_missing(self.merged))
+        return replace(self, relations=relations, merged_columns=_maybe_missing(self.merged_columns))
 
     def find(self, table: str | None, name: str) -> list[ScopeColumn]:
         """The columns that the name may refer to."""
@@ -97,7 +97,10 @@ class Scope:
     def starred(self, table: str | None) -> list[ScopeColumn]:
         """The columns of `*`, or of `table.*`."""
         if table is None:
-            return [*self.merged, *(column for column in self._columns() if column.sql not in self.hidden)]
+            return [
+                *self.merged_columns,
+                *(column for column in self._columns() if column.sql not in self.hidden_sql),
+            ]
         return [
             column
             for relation in self.relations
@@ -111,7 +114,7 @@ class Scope:
 
     def all_columns(self) -> Iterator[ScopeColumn]:
         """The columns of all relations, and those of USING."""
-        yield from self.merged
+        yield from self.merged_columns
         yield from self._columns()
 
     def names(self) -> list[str]:
@@ -120,20 +123,22 @@ class Scope:
 
 def column_of(name: Name, scope: Scope, binding: Binding) -> Value | None:
     """The value of a column, or of a member of one; None if the scope has no such column. Raises InvalidView."""
-    found: list[ScopeColumn] = []
-    used = 0
+    columns: list[ScopeColumn] = []
+    part_count = 0
     if len(name.parts) > 1 and scope.has_table(name.parts[0]):
-        found, used = scope.find(name.parts[0], name.parts[1]), 2
-    if not found:
-        found, used = scope.find(None, name.parts[0]), 1
-    if not found:
+        columns, part_count = scope.find(name.parts[0], name.parts[1]), 2
+    if not columns:
+        columns, part_count = scope.find(None, name.parts[0]), 1
+    if not columns:
         return None
-    if len(found) > 1:
-        expected = "the alias of its table in front"
-        raise binding.at(name.at, f"{shown(name.parts[used - 1])} may be one of several columns", expected)
-    [column] = found
+    if len(columns) > 1:
+        expectation = "the alias of its table in front"
+        raise binding.at(
+            name.at, f"{shown(name.parts[part_count - 1])} may be one of several columns", expectation
+        )
+    [column] = columns
     value = column.value(name.at, binding)
-    for part in name.parts[used:]:
+    for part in name.parts[part_count:]:
         value = member_of(value, part, binding)
     return value
 
@@ -146,21 +151,21 @@ def member_of(value: Value, name: str, binding: Binding) -> Value:
         if member == name:
             sql = f"{value.sql}.{quoted(member)}"
             return replace(value, sql=sql, type=type_, nullable=True, name=member, literal=None)
-    known = [member for member, _ in value.type.members]
-    similar = similar_names(name, known)
-    raise binding.at(value.at, no_such("member", name, similar), listed(similar or known))
+    names = [member for member, _ in value.type.members]
+    similar = similar_names(name, names)
+    raise binding.at(value.at, no_such("member", name, similar), listed(similar or names))
 
 
 def no_column(name: Name, scopes: Iterable[Scope], binding: Binding) -> HeadwaterError:
     """The error for a name that no scope has."""
-    known = [column for scope in scopes for column in scope.names()]
-    similar = similar_names(name.parts[-1], known)
+    names = [column for scope in scopes for column in scope.names()]
+    similar = similar_names(name.parts[-1], names)
     reason = no_such("column", ".".join(name.parts), similar)
-    expected = listed(similar or known) or "a column of a table in FROM"
+    expectation = listed(similar or names) or "a column of a table in FROM"
     if binding.text[name.at] == '"' and not similar:
         hint, literal = name_for_string(binding.text, name.at, ".".join(name.parts))
-        return binding.at(name.at, f"{reason}: {hint}", f"{literal}, or one of {expected}")
-    return binding.at(name.at, reason, expected)
+        return binding.at(name.at, f"{reason}: {hint}", f"{literal}, or one of {expectation}")
+    return binding.at(name.at, reason, expectation)
 
 
 def _maybe_missing(columns: tuple[ScopeColumn, ...]) -> tuple[ScopeColumn, ...]:

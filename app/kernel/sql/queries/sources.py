@@ -55,11 +55,11 @@ class SourceBinder:
     def _table(self, node: Table, environment: Environment) -> From:
         alias = self.alias()
         shown_as = node.alias or node.name
-        named = environment.named.get(node.name.casefold())
-        if named is not None:
-            relation = Relation(shown_as, _under(alias, named.bound.columns))
-            joins = _one_group(relation, single_row=named.bound.single_row)
-            return From(f"{named.name} AS {alias}", Scope((relation,)), named.bound.reads, joins)
+        common = environment.queries.get(node.name.casefold())
+        if common is not None:
+            relation = Relation(shown_as, _under(alias, common.bound.columns))
+            joins = _one_group(relation, single_row=common.bound.single_row)
+            return From(f"{common.name} AS {alias}", Scope((relation,)), common.bound.reads, joins)
         definition = self._inputs[node.name]
         columns = tuple(
             ScopeColumn(
@@ -83,19 +83,22 @@ class SourceBinder:
         return From(f"({bound.sql}) AS {alias}", Scope((relation,)), bound.reads, joins)
 
     def _join(self, node: Join, environment: Environment) -> From:
-        left, right = self.source(node.left, environment), self.source(node.right, environment)
-        self._check_aliases(node, left.scope, right.scope)
-        both = _beside(left.scope, right.scope)
-        merged: tuple[ScopeColumn, ...] = ()
-        joins = left.joins.beside(right.joins, node).where(node.on, both)
+        left_source, right_source = self.source(node.left, environment), self.source(node.right, environment)
+        self._check_aliases(node, left_source.scope, right_source.scope)
+        both = _beside(left_source.scope, right_source.scope)
+        merged_columns: tuple[ScopeColumn, ...] = ()
+        joins = left_source.joins.beside(right_source.joins, node).where(node.on, both)
         condition = ""
         if node.using:
-            pairs = [self._pair(node, name, left.scope, right.scope) for name in node.using]
+            pairs = [self._pair(node, name, left_source.scope, right_source.scope) for name in node.using]
             condition = " ON " + " AND ".join(f"({one.sql} = {other.sql})" for one, other in pairs)
             for value, other_value in pairs:
                 column = _merged(node.side, value, other_value)
-                [one], [other] = left.scope.find(None, column.name), right.scope.find(None, column.name)
-                merged += (column,)
+                [one], [other] = (
+                    left_source.scope.find(None, column.name),
+                    right_source.scope.find(None, column.name),
+                )
+                merged_columns += (column,)
                 joins = joins.using(one, other, column.sql)
         elif node.on is not None:
             clause = Clause(
@@ -107,28 +110,28 @@ class SourceBinder:
                 queries="there are no queries in ON",
             )
             condition = f" ON {Binder(clause, self.binding).condition(node.on).sql}"
-        right_sql = f"({right.sql})" if isinstance(node.right, Join) else right.sql
-        sql = f"{left.sql} {node.side.value} JOIN {right_sql}{condition}"
-        scope = _joined(node.side, left.scope, right.scope, merged)
-        return From(sql, scope, left.reads + right.reads, joins)
+        right_sql = f"({right_source.sql})" if isinstance(node.right, Join) else right_source.sql
+        sql = f"{left_source.sql} {node.side.value} JOIN {right_sql}{condition}"
+        scope = _joined(node.side, left_source.scope, right_source.scope, merged_columns)
+        return From(sql, scope, left_source.reads + right_source.reads, joins)
 
-    def _check_aliases(self, node: Join, left: Scope, right: Scope) -> None:
-        for relation in right.relations:
-            if relation.alias is not None and left.has_table(relation.alias):
-                expected = "an alias for one of them"
-                raise self.binding.at(node.at, f"two tables are called {shown(relation.alias)}", expected)
+    def _check_aliases(self, node: Join, left_scope: Scope, right_scope: Scope) -> None:
+        for relation in right_scope.relations:
+            if relation.alias is not None and left_scope.has_table(relation.alias):
+                expectation = "an alias for one of them"
+                raise self.binding.at(node.at, f"two tables are called {shown(relation.alias)}", expectation)
 
-    def _pair(self, node: Join, name: str, left: Scope, right: Scope) -> tuple[Value, Value]:
+    def _pair(self, node: Join, name: str, left_scope: Scope, right_scope: Scope) -> tuple[Value, Value]:
         """The columns of both sides that USING compares, converted to one type."""
         sides = []
-        for scope in (left, right):
-            found = scope.find(None, name)
-            if len(found) != 1:
+        for scope in (left_scope, right_scope):
+            columns = scope.find(None, name)
+            if len(columns) != 1:
                 reason = (
-                    f"{'several columns are' if found else 'no column of one side is'} called {shown(name)}"
+                    f"{'several columns are' if columns else 'no column of one side is'} called {shown(name)}"
                 )
                 raise self.binding.at(node.at, reason, "a column that each side has once")
-            sides.append(found[0].value(node.at, self.binding))
+            sides.append(columns[0].value(node.at, self.binding))
         type_ = common_type(side.type for side in sides)
         if type_ is None or not is_flat(type_):
             reason = f"{shown(name)} is {sides[0].named()} on one side and {sides[1].named()} on the other"
@@ -158,21 +161,32 @@ def _merged(side: Side, one: Value, other: Value) -> ScopeColumn:
     return ScopeColumn(name=name or "", sql=sql, type=one.type, nullable=nullable)
 
 
-def _beside(left: Scope, right: Scope) -> Scope:
-    return Scope(left.relations + right.relations, left.merged + right.merged, left.hidden | right.hidden)
+def _beside(left_scope: Scope, right_scope: Scope) -> Scope:
+    return Scope(
+        left_scope.relations + right_scope.relations,
+        left_scope.merged_columns + right_scope.merged_columns,
+        left_scope.hidden_sql | right_scope.hidden_sql,
+    )
 
 
-def _joined(side: Side, left: Scope, right: Scope, merged: tuple[ScopeColumn, ...]) -> Scope:
-    """The scope of a join: `merged` replaces its columns; columns of rows that may be missing are nullable."""
-    made_of = [column for each in merged for scope in (left, right) for column in scope.find(None, each.name)]
+def _joined(
+    side: Side, left_scope: Scope, right_scope: Scope, merged_columns: tuple[ScopeColumn, ...]
+) -> Scope:
+    """The scope of a join: `merged_columns` replaces its columns; columns of rows that may be missing are nullable."""
+    made_of = [
+        column
+        for each in merged_columns
+        for scope in (left_scope, right_scope)
+        for column in scope.find(None, each.name)
+    ]
     if side in (Side.RIGHT, Side.FULL):
-        left = left.after_outer_join()
+        left_scope = left_scope.after_outer_join()
     if side in (Side.LEFT, Side.FULL):
-        right = right.after_outer_join()
+        right_scope = right_scope.after_outer_join()
     if side in (Side.SEMI, Side.ANTI):
-        right = Scope()
-    both = _beside(left, right)
-    names = {column.name.casefold() for column in merged}
-    kept = tuple(column for column in both.merged if column.name.casefold() not in names)
-    hidden = both.hidden.union(column.sql for column in made_of)
-    return Scope(both.relations, merged + kept, hidden)
+        right_scope = Scope()
+    both = _beside(left_scope, right_scope)
+    names = {column.name.casefold() for column in merged_columns}
+    other_columns = tuple(column for column in both.merged_columns if column.name.casefold() not in names)
+    hidden_sql = both.hidden_sql.union(column.sql for column in made_of)
+    return Scope(both.relations, merged_columns + other_columns, hidden_sql)

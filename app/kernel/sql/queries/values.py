@@ -105,14 +105,14 @@ class Binding:
         """Counts the SQL that replaces an alias. Raises InvalidView if it becomes too long."""
         self._characters += len(sql)
         if self._characters > ALIASED_CHARACTERS_MAX:
-            expected = "a query in FROM that computes them"
-            raise self.at(at, "aliases expand to too much SQL", expected)
+            expectation = "a query in FROM that computes them"
+            raise self.at(at, "aliases expand to too much SQL", expectation)
 
-    def at(self, at: int | None, reason: str, expected: str) -> HeadwaterError:
-        return QUERIES.invalid(self.text, at, reason, expected)
+    def at(self, at: int | None, reason: str, expectation: str) -> HeadwaterError:
+        return QUERIES.invalid(self.text, at, reason, expectation)
 
-    def mistyped(self, value: Value, what: str, expected: str) -> HeadwaterError:
-        return self.at(value.at, f"{what} does not support {value.named()}", expected)
+    def mistyped(self, value: Value, what: str, expectation: str) -> HeadwaterError:
+        return self.at(value.at, f"{what} does not support {value.named()}", expectation)
 
 
 def as_condition(value: Value, binding: Binding) -> Value:
@@ -122,13 +122,13 @@ def as_condition(value: Value, binding: Binding) -> Value:
     return converted(value, BOOLEAN)
 
 
-def common_numbers(left: Value, right: Value, *, divides: bool) -> list[Value]:
+def common_numbers(one: Value, other: Value, *, divides: bool) -> list[Value]:
     """Two numbers as an operator's operands: as decimals if one of them is, else as the same type."""
-    for value in (left, right):
+    for value in (one, other):
         if value.type is Untyped.NULL:
             raise Misfit("CAST(NULL AS type)")
-    kinds = left.type, right.type
+    kinds = one.type, other.type
     if Decimal in map(type, kinds) and all(isinstance(kind, Decimal) or is_integer(kind) for kind in kinds):
-        return [converted(value, exact_decimal(value)) for value in (left, right)]
-    shared = computed_type("/" if divides else "+", *kinds)
-    return [converted(left, shared), converted(right, shared)]
+        return [converted(value, exact_decimal(value)) for value in (one, other)]
+    type_ = computed_type("/" if divides else "+", *kinds)
+    return [converted(one, type_), converted(other, type_)]

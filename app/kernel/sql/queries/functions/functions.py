@@ -71,7 +71,7 @@ class Function:
     `parameters`: the last `optional` of them may be omitted. The last may be repeated if the function `repeats`.
     `result`: its type, from the converted arguments. `nullable`: whether it may be null; None if it is null only for a
     null argument. `alike`: arguments from this number on are converted to their common type. `spelling`: its name in
-    the engine, if different. `wrapped`: a template around the call.
+    the engine, if different. `template`: a template around the call.
     """
 
     group: str
@@ -83,7 +83,7 @@ class Function:
     nullable: bool | None = None
     alike: int | None = None
     spelling: str | None = None
-    wrapped: str = "{}"
+    template: str = "{}"
 
     def takes(self, count: int) -> bool:
         least = len(self.parameters) - self.optional
@@ -198,7 +198,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **_aggregates((REAL, fraction_literal()), DOUBLE, "percentile"),
     **_aggregates((FLAT,), INT64, "approx_count_distinct", nullable=False),
     **_aggregates(
-        (FLAT,), list_of_first, "collect_list collect_set array_agg", nullable=False, wrapped="sort_array({})"
+        (FLAT,), list_of_first, "collect_list collect_set array_agg", nullable=False, template="sort_array({})"
     ),
     **_windows((), INT32, "row_number rank dense_rank", nullable=False),
     **_windows((integer_literal(1, 1_000_000),), INT32, "ntile", nullable=False),

@@ -27,12 +27,12 @@ from app.kernel.sql.queries.values import Value
 class Parameter:
     """A parameter of a function.
 
-    `taken`: the type to which an argument of a type is converted; None if it does not fit. `literal`: whether a literal
-    fits, if the argument cannot be an expression.
+    `type_for`: the type to which an argument of a type is converted; None if it does not fit. `literal`: whether a
+    literal fits, if the argument cannot be an expression.
     """
 
-    expected: str
-    taken: Callable[[SqlType], SqlType | None]
+    expectation: str
+    type_for: Callable[[SqlType], SqlType | None]
     literal: Callable[[Value], bool] | None = None
 
 
@@ -74,9 +74,9 @@ TEXT_LITERAL: Final = Parameter("a 'string'", _exactly(STRING), lambda value: is
 
 def one_of(*words: str) -> Parameter:
     """A string literal out of these words."""
-    expected = ", ".join(f"'{word}'" for word in words)
+    alternatives = ", ".join(f"'{word}'" for word in words)
     return Parameter(
-        expected,
+        alternatives,
         _exactly(STRING),
         lambda value: isinstance(value.literal, str) and value.literal.casefold() in words,
     )
