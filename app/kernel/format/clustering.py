@@ -55,12 +55,12 @@ def column_faults(columns: Sequence[str], schema: Schema) -> Iterator[tuple[str,
     """The reasons why rows cannot be ordered by these columns: a JSON pointer within them, and what is expected."""
     if not 1 <= len(columns) <= COLUMNS_MAX:
         yield "", f"expected 1 to {COLUMNS_MAX} columns"
-    known = {field.name: field.data_type() for field in schema.fields}
+    types = {field.name: field.data_type() for field in schema.fields}
     for number, name in enumerate(columns):
-        if name not in known:
+        if name not in types:
             yield f"/{number}", f"there is no column {name!r}"
-        elif isinstance(known[name], _NESTED):
-            yield f"/{number}", f"{name!r} is {known[name]}: lists, maps and structs have no order"
+        elif isinstance(types[name], _NESTED):
+            yield f"/{number}", f"{name!r} is {types[name]}: lists, maps and structs have no order"
         elif name in columns[:number]:
             yield f"/{number}", f"{name!r} is listed more than once"
 
@@ -133,9 +133,9 @@ def _ranks(column: pa.ChunkedArray, quantiles: pa.Array, rank_max: int) -> npt.N
     # Sorting is stable and puts nulls last: a value comes before the quantile that equals it.
     order = pc.sort_indices(both).to_numpy()
     is_quantile = order >= len(values)
-    passed = np.cumsum(is_quantile)
+    quantiles_before = np.cumsum(is_quantile)
     ranks = np.empty(len(values), dtype=np.uint64)
-    ranks[order[~is_quantile]] = passed[~is_quantile] * rank_max // max(len(quantiles), 1)
+    ranks[order[~is_quantile]] = quantiles_before[~is_quantile] * rank_max // max(len(quantiles), 1)
     if values.null_count:
         ranks[values.is_null().to_numpy(zero_copy_only=False)] = rank_max + 1
     return ranks

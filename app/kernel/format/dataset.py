@@ -177,7 +177,7 @@ def json_member_names(vocabulary: Vocabulary) -> dict[str, str]:
     A name that is another member's is `_hw_<name>` instead.
     """
     names = {name: vocabulary.of(name) for name in Vocabulary.__struct_fields__}
-    return {name: f"_hw_{name}" if called in ("row", "before") else called for name, called in names.items()}
+    return {name: f"_hw_{name}" if member in ("row", "before") else member for name, member in names.items()}
 
 
 class Changelog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -65,9 +65,9 @@ class InvalidDataset(InvalidRequest):
     def of(cls, faults: Sequence[tuple[str, str]]) -> Self:
         """The error of broken rules, at least one: pointers and details. Its text has the first, `errors` has all."""
         errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
-        shown = "; ".join(f"{each.pointer}: {each.detail}" for each in errors[:_FAULTS_SHOWN])
+        summary = "; ".join(f"{each.pointer}: {each.detail}" for each in errors[:_FAULTS_SHOWN])
         more = len(errors) - _FAULTS_SHOWN
-        return cls(shown + (f"; and {more} more" if more > 0 else ""), errors)
+        return cls(summary + (f"; and {more} more" if more > 0 else ""), errors)
 
 
 class SchemaChangeRefused(InvalidRequest):

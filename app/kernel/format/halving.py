@@ -66,14 +66,14 @@ def overlap(one: Slot, other: Slot) -> bool:
 def overlaps_within(slots: Iterable[Slot]) -> bool:
     """Whether some of these buckets of one partition are parts of others. Equal ones count once."""
     distinct = sorted({slot for slot in slots if slot.of is not None}, key=lambda slot: slot.of or 1)
-    seen: set[tuple[int, int]] = set()
+    buckets: set[tuple[int, int]] = set()
     for slot in distinct:
         of = slot.of or 1
         while of >= 1:
-            if (slot.bucket % of, of) in seen:
+            if (slot.bucket % of, of) in buckets:
                 return True
             of //= 2
-        seen.add((slot.bucket, slot.of or 1))
+        buckets.add((slot.bucket, slot.of or 1))
     return False
 
 
@@ -94,13 +94,13 @@ def _largest(file_group: str, names: Collection[str]) -> str:
     return file_group
 
 
-def cover(partition_path: str, taken: Collection[Slot]) -> list[Slot]:
-    """Disjoint buckets with all keys of a partition: those that are `taken`, and the largest ones beside them."""
-    return list(_cover(Slot(partition_path=partition_path, bucket=0, of=1), frozenset(taken)))
+def cover(partition_path: str, slots: Collection[Slot]) -> list[Slot]:
+    """Disjoint buckets with all keys of a partition: the `slots`, and the largest ones beside them."""
+    return list(_cover(Slot(partition_path=partition_path, bucket=0, of=1), frozenset(slots)))
 
 
-def _cover(slot: Slot, taken: frozenset[Slot]) -> Iterator[Slot]:
-    inside = frozenset(each for each in taken if overlap(slot, each))
+def _cover(slot: Slot, slots: frozenset[Slot]) -> Iterator[Slot]:
+    inside = frozenset(each for each in slots if overlap(slot, each))
     if not inside or slot in inside:
         yield slot
         return

@@ -53,16 +53,16 @@ def field_error(message: str, type_: Any, *, at: str = "") -> FieldError:
     reason, path = (place["reason"], place["path"] or "") if place else (message, "")
     steps = [name or index for name, index in _STEP.findall(path)]
     pointer = at + "".join(f"/{escaped(step)}" for step in steps)
-    if unknown := _UNKNOWN.fullmatch(reason):
-        name = unknown["name"]
+    if unknown_member := _UNKNOWN.fullmatch(reason):
+        name = unknown_member["name"]
         members = _members(type_, steps)
         advice = _below_another(type_, steps, name) or similar(name, members) or _one_of(members)
         return FieldError(pointer=f"{pointer}/{escaped(name)}", detail=f"unknown member; {advice}")
     if missing := _MISSING.fullmatch(reason):
         return FieldError(pointer=f"{pointer}/{escaped(missing['name'])}", detail="this member is required")
-    if known := _known_values(type_, steps) if reason.startswith("Invalid ") else []:
+    if values := _known_values(type_, steps) if reason.startswith("Invalid ") else []:
         return FieldError(
-            pointer=pointer, detail=f"{reason.replace('`', '')}; expected one of {', '.join(known)}"
+            pointer=pointer, detail=f"{reason.replace('`', '')}; expected one of {', '.join(values)}"
         )
     return FieldError(pointer=pointer, detail=_expectation(reason, _places(type_, steps)))
 
@@ -80,17 +80,17 @@ def _one_of(members: list[str]) -> str:
 
 def _expectation(reason: str, places: list[Any]) -> str:
     """What msgspec's reason says, in the words of JSON."""
-    described = [place[EXPECTED] for place in places if EXPECTED in place]
-    if described:
-        return f"expected {described[0]}"
+    descriptions = [place[EXPECTED] for place in places if EXPECTED in place]
+    if descriptions:
+        return f"expected {descriptions[0]}"
     if (in_words := _TEXTS.get(reason)) is not None:
         return in_words
-    expected = _EXPECTED.fullmatch(reason)
-    if expected is None:
+    expectation = _EXPECTED.fullmatch(reason)
+    if expectation is None:
         return reason.replace("`", "'")
-    types = " or ".join(_TYPES.get(name, name) for name in expected["types"].split(" | "))
-    limit = _PATTERN.sub(lambda found: f" that matches {found['pattern']}", expected["limit"])
-    got = f", got {_TYPES.get(expected['got'], expected['got'])}" if expected["got"] else ""
+    types = " or ".join(_TYPES.get(name, name) for name in expectation["types"].split(" | "))
+    limit = _PATTERN.sub(lambda pattern: f" that matches {pattern['pattern']}", expectation["limit"])
+    got = f", got {_TYPES.get(expectation['got'], expectation['got'])}" if expectation["got"] else ""
     return f"expected {types}{limit}{got}"
 
 
@@ -121,19 +121,19 @@ def _places(type_: Any, steps: list[str]) -> list[Any]:
     (schema,), components = msgspec.json.schema_components([type_], ref_template="{name}")
     places = _alternatives([schema], components)
     for step in steps:
-        below = [found for place in places if (found := _below(place, step)) is not None]
+        below = [inner for place in places if (inner := _below(place, step)) is not None]
         places = _alternatives(below, components)
     return places
 
 
 def _alternatives(places: list[Any], components: dict[str, Any]) -> list[Any]:
-    found: list[Any] = []
+    alternatives: list[Any] = []
     for place in places:
         # A reference that a type's `extra_json_schema` makes is one into the OpenAPI document, not to a type here.
-        named = components.get(place["$ref"], place) if "$ref" in place else place
-        options = named.get("anyOf") or named.get("oneOf")
-        found += _alternatives(options, components) if options else [named]
-    return found
+        schema = components.get(place["$ref"], place) if "$ref" in place else place
+        options = schema.get("anyOf") or schema.get("oneOf")
+        alternatives += _alternatives(options, components) if options else [schema]
+    return alternatives
 
 
 def _below(place: Any, step: str) -> Any:

@@ -47,10 +47,10 @@ def check_operation(operation: Operation, dataset: DatasetDefinition, *, by_filt
         return
     if operation not in _NEED_KEYS or (by_filter and operation is Operation.DELETE):
         return
-    accepted = [each.value for each in Operation if each not in _NEED_KEYS]
+    operations = [each.value for each in Operation if each not in _NEED_KEYS]
     raise _refused(
         f"{operation.value} needs a record key, and {dataset.name!r} is append-only",
-        f"an append-only dataset accepts {', '.join(accepted)}, and delete with a filter",
+        f"an append-only dataset accepts {', '.join(operations)}, and delete with a filter",
     )
 
 

@@ -139,14 +139,14 @@ def timeline_path(prefix: str, first_instant: str, last_instant: str, job_id: st
 
 def instant_of(path: str) -> str | None:
     """The instant whose attempt wrote the file; None for input of writes."""
-    found = _ATTEMPT.search(path)
-    return found.group(1) if found else None
+    match = _ATTEMPT.search(path)
+    return match.group(1) if match else None
 
 
 def maintenance_epoch_of(path: str) -> int | None:
     """The claim of the dataset's maintenance that wrote the file; None for other files."""
-    found = _MERGED.search(path)
-    return int(found.group(1)) if found else None
+    match = _MERGED.search(path)
+    return int(match.group(1)) if match else None
 
 
 def job_of(path: str) -> str | None:
@@ -154,5 +154,5 @@ def job_of(path: str) -> str | None:
 
     For a body this is the body's own id, which is not a job's.
     """
-    found = _STAGED.search(path) or _EXPORTED.search(path) or _READ.search(path) or _ARCHIVED.search(path)
-    return found.group(1) if found else None
+    match = _STAGED.search(path) or _EXPORTED.search(path) or _READ.search(path) or _ARCHIVED.search(path)
+    return match.group(1) if match else None

@@ -13,14 +13,14 @@ def struct_types(type_: Any) -> list[type[Any]]:
     return list(_classes(inspect.type_info(type_), set()))
 
 
-def _classes(type_: inspect.Type, seen: set[type[Any]]) -> Iterator[type[Any]]:
+def _classes(type_: inspect.Type, classes: set[type[Any]]) -> Iterator[type[Any]]:
     if isinstance(type_, inspect.StructType | inspect.EnumType):
-        if type_.cls in seen:
+        if type_.cls in classes:
             return
-        seen.add(type_.cls)
+        classes.add(type_.cls)
         yield type_.cls
     for part in _parts(type_):
-        yield from _classes(part, seen)
+        yield from _classes(part, classes)
 
 
 def _parts(type_: inspect.Type) -> Sequence[inspect.Type]:

@@ -41,7 +41,7 @@ def test_names_are_counted_where_json_repeats_them() -> None:
     rows = pa.table({"s": [[{"a_member_with_a_long_name": True}] * 1_000]})
     text = len(json.dumps(rows.to_pylist(), separators=(",", ":")))
     assert row_bytes(rows)[0] < text / 10
-    assert text * 0.8 < row_bytes(rows, named=True)[0] < text * 1.3
+    assert text * 0.8 < row_bytes(rows, with_names=True)[0] < text * 1.3
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -50,9 +50,9 @@ def test_all_rows_fit_into_their_own_size_and_not_into_less(column: str, named: 
     members = pa.array([{"f": True, "t": None}, None, {"f": False, "t": "x" * 40}])
     more = {"flat struct": members, "dictionary": pa.array(["d" * 90] * 3).dictionary_encode()}
     rows = pa.table({column: more[column] if column in more else TABLE.column(column)})
-    size = int(row_bytes(rows, named=named).sum())
-    assert [rows_within(rows, size + more, named=named) for more in (0, 1, 10_000)] == [3, 3, 3]
-    assert rows_within(rows, size - 1, named=named) < 3
+    size = int(row_bytes(rows, with_names=named).sum())
+    assert [rows_within(rows, size + more, with_names=named) for more in (0, 1, 10_000)] == [3, 3, 3]
+    assert rows_within(rows, size - 1, with_names=named) < 3
 
 
 def test_first_rows_within_a_limit_are_at_least_one() -> None:

@@ -215,7 +215,7 @@ class ReadChanges:
             if full or room_files <= 0:
                 break
         changes = pa.concat_tables(parts)
-        fits = rows_within(changes, self.bytes_max, named=True)
+        fits = rows_within(changes, self.bytes_max, with_names=True)
         kept = _page_end(changes, min(changes.num_rows + min(room, 0), fits))
         if kept < changes.num_rows:
             return _FoundChanges(changes=changes.slice(0, kept), position=offset_at(changes, kept))

@@ -145,7 +145,7 @@ class TableWalk:
                 )
                 chosen = selection.chosen(rows)
                 part = _taken(rows, chosen)
-                sizes = np.cumsum(row_bytes(part, named=True))
+                sizes = np.cumsum(row_bytes(part, with_names=True))
                 fits = min(room, int(np.searchsorted(sizes, room_bytes, side="right")))
                 if len(chosen) > fits:
                     # A row that fits no page is a page of its own.

@@ -109,17 +109,17 @@ def with_services(dataset: DatasetDefinition, services: TableServices) -> Datase
     return msgspec.structs.replace(dataset, services=services)
 
 
-def with_changelog(dataset: DatasetDefinition, wanted: UpdateChangelog) -> DatasetDefinition:
+def with_changelog(dataset: DatasetDefinition, update: UpdateChangelog) -> DatasetDefinition:
     """The dataset with other settings of its feed. Raises InvalidDataset."""
     changelog = dataset.changelog
-    if wanted == UpdateChangelog():
+    if update == UpdateChangelog():
         _refuse([("/changelog", "expected 'retention', 'vocabulary', or both")])
-    if wanted.retention is not msgspec.UNSET:
-        _refuse(list(retention_faults(changelog.producer, wanted.retention)))
-        changelog = msgspec.structs.replace(changelog, retention=_retention(wanted.retention))
-    if wanted.vocabulary is not msgspec.UNSET:
-        _refuse(list(vocabulary_faults(wanted.vocabulary, dataset.schema.names())))
-        changelog = msgspec.structs.replace(changelog, vocabulary=vocabulary_of(wanted.vocabulary))
+    if update.retention is not msgspec.UNSET:
+        _refuse(list(retention_faults(changelog.producer, update.retention)))
+        changelog = msgspec.structs.replace(changelog, retention=_retention(update.retention))
+    if update.vocabulary is not msgspec.UNSET:
+        _refuse(list(vocabulary_faults(update.vocabulary, dataset.schema.names())))
+        changelog = msgspec.structs.replace(changelog, vocabulary=vocabulary_of(update.vocabulary))
     return msgspec.structs.replace(dataset, changelog=changelog)
 
 
@@ -141,18 +141,16 @@ def _required(new: CreateDataset) -> list[str]:
 
 
 def _bucket(new: CreateDataset) -> Bucket:
-    requested = new.buckets
+    bucket = new.buckets
     return Bucket(
         mode=new.bucket_mode,
         count=_count(new),
-        key=tuple(requested.key),
-        function=requested.function,
-        target_rows=(requested.target_rows or DEFAULT_TARGET_ROWS)
-        if new.opens_by_size or new.halves
-        else None,
-        max_buckets=requested.max_buckets if new.opens_by_size else None,
-        fixed_now=requested.fixed_now,
-        shuffle_by_partition=requested.shuffle_by_partition,
+        key=tuple(bucket.key),
+        function=bucket.function,
+        target_rows=(bucket.target_rows or DEFAULT_TARGET_ROWS) if new.opens_by_size or new.halves else None,
+        max_buckets=bucket.max_buckets if new.opens_by_size else None,
+        fixed_now=bucket.fixed_now,
+        shuffle_by_partition=bucket.shuffle_by_partition,
     )
 
 

@@ -28,7 +28,7 @@ from app.kernel.format.definition.settings import Fault, declared_settings, sett
 from app.kernel.format.partition.fields import PartitionSyntaxError, source_type
 from app.kernel.format.partition.members import member_path
 from app.kernel.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
-from app.kernel.format.schema.types import DataType, TypeSyntaxError, may_be_key, may_be_ordered, parse_type
+from app.kernel.format.schema.types import DataType, TypeSyntaxError, has_order, may_be_key, parse_type
 
 _Rule = Callable[[CreateDataset], Iterator[Fault]]
 _RETENTION_SECONDS_MAX: Final = 2**31 - 1
@@ -50,14 +50,14 @@ def _fields_rule(new: CreateDataset) -> Iterator[Fault]:
     fields = new.schema.fields
     if not 1 <= len(fields) <= FIELDS_MAX:
         yield "/schema/fields", f"expected 1–{FIELDS_MAX} fields, got {len(fields)}"
-    seen: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for number, field in enumerate(fields):
         pointer = f"/schema/fields/{number}"
         if not 1 <= len(field.name) <= FIELD_NAME_CHARACTERS_MAX or not field.name.isprintable():
             yield f"{pointer}/name", f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
         if field.name.startswith(RESERVED_PREFIX):
             yield f"{pointer}/name", f"names starting with {RESERVED_PREFIX!r} are reserved"
-        earlier = seen.setdefault(field.name.casefold(), number)
+        earlier = numbers.setdefault(field.name.casefold(), number)
         if earlier != number:
             yield f"{pointer}/name", f"field {earlier} has this name already (names differ by more than case)"
         try:
@@ -95,14 +95,14 @@ def _member_type(new: CreateDataset, text: str) -> DataType | None:
     Raises PartitionSyntaxError if there is none.
     """
     types: dict[str, DataType] = {}
-    unknown = set()
+    faulty_fields = set()
     for field in new.schema.fields:
         try:
             types[field.name] = parse_type(field.type)
         except TypeSyntaxError:
-            unknown.add(field.name)
-    path = member_path(text, {*types, *unknown})
-    return None if path[0] in unknown else source_type(path, types)
+            faulty_fields.add(field.name)
+    path = member_path(text, {*types, *faulty_fields})
+    return None if path[0] in faulty_fields else source_type(path, types)
 
 
 def _record_key_rule(new: CreateDataset) -> Iterator[Fault]:
@@ -131,7 +131,7 @@ def _ordering_field_rule(new: CreateDataset) -> Iterator[Fault]:
     except PartitionSyntaxError as error:
         yield "/ordering_field", str(error)
         return
-    if data_type is not None and not may_be_ordered(data_type):
+    if data_type is not None and not has_order(data_type):
         yield (
             "/ordering_field",
             f"{name!r} is {data_type}, which has no order; use a number, string, date or timestamp",
@@ -149,10 +149,10 @@ def _repeats_rule(new: CreateDataset) -> Iterator[Fault]:
 def _key_rule(new: CreateDataset) -> Iterator[Fault]:
     if new.record_key:
         return
-    unkeyed = "an append-only dataset (no record_key) merges nothing"
+    reason = "an append-only dataset (no record_key) merges nothing"
     for part in ("ordering_field", "merge_mode", "delete_marker", "index"):
         if getattr(new, part) is not None:
-            yield f"/{part}", unkeyed
+            yield f"/{part}", reason
 
 
 def _bucket_count_rule(new: CreateDataset) -> Iterator[Fault]:

@@ -51,22 +51,22 @@ def evolve(dataset: DatasetDefinition, changes: Sequence[SchemaChange]) -> Datas
 
     Raises SchemaChangeRefused with every fault; its pointers are those of `{"changes": […]}`.
     """
-    evolved, errors = dataset, []
+    next_dataset, errors = dataset, []
     if not 1 <= len(changes) <= FIELDS_MAX:
         errors.append(
             FieldError(pointer="/changes", detail=f"expected 1–{FIELDS_MAX} changes, got {len(changes)}")
         )
     for number, change in enumerate(changes[:FIELDS_MAX]):
         try:
-            evolved = _changed(evolved, change)
-        except _Refused as refused:
-            pointer = f"/changes/{number}/{refused.member}"
-            errors.append(FieldError(pointer=pointer, detail=refused.reason))
+            next_dataset = _changed(next_dataset, change)
+        except _Refused as refusal:
+            pointer = f"/changes/{number}/{refusal.member}"
+            errors.append(FieldError(pointer=pointer, detail=refusal.reason))
     if errors:
         summary = "; ".join(f"{error.pointer}: {error.detail}" for error in errors[:3])
         raise SchemaChangeRefused(f"nothing was changed: {summary}", errors)
-    schema = msgspec.structs.replace(evolved.schema, id=dataset.schema.id + 1)
-    return msgspec.structs.replace(evolved, schema=schema)
+    schema = msgspec.structs.replace(next_dataset.schema, id=dataset.schema.id + 1)
+    return msgspec.structs.replace(next_dataset, schema=schema)
 
 
 def under_schema(dataset: DatasetDefinition, schema: Schema) -> DatasetDefinition:
@@ -81,12 +81,12 @@ def _changed(dataset: DatasetDefinition, change: SchemaChange) -> DatasetDefinit
         case AddField():
             return _with_fields(dataset, _added(dataset.schema, change))
         case DropField(name=name):
-            dropped = _existing(dataset, "name", name)
+            old = _existing(dataset, "name", name)
             if role := next(iter(_roles(dataset, name)), None):
                 raise _Refused("name", f"{name!r} is {role}: it cannot be dropped")
             if len(dataset.schema.fields) == 1:
                 raise _Refused("name", f"{name!r} is the only field: a dataset needs at least one")
-            return _with_fields(dataset, [field for field in dataset.schema.fields if field is not dropped])
+            return _with_fields(dataset, [field for field in dataset.schema.fields if field is not old])
         case RenameField():
             return _renamed(dataset, change)
         case WidenField():
@@ -102,11 +102,11 @@ def _changed(dataset: DatasetDefinition, change: SchemaChange) -> DatasetDefinit
 
 
 def _reordered(schema: Schema, names: Sequence[str]) -> Sequence[Field]:
-    known, requested = set(schema.names()), set(names)
-    missing = [name for name in schema.names() if name not in requested]
-    unknown = [name for name in names if name not in known]
-    if missing or unknown or len(names) != len(schema.fields):
-        reason = f"expected each field once; missing: {missing}, unknown: {unknown}, {len(names)} named"
+    field_names, requested_names = set(schema.names()), set(names)
+    missing = [name for name in schema.names() if name not in requested_names]
+    unknown_names = [name for name in names if name not in field_names]
+    if missing or unknown_names or len(names) != len(schema.fields):
+        reason = f"expected each field once; missing: {missing}, unknown: {unknown_names}, {len(names)} named"
         raise _Refused("names", reason)
     if names == schema.names():
         raise _Refused("names", "the fields already have this order")
@@ -123,14 +123,14 @@ def _existing(dataset: DatasetDefinition, member: str, name: str) -> Field:
 def _with_fields(dataset: DatasetDefinition, fields: Sequence[Field]) -> DatasetDefinition:
     """The dataset with other fields. Ids that were assigned once stay reserved, also after their field is dropped."""
     schema = dataset.schema
-    taken = {field.name for field in fields} - set(schema.names())
-    if dataset.ordering_field in taken:
+    new_names = {field.name for field in fields} - set(schema.names())
+    if dataset.ordering_field in new_names:
         raise _Refused("name", f"{dataset.ordering_field!r} names the ordering field, a member of a struct")
-    for name in taken & set(dataset.record_key):
+    for name in new_names & set(dataset.record_key):
         raise _Refused("name", f"{name!r} names a part of the record key, a member of a struct")
     highest = max(schema.highest_field_id, *(field.id for field in fields))
-    changed = msgspec.structs.replace(schema, fields=tuple(fields), last_field_id=highest)
-    return msgspec.structs.replace(dataset, schema=changed)
+    new_schema = msgspec.structs.replace(schema, fields=tuple(fields), last_field_id=highest)
+    return msgspec.structs.replace(dataset, schema=new_schema)
 
 
 def _replaced(dataset: DatasetDefinition, old: Field, **values: object) -> DatasetDefinition:
@@ -159,8 +159,7 @@ def _renamed(dataset: DatasetDefinition, change: RenameField) -> DatasetDefiniti
     if change.to == old.name:
         raise _Refused("to", f"{old.name!r} already has this name")
     _check_name(others, "to", change.to)
-    renamed = _replaced(dataset, old, name=change.to)
-    return _with_references(renamed, {old.name: change.to})
+    return _with_references(_replaced(dataset, old, name=change.to), {old.name: change.to})
 
 
 def _with_references(dataset: DatasetDefinition, names: dict[str, str]) -> DatasetDefinition:
@@ -193,8 +192,8 @@ def _with_columns(services: TableServices, now: Callable[[str], str]) -> TableSe
     policy = services.clustering
     if policy is None:
         return services
-    followed = msgspec.structs.replace(policy, columns=[now(name) for name in policy.columns])
-    return msgspec.structs.replace(services, clustering=followed)
+    new_policy = msgspec.structs.replace(policy, columns=[now(name) for name in policy.columns])
+    return msgspec.structs.replace(services, clustering=new_policy)
 
 
 def _widened(dataset: DatasetDefinition, change: WidenField) -> DatasetDefinition:

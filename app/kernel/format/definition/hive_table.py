@@ -49,7 +49,7 @@ def hive_columns(dataset: DatasetDefinition) -> HiveColumns:
     """The columns of the dataset in Hive. Raises ValueError if two would have one name: Hive's are lower case."""
     fields = [parse_partition(text) for text in dataset.partition_by]
     in_paths = {field.path[0] for field in fields if field.plain}
-    found = HiveColumns(
+    table = HiveColumns(
         columns=tuple(
             HiveColumn(
                 name=field.name.lower(),
@@ -61,13 +61,13 @@ def hive_columns(dataset: DatasetDefinition) -> HiveColumns:
         ),
         partition_by=tuple(_partition_column(dataset, field) for field in fields),
     )
-    names = Counter(column.name for column in (*found.columns, *found.partition_by))
+    names = Counter(column.name for column in (*table.columns, *table.partition_by))
     twice = [name for name, count in names.items() if count > 1]
     if twice:
         raise ValueError(
             f"two columns would be named {twice[0]!r} in Hive, whose names are lower case; rename one"
         )
-    return found
+    return table
 
 
 def hive_type(data_type: DataType) -> str:
@@ -88,17 +88,17 @@ def hive_values(dataset: DatasetDefinition, path: str) -> tuple[str, ...]:
     """The values of a partition, in the order of its columns. A value that the path shortens stays shortened."""
     values = []
     for text, segment in zip(dataset.partition_by, path.split("/"), strict=True):
-        written = segment.partition("=")[2]
+        value_text = segment.partition("=")[2]
         value = read_segment(segment, partition_name(parse_partition(text)))
         # The path has a text for null, which is also Hive's.
-        values.append((written if value is None else value) or EMPTY_VALUE)
+        values.append((value_text if value is None else value) or EMPTY_VALUE)
     return tuple(values)
 
 
 def values_in_name(name: str) -> tuple[str, ...]:
     """The values in the metastore's name of a partition: `country=DE/day=2026-11-22`, with some characters escaped."""
-    found = (segment.partition("=")[2] for segment in name.split("/"))
-    return tuple(_ESCAPE.sub(lambda code: chr(int(code[1], 16)), value) for value in found)
+    texts = (segment.partition("=")[2] for segment in name.split("/"))
+    return tuple(_ESCAPE.sub(lambda code: chr(int(code[1], 16)), value) for value in texts)
 
 
 def _partition_column(dataset: DatasetDefinition, field: PartitionField) -> HiveColumn:

@@ -16,7 +16,7 @@ from app.kernel.format.schema.types import (
     Integer,
     List,
     TypeSyntaxError,
-    may_be_ordered,
+    has_order,
     parse_type,
 )
 
@@ -54,13 +54,13 @@ def _sequence_group_rule(new: CreateDataset) -> Iterator[Fault]:
         yield "/sequence_groups", "sequence groups belong to merge_mode partial"
     types = _types(new)
     names = {field.name for field in new.schema.fields}
-    taken: dict[str, int] = {}
+    group_numbers: dict[str, int] = {}
     for number, group in enumerate(new.sequence_groups):
         pointer = f"/sequence_groups/{number}"
         order = types.get(group.ordering_field)
         if group.ordering_field not in names:
             yield f"{pointer}/ordering_field", f"there is no field {group.ordering_field!r} in the schema"
-        elif order is not None and not may_be_ordered(order):
+        elif order is not None and not has_order(order):
             yield f"{pointer}/ordering_field", f"{group.ordering_field!r} is {order}, which has no order"
         if not group.fields:
             yield f"{pointer}/fields", "specify at least one field"
@@ -69,7 +69,7 @@ def _sequence_group_rule(new: CreateDataset) -> Iterator[Fault]:
                 yield f"{pointer}/fields", f"there is no field {name!r} in the schema"
             if name in new.record_key or name == _ordering_root(new):
                 yield f"{pointer}/fields", f"{name!r} is part of the key or orders the whole row"
-            earlier = taken.setdefault(name, number)
+            earlier = group_numbers.setdefault(name, number)
             if earlier != number:
                 yield f"{pointer}/fields", f"{name!r} is already in group {earlier}"
 
@@ -117,7 +117,7 @@ def fits(aggregate: Aggregate, kind: DataType) -> bool:
         case Aggregate.COUNT:
             return isinstance(kind, Integer)
         case Aggregate.MIN | Aggregate.MAX:
-            return may_be_ordered(kind)
+            return has_order(kind)
         case Aggregate.BOOL_AND | Aggregate.BOOL_OR:
             return kind == BOOLEAN
         case Aggregate.COLLECT:
@@ -140,7 +140,7 @@ def _place_rule(new: CreateDataset) -> Iterator[Fault]:
     """A row that is merged field by field stays in its partition, so what decides the partition stays as it is."""
     if new.merge_mode not in (MergeMode.PARTIAL, MergeMode.AGGREGATE):
         return
-    kept = f"merge_mode {new.merge_mode.value} keeps a row in its partition, whose fields must not change"
+    reason = f"merge_mode {new.merge_mode.value} keeps a row in its partition, whose fields must not change"
     moving = [("/ordering_field", _ordering_root(new))]
     moving += [(f"/aggregates/{name}", name) for name in new.aggregates]
     for number, group in enumerate(new.sequence_groups):
@@ -149,7 +149,7 @@ def _place_rule(new: CreateDataset) -> Iterator[Fault]:
     sources = _sources(new)
     for pointer, name in moving:
         if name in sources:
-            yield pointer, f"{kept}; {name!r} is one of them"
+            yield pointer, f"{reason}; {name!r} is one of them"
 
 
 def _optional_rule(new: CreateDataset) -> Iterator[Fault]:

@@ -191,8 +191,12 @@ class CreateDataset(DatasetSettings, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def halves(self) -> bool:
         """Whether its buckets are halved as they grow. Old rows are looked up then, so a write can move them."""
-        fixed = self.bucket_mode is BucketMode.FIXED
-        return bool(self.record_key) and fixed and self.buckets.count is None and not self.logs
+        return (
+            bool(self.record_key)
+            and self.bucket_mode is BucketMode.FIXED
+            and self.buckets.count is None
+            and not self.logs
+        )
 
 
 class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -210,8 +214,8 @@ class CreateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def moments(self) -> frozenset[str]:
         """The columns whose values are compared: texts that are times are better columns of times there."""
-        named = (self.ordering_field, self.watermark.field if self.watermark else None)
-        return frozenset(name for name in named if name is not None)
+        names = (self.ordering_field, self.watermark.field if self.watermark else None)
+        return frozenset(name for name in names if name is not None)
 
     def named(self, name: str, schema: CreateSchema) -> CreateDataset:
         """The registration under this name, with these columns."""

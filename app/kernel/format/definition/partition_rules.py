@@ -43,14 +43,14 @@ def _syntax_rule(new: CreateDataset) -> Iterator[Fault]:
 
 def _source_rule(new: CreateDataset) -> Iterator[Fault]:
     types: dict[str, DataType] = {}
-    unknown = set()
+    faulty_fields = set()
     for field in new.schema.fields:
         try:
             types[field.name] = parse_type(field.type)
         except TypeSyntaxError:
-            unknown.add(field.name)  # another rule reports it
+            faulty_fields.add(field.name)  # another rule reports it
     for pointer, entry in _parsed(new):
-        if entry.path[0] in unknown:
+        if entry.path[0] in faulty_fields:
             continue
         try:
             check_transform(entry, source_type(entry.path, types))
@@ -59,15 +59,15 @@ def _source_rule(new: CreateDataset) -> Iterator[Fault]:
 
 
 def _repeats_rule(new: CreateDataset) -> Iterator[Fault]:
-    seen: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for pointer, field in _parsed(new):
         name = partition_name(field)
-        if name.casefold() in seen:
+        if name.casefold() in texts:
             yield (
                 pointer,
-                f"{field.text!r} and {seen[name.casefold()]!r} are folders of the same name, {name}=…",
+                f"{field.text!r} and {texts[name.casefold()]!r} are folders of the same name, {name}=…",
             )
-        seen.setdefault(name.casefold(), field.text)
+        texts.setdefault(name.casefold(), field.text)
 
 
 def _key_rule(new: CreateDataset) -> Iterator[Fault]:

@@ -63,10 +63,10 @@ def merge_schemas(
     names: list[str] = []
     changes: list[SchemaChange] = []
     faults: list[FieldError] = []
-    known = {field.name: field.data_type() for field in dataset.schema.fields}
+    types = {field.name: field.data_type() for field in dataset.schema.fields}
     for name, shape in incoming.items():
         try:
-            change = _change(dataset, known.get(name), name, shape, explicit_cast=explicit_cast)
+            change = _change(dataset, types.get(name), name, shape, explicit_cast=explicit_cast)
         except _NoType as fault:
             faults.append(FieldError(pointer=_pointer(name), detail=str(fault)))
             continue
@@ -79,11 +79,11 @@ def merge_schemas(
         return None
     try:
         return evolve(dataset, changes)
-    except SchemaChangeRefused as refused:
+    except SchemaChangeRefused as refusal:
         # Faults point into the list of changes, which the sender of the rows does not see.
         raise _mismatch(
             FieldError(pointer=_pointer(names[int(error["pointer"].split("/")[2])]), detail=error["detail"])
-            for error in refused.facts["errors"]
+            for error in refusal.facts["errors"]
             if error["pointer"].count("/") > 1
         ) from None
 
@@ -109,12 +109,12 @@ def inferred_types(
 
 
 def _change(
-    dataset: DatasetDefinition, known: DataType | None, name: str, shape: Shape, *, explicit_cast: bool
+    dataset: DatasetDefinition, old: DataType | None, name: str, shape: Shape, *, explicit_cast: bool
 ) -> SchemaChange | None:
-    if known is None:
+    if old is None:
         return AddField(field=CreateField(name=name, type=str(_new_type(shape, explicit_cast))))
-    wider = _widened(known, shape, explicit_cast)
-    if wider == known or keeps_type(dataset, name):
+    wider = _widened(old, shape, explicit_cast)
+    if wider == old or keeps_type(dataset, name):
         return None
     return WidenField(name=name, type_=str(wider), explicit_cast=explicit_cast)
 
@@ -165,51 +165,55 @@ def _text_type(texts: Texts) -> DataType:
     return TIMESTAMP if texts.times else STRING
 
 
-def _widened(known: DataType, shape: Shape, explicit_cast: bool) -> DataType:
-    """The type that holds the values as well; the known type where no type does."""
-    match known, shape:
-        case Struct(members), Objects(members=found):
-            return _widened_struct(dict(members), found, explicit_cast)
-        case List(element), Arrays(element=found_element):
-            return List(_widened(element, found_element, explicit_cast))
-        case Map(key, value), Maps(value=found_value):
-            return Map(key, _widened(value, found_value, explicit_cast))
-        case Map(key, value), Objects(members=found):
+def _widened(old: DataType, shape: Shape, explicit_cast: bool) -> DataType:
+    """The type that holds the values as well; the old type where no type does."""
+    match old, shape:
+        case Struct(members), Objects(members=member_shapes):
+            return _widened_struct(dict(members), member_shapes, explicit_cast)
+        case List(element), Arrays(element=element_shape):
+            return List(_widened(element, element_shape, explicit_cast))
+        case Map(key, value), Maps(value=value_shape):
+            return Map(key, _widened(value, value_shape, explicit_cast))
+        case Map(key, value), Objects(members=member_shapes):
             inside: Shape = NULLS
-            for member in found.values():
+            for member in member_shapes.values():
                 inside = common_shape(inside, member)
             return Map(key, _widened(value, inside, explicit_cast))
         case FlatType(), Integers():
-            holding = (each for each in (known, *known.wider) if each.holds_integers(shape.low, shape.high))
-            return next(holding, known)
-        case FlatType(), Numbers() if known != FLOAT and DOUBLE in known.wider:
+            holding = (each for each in (old, *old.wider) if each.holds_integers(shape.low, shape.high))
+            return next(holding, old)
+        case FlatType(), Numbers() if old != FLOAT and DOUBLE in old.wider:
             return DOUBLE
-        case FlatType(), Texts(times=True) if known == DATE and explicit_cast:
+        case FlatType(), Texts(times=True) if old == DATE and explicit_cast:
             return TIMESTAMP
         case Timestamp("ms", zoned), Texts(fine=True):
             return Timestamp("us", zoned)
         case _, Typed(type_=text):
-            return _common(known, parse_type(text), explicit_cast)
-    return known
+            return _common(old, parse_type(text), explicit_cast)
+    return old
 
 
-def _widened_struct(members: dict[str, DataType], found: Mapping[str, Shape], explicit_cast: bool) -> Struct:
-    widened = {
-        name: _widened(member, found[name], explicit_cast) if name in found else member
+def _widened_struct(
+    members: dict[str, DataType], member_shapes: Mapping[str, Shape], explicit_cast: bool
+) -> Struct:
+    wider = {
+        name: _widened(member, member_shapes[name], explicit_cast) if name in member_shapes else member
         for name, member in members.items()
     }
-    new = {name: _new_type(shape, explicit_cast) for name, shape in found.items() if name not in members}
-    return Struct(tuple((widened | new).items()))
+    new = {
+        name: _new_type(shape, explicit_cast) for name, shape in member_shapes.items() if name not in members
+    }
+    return Struct(tuple((wider | new).items()))
 
 
-def _common(known: DataType, found: DataType, explicit_cast: bool) -> DataType:
-    """The narrowest type that holds the values of both; the known type where no type does."""
+def _common(old: DataType, new: DataType, explicit_cast: bool) -> DataType:
+    """The narrowest type that holds the values of both; the old type where no type does."""
 
     def holds(wide: DataType, narrow: DataType) -> bool:
         return why_not_wider(narrow, wide, explicit_cast=explicit_cast) is None
 
-    wider = known.wider if isinstance(known, FlatType) else ()
-    return next((each for each in (known, found, *wider) if holds(each, known) and holds(each, found)), known)
+    wider = old.wider if isinstance(old, FlatType) else ()
+    return next((each for each in (old, new, *wider) if holds(each, old) and holds(each, new)), old)
 
 
 def typed_shape(data_type: DataType) -> Shape:

@@ -149,12 +149,12 @@ class SettingsUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 def declared_settings(type_: type[TableSettings]) -> Mapping[str, Setting]:
     """The settings among the members of a type, by name."""
     hints = get_type_hints(type_, include_extras=True)
-    found = {}
+    settings = {}
     for name in type_.__struct_fields__:
         for extra in getattr(hints[name], "__metadata__", ()):
             if isinstance(extra, Setting):
-                found[name] = extra
-    return found
+                settings[name] = extra
+    return settings
 
 
 def table_settings(values: TableSettings) -> dict[str, Any]:
@@ -169,9 +169,9 @@ def dataset_notes(values: DatasetSettings) -> dict[str, Any]:
 
 def setting_faults(type_: type[TableSettings], values: Mapping[str, Any]) -> Iterator[Fault]:
     """What is wrong with the values of settings of a type, by name."""
-    declared = declared_settings(type_)
+    settings = declared_settings(type_)
     for name, value in values.items():
-        for pointer, reason in declared[name].faults(value):
+        for pointer, reason in settings[name].faults(value):
             yield f"/{name}{pointer}", reason
 
 

@@ -66,13 +66,13 @@ class _ColumnTotals:
         self._nulls: int | None = 0
 
     def take(self, file: FileStatistics) -> None:
-        known = file.statistics.get(self._id, _UNKNOWN)
+        statistics = file.statistics.get(self._id, _UNKNOWN)
         if file.schema_id in self._before:
-            known = ColumnStatistics(null_count=file.row_count)
+            statistics = ColumnStatistics(null_count=file.row_count)
         if self._nulls is not None:
-            self._nulls = None if known.null_count is None else self._nulls + known.null_count
-        if known.null_count != file.row_count:
-            for bound, value in ((self._minimum, known.minimum), (self._maximum, known.maximum)):
+            self._nulls = None if statistics.null_count is None else self._nulls + statistics.null_count
+        if statistics.null_count != file.row_count:
+            for bound, value in ((self._minimum, statistics.minimum), (self._maximum, statistics.maximum)):
                 bound.take(value, comparable_bound(value, self._type))
 
     def summary(self) -> ColumnSummary:

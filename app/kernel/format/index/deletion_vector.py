@@ -24,35 +24,35 @@ def positions_set(positions: npt.NDArray[np.integer]) -> FrozenBitMap:
     return FrozenBitMap(array.array("I", np.sort(positions).astype(np.uint32).tobytes()))
 
 
-def positions_of(deleted: FrozenBitMap) -> npt.NDArray[np.int64]:
+def positions_of(vector: FrozenBitMap) -> npt.NDArray[np.int64]:
     """The row positions in the set, ascending."""
-    return np.frombuffer(deleted.to_array(), dtype=np.uint32).astype(np.int64)
+    return np.frombuffer(vector.to_array(), dtype=np.uint32).astype(np.int64)
 
 
 def union(existing: FrozenBitMap | None, positions: npt.NDArray[np.integer]) -> FrozenBitMap:
     """The deleted rows of a file with these added. Raises ValueError for a position out of range."""
-    added = positions_set(positions)
-    return added if existing is None else existing | added
+    additions = positions_set(positions)
+    return additions if existing is None else existing | additions
 
 
-def to_bytes(deleted: FrozenBitMap) -> bytes:
+def to_bytes(vector: FrozenBitMap) -> bytes:
     """The portable serialized form, with runs of adjacent rows compressed: equal sets have equal bytes."""
-    compact = BitMap(deleted)
+    compact = BitMap(vector)
     compact.run_optimize()
     return compact.serialize()
 
 
 def from_bytes(data: bytes) -> FrozenBitMap:
     """The inverse of `to_bytes`. Raises ValueError unless the bytes are exactly one serialized bitmap."""
-    deleted = FrozenBitMap.deserialize(data) if data else None
-    if deleted is None or len(deleted.serialize()) != len(data):
+    vector = FrozenBitMap.deserialize(data) if data else None
+    if vector is None or len(vector.serialize()) != len(data):
         raise ValueError(f"{len(data)} bytes are not a serialized Roaring bitmap")
-    return deleted
+    return vector
 
 
-def live_mask(deleted: FrozenBitMap, first_row: int, rows: int) -> npt.NDArray[np.bool_]:
+def live_mask(vector: FrozenBitMap, first_row: int, rows: int) -> npt.NDArray[np.bool_]:
     """Whether each of the rows [first_row, first_row + rows) of the file is live: bool, shape (rows,)."""
     live = np.ones(rows, dtype=np.bool_)
-    gone = deleted & FrozenBitMap(range(first_row, first_row + rows))
-    live[np.frombuffer(gone.to_array(), dtype=np.uint32) - np.uint32(first_row)] = False
+    dead_rows = vector & FrozenBitMap(range(first_row, first_row + rows))
+    live[np.frombuffer(dead_rows.to_array(), dtype=np.uint32) - np.uint32(first_row)] = False
     return live

@@ -52,12 +52,12 @@ def _hash_chunk(keys: pa.LargeBinaryArray) -> Hashes:
         return _hash_group(keys, int(lengths[0]))
     # Concatenated, keys of one length are a matrix of bytes.
     order = np.argsort(lengths, kind="stable")
-    ordered = keys.take(pa.array(order))
+    keys_by_length = keys.take(pa.array(order))
     hashes = np.empty(len(keys), dtype=np.uint64)
     start = 0
     for length, count in enumerate(np.bincount(lengths)):
         if count:
-            hashes[order[start : start + count]] = _hash_group(ordered.slice(start, count), length)
+            hashes[order[start : start + count]] = _hash_group(keys_by_length.slice(start, count), length)
             start += count
     return hashes
 
@@ -85,16 +85,16 @@ def _offsets(keys: pa.LargeBinaryArray) -> npt.NDArray[np.int64]:
 def _hash_block(keys: _Bytes) -> Hashes:
     """XXH64 of the rows of a matrix of bytes, as in its specification."""
     count, length = keys.shape
-    striped = length - length % _STRIPE_BYTES
-    if striped:
+    stripes_end = length - length % _STRIPE_BYTES
+    if stripes_end:
         lanes = [np.full(count, start) for start in _STARTS]
-        for at in range(0, striped, _STRIPE_BYTES):
+        for at in range(0, stripes_end, _STRIPE_BYTES):
             lanes = [_round(lane, _words(keys, at + 8 * number, "<u8")) for number, lane in enumerate(lanes)]
         hashes = _converge(lanes)
     else:
         hashes = np.full(count, _PRIME_5)
     hashes += np.uint64(length)
-    for at in range(striped, length - 7, 8):
+    for at in range(stripes_end, length - 7, 8):
         hashes ^= _round(np.uint64(0), _words(keys, at, "<u8"))
         hashes = _rotated(hashes, 27) * _PRIME_1 + _PRIME_4
     if length % 8 >= 4:
@@ -121,8 +121,8 @@ def _round(lane: Hashes | np.uint64, words: Hashes) -> Hashes:
 
 
 def _converge(lanes: list[Hashes]) -> Hashes:
-    rotated = [_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)]
-    hashes = rotated[0] + rotated[1] + rotated[2] + rotated[3]
+    rotations = [_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)]
+    hashes = rotations[0] + rotations[1] + rotations[2] + rotations[3]
     for lane in lanes:
         hashes = (hashes ^ _round(np.uint64(0), lane)) * _PRIME_1 + _PRIME_4
     return hashes

@@ -64,14 +64,14 @@ class KeyIndex:
         """
         # In ascending order, adjacent hashes touch the same part of the index.
         order = ascending_order(hashes)
-        wanted = hashes[order]
-        at = np.searchsorted(self.hashes, wanted)
+        ascending = hashes[order]
+        at = np.searchsorted(self.hashes, ascending)
         incoming, positions = [], []
         # Each round takes one more row of every hash that has another one; nearly always there is only one.
         while len(at):
             inside = at < len(self.hashes)
-            hits = np.flatnonzero(inside)[self.hashes[at[inside]] == wanted[inside]]
-            order, wanted, at = order[hits], wanted[hits], at[hits]
+            hits = np.flatnonzero(inside)[self.hashes[at[inside]] == ascending[inside]]
+            order, ascending, at = order[hits], ascending[hits], at[hits]
             incoming.append(order)
             positions.append(self.positions[at])
             at = at + 1
@@ -94,18 +94,18 @@ class BloomFilter:
             step = hashes[start : start + _STEP_KEYS]
             words = _blocks(step, blocks)[:, None] * _BLOCK_WORDS + np.arange(_BLOCK_WORDS)
             bits[words, _bit_numbers(step)] = True
-        packed = np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32)
-        return cls(words=packed.reshape(blocks, _BLOCK_WORDS))
+        filter_words = np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32)
+        return cls(words=filter_words.reshape(blocks, _BLOCK_WORDS))
 
     def may_contain(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """False where the file has no row with that hash: bool, shape (hashes,)."""
-        found = np.empty(len(hashes), dtype=np.bool_)
+        hits = np.empty(len(hashes), dtype=np.bool_)
         for start in range(0, len(hashes), _STEP_KEYS):
             step = hashes[start : start + _STEP_KEYS]
             words = self.words[_blocks(step, len(self.words))]
             bits = (words >> _bit_numbers(step)) & np.uint32(1)
-            found[start : start + _STEP_KEYS] = bits.all(axis=1)
-        return found
+            hits[start : start + _STEP_KEYS] = bits.all(axis=1)
+        return hits
 
 
 def _blocks(hashes: Hashes, count: int) -> Int64Array:

@@ -30,10 +30,10 @@ def ascending_order(
     above <<= np.uint64(_BITS - max(int(above.max()).bit_length(), 1))
     order = np.argsort(_part(above, 2), kind="stable")
     order = order[np.argsort(_part(above, 3)[order], kind="stable")]
-    shared = repeated(above[order] >> np.uint64(32))
-    tied = order[shared]
+    ties = repeated(above[order] >> np.uint64(32))
+    places = order[ties]
     # Numbers with smaller parts stay in front of those with larger ones.
-    order[shared] = tied[np.argsort(above[tied])]
+    order[ties] = places[np.argsort(above[places])]
     return order
 
 
@@ -41,11 +41,11 @@ def repeated(
     ascending: npt.NDArray[np.uint64] | npt.NDArray[np.int64],
 ) -> npt.NDArray[np.bool_]:
     """Whether each of the numbers, which are in order, equals one beside it: bool, shape (numbers,)."""
-    found: npt.NDArray[np.bool_] = np.zeros(len(ascending), dtype=np.bool_)
+    repeats: npt.NDArray[np.bool_] = np.zeros(len(ascending), dtype=np.bool_)
     follows = ascending[1:] == ascending[:-1]
-    found[1:] = follows
-    found[:-1] |= follows
-    return found
+    repeats[1:] = follows
+    repeats[:-1] |= follows
+    return repeats
 
 
 def _part(numbers: npt.NDArray[np.uint64], part: int) -> npt.NDArray[np.uint16]:

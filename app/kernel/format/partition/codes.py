@@ -32,8 +32,8 @@ def partition_codes(rows: pa.Table, fields: Sequence[str]) -> tuple[npt.NDArray[
     if len(columns) > 1:
         for numbers, segments in columns[1:]:
             # Renumbered with every field, the codes stay far below the limit of 64 bits.
-            combined = codes * len(segments) + numbers
-            _, first_rows, codes = np.unique(combined, return_index=True, return_inverse=True)
+            pair_codes = codes * len(segments) + numbers
+            _, first_rows, codes = np.unique(pair_codes, return_index=True, return_inverse=True)
         paths = ["/".join(segments[numbers[row]] for numbers, segments in columns) for row in first_rows]
     return codes.astype(np.int32), paths
 
@@ -41,10 +41,10 @@ def partition_codes(rows: pa.Table, fields: Sequence[str]) -> tuple[npt.NDArray[
 def _segments(rows: pa.Table, field: PartitionField) -> tuple[_Codes, list[str]]:
     """Each row's path segment as an index into the returned segments."""
     values = _transformed(values_at(rows, field.path), field)
-    encoded = pc.dictionary_encode(values, null_encoding="encode")
+    codes = pc.dictionary_encode(values, null_encoding="encode")
     name = partition_name(field)
-    segments = [segment(name, text) for text in _texts(encoded.dictionary, field)]
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), segments
+    segments = [segment(name, text) for text in _texts(codes.dictionary, field)]
+    return codes.indices.to_numpy(zero_copy_only=False).astype(np.int64), segments
 
 
 def values_at(rows: pa.Table, path: Sequence[str]) -> pa.Array:
@@ -52,8 +52,8 @@ def values_at(rows: pa.Table, path: Sequence[str]) -> pa.Array:
     column = rows.column(path[0])
     if len(path) > 1:
         column = pc.struct_field(column, list(path[1:]))
-    combined = column.combine_chunks()
-    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+    values = column.combine_chunks()
+    return pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
 
 
 def _transformed(values: pa.Array, field: PartitionField) -> pa.Array:
@@ -111,16 +111,16 @@ def _texts(values: pa.Array, field: PartitionField) -> list[str | None]:
         case Transform.BUCKET:
             return [None if number is None else str(number) for number in values.to_pylist()]
         case Transform.TRUNCATE if pa.types.is_string(values.type):
-            found: list[str | None] = values.to_pylist()
-            return found
+            texts: list[str | None] = values.to_pylist()
+            return texts
         case Transform.TRUNCATE:
             width = _argument(field)
             return [None if number is None else str(number * width) for number in values.to_pylist()]
         case transform:
             periods = pc.fill_null(values, 0).to_numpy().view(f"datetime64[{_PERIODS[transform]}]")
             # An hour is written after its day: 2026-11-21-13.
-            written = [str(text).replace("T", "-") for text in np.datetime_as_string(periods)]
+            period_texts = [str(text).replace("T", "-") for text in np.datetime_as_string(periods)]
             return [
                 text if valid else None
-                for text, valid in zip(written, values.is_valid().to_pylist(), strict=True)
+                for text, valid in zip(period_texts, values.is_valid().to_pylist(), strict=True)
             ]

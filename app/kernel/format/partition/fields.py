@@ -119,16 +119,16 @@ def _transform(word: str) -> Transform:
     try:
         return Transform(word.lower())
     except ValueError:
-        known = ", ".join(transform.value for transform in Transform)
-        raise PartitionSyntaxError(f"there is no transform {word!r}; known are {known}") from None
+        names = ", ".join(transform.value for transform in Transform)
+        raise PartitionSyntaxError(f"there is no transform {word!r}; known are {names}") from None
 
 
 def _argument(tokens: Sequence[str], transform: Transform) -> int:
-    expected = (
+    syntax = (
         f"{transform.value} takes a number from 1 to {ARGUMENT_MAX} and a field: {transform.value}(16, name)"
     )
     if tokens[1:2] != [","] or not _NUMBER.fullmatch(tokens[0]) or int(tokens[0]) > ARGUMENT_MAX:
-        raise PartitionSyntaxError(expected)
+        raise PartitionSyntaxError(syntax)
     return int(tokens[0])
 
 
@@ -170,19 +170,19 @@ def plain_names(partition_by: Sequence[str]) -> list[str]:
 
 def source_type(path: Sequence[str], types: dict[str, DataType]) -> DataType:
     """The type of the field's source. Raises PartitionSyntaxError if there is no such field."""
-    found: DataType | None = None
+    data_type: DataType | None = None
     for depth, name in enumerate(path):
-        if found is not None and not isinstance(found, Struct):
+        if data_type is not None and not isinstance(data_type, Struct):
             above = ".".join(path[:depth])
-            raise PartitionSyntaxError(f"{above!r} is {found} and has no members")
-        members = types if found is None else dict(found.members)
+            raise PartitionSyntaxError(f"{above!r} is {data_type} and has no members")
+        members = types if data_type is None else dict(data_type.members)
         if name not in members:
             where = f"{'.'.join(path[:depth])!r} has no member" if depth else "there is no field"
             raise PartitionSyntaxError(f"{where} {name!r}" + ("" if depth else " in the schema"))
-        found = members[name]
-    if found is None:
+        data_type = members[name]
+    if data_type is None:
         raise PartitionSyntaxError("expected a field")
-    return found
+    return data_type
 
 
 def check_transform(field: PartitionField, source: DataType) -> None:

@@ -27,30 +27,30 @@ _UP_TO_WILDCARD: Final = re.compile(r"[^*?\[]*")
 
 def matches_partition_glob(path: str, glob: str) -> bool:
     """Whether the partition at `path` is in a folder that the glob matches. Raises PartitionSyntaxError."""
-    wanted = _compiled(glob)
+    patterns = _compiled(glob)
     # The positions in the glob that the part of the path read so far may have reached.
-    places = _opened({0}, wanted)
+    places = _opened({0}, patterns)
     for segment in path.split("/"):
-        if len(wanted) in places:
+        if len(patterns) in places:
             return True
-        passed = set()
+        next_places = set()
         for place in places:
-            pattern = wanted[place]
+            pattern = patterns[place]
             if pattern is None:
-                passed.add(place)
+                next_places.add(place)
             elif pattern.match(segment):
-                passed.add(place + 1)
-        places = _opened(passed, wanted)
-    return len(wanted) in places
+                next_places.add(place + 1)
+        places = _opened(next_places, patterns)
+    return len(patterns) in places
 
 
-def _opened(places: set[int], wanted: Sequence[re.Pattern[str] | None]) -> set[int]:
+def _opened(places: set[int], patterns: Sequence[re.Pattern[str] | None]) -> set[int]:
     """The positions, and those behind a `**`, which may match no segment."""
-    reached = set(places)
-    for place, pattern in enumerate(wanted):
-        if place in reached and pattern is None:
-            reached.add(place + 1)
-    return reached
+    all_places = set(places)
+    for place, pattern in enumerate(patterns):
+        if place in all_places and pattern is None:
+            all_places.add(place + 1)
+    return all_places
 
 
 def check_partition_glob(glob: str, fields: Sequence[str]) -> None:
@@ -72,8 +72,8 @@ def check_partition_glob(glob: str, fields: Sequence[str]) -> None:
 
 def _literal(segment: str) -> str:
     """The text before the first wildcard."""
-    found = _UP_TO_WILDCARD.match(segment)
-    return found.group() if found else ""
+    match = _UP_TO_WILDCARD.match(segment)
+    return match.group() if match else ""
 
 
 @lru_cache(maxsize=4_096)
@@ -112,5 +112,5 @@ def _check(segment: str, glob: str) -> None:
             f"'[' in {glob!r} needs letters, digits or ranges and a ']'; paths have %5B and %5D for brackets as such"
         )
     if foreign := _FOREIGN.search(rest):
-        escaped = quote(foreign.group(), safe="")
-        raise PartitionSyntaxError(f"paths escape {foreign.group()!r} as {escaped}: write it so in {glob!r}")
+        escape = quote(foreign.group(), safe="")
+        raise PartitionSyntaxError(f"paths escape {foreign.group()!r} as {escape}: write it so in {glob!r}")

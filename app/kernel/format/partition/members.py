@@ -21,10 +21,10 @@ def member_path(text: str, fields: Collection[str]) -> tuple[str, ...]:
     """
     if text in fields:
         return (text,)
-    found = parse_partition(text)
-    if found.transform is not Transform.IDENTITY or found.text != text:
+    field = parse_partition(text)
+    if field.transform is not Transform.IDENTITY or field.text != text:
         raise PartitionSyntaxError(f"expected a field or a member as in 'meta.updated_at', got {text!r}")
-    return found.path
+    return field.path
 
 
 def member_root(text: str | None, fields: Collection[str]) -> str | None:
@@ -87,8 +87,8 @@ def key_rows(keys: pa.Table, record_key: Sequence[str]) -> pa.Table:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    values = column.combine_chunks()
+    return pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
 
 
 def _below(name: str, paths: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

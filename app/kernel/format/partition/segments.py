@@ -47,8 +47,8 @@ def read_segment(text: str, name: str) -> str | None:
     """
     if _is_shortened(text):
         return None
-    expected = f"{quote(name, safe=_SAFE)}="
-    if not text.startswith(expected):
+    prefix = f"{quote(name, safe=_SAFE)}="
+    if not text.startswith(prefix):
         raise ValueError(f"the partition {text!r} is not a partition of the field {name!r}")
-    value = text.removeprefix(expected)
+    value = text.removeprefix(prefix)
     return None if value == NULL_VALUE else unquote(value)

@@ -28,7 +28,7 @@ def partition_statistics(path: str, fields: Sequence[str], schema: Schema) -> di
     """
     if not path:
         return {}
-    found: dict[str, _Bounds] = {}
+    bounds_by_field: dict[str, _Bounds] = {}
     types: dict[str, DataType] = {}
     for segment, text in zip(path.split("/"), fields, strict=True):
         field = parse_partition(text)
@@ -39,14 +39,16 @@ def partition_statistics(path: str, fields: Sequence[str], schema: Schema) -> di
         bounds = _bounds(value, field, source.data_type())
         if bounds is not None:
             number = str(source.id)
-            found[number] = _both(found[number], bounds) if number in found else bounds
+            bounds_by_field[number] = (
+                _both(bounds_by_field[number], bounds) if number in bounds_by_field else bounds
+            )
             types[number] = source.data_type()
     # A transform maps only null to null, so rows of other partitions have a value.
     return {
         number: ColumnStatistics(
             minimum=stored_bound(low, types[number]), maximum=stored_bound(high, types[number]), null_count=0
         )
-        for number, (low, high) in found.items()
+        for number, (low, high) in bounds_by_field.items()
     }
 
 
@@ -73,11 +75,11 @@ def _bounds(text: str, field: PartitionField, source: DataType) -> _Bounds | Non
 
 def _after_prefix(prefix: str) -> str | None:
     """The first text after all texts that start with `prefix`, by code points; None if there is no such text."""
-    kept = prefix.rstrip(chr(_LAST_CODE_POINT))
-    if not kept:
+    stem = prefix.rstrip(chr(_LAST_CODE_POINT))
+    if not stem:
         return None
-    following = ord(kept[-1]) + 1
-    return kept[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)
+    following = ord(stem[-1]) + 1
+    return stem[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)
 
 
 def _period(text: str, source: DataType) -> _Bounds:

@@ -36,15 +36,15 @@ class FeedError(ValueError):
 
 
 def complete_pairs(
-    offsets: npt.NDArray[np.int64], ops: npt.NDArray[np.uint8], chosen: npt.NDArray[np.bool_]
+    offsets: npt.NDArray[np.int64], ops: npt.NDArray[np.uint8], selection: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """The chosen changes, and the other half of each chosen pair. All arrays have the shape (changes,).
+    """The changes of the selection, and the other half of each of their pairs. All arrays have the shape (changes,).
 
     The changes are of one changelog file, by offset; some may be missing between them.
     """
     pairs = _pairs(offsets, ops)
-    either = pairs & (chosen[:-1] | chosen[1:])
-    complete = chosen.copy()
+    either = pairs & (selection[:-1] | selection[1:])
+    complete = selection.copy()
     complete[:-1] |= either
     complete[1:] |= either
     return complete
@@ -59,10 +59,10 @@ def without_hidden_halves(
     the visible changes fold to the visible rows.
     """
     pairs = _pairs(offsets, ops)
-    seen = ops.copy()
-    seen[:-1][pairs & ~visible[1:]] = Op.RETRACT
-    seen[1:][pairs & ~visible[:-1]] = Op.APPEND
-    return seen
+    visible_ops = ops.copy()
+    visible_ops[:-1][pairs & ~visible[1:]] = Op.RETRACT
+    visible_ops[1:][pairs & ~visible[:-1]] = Op.APPEND
+    return visible_ops
 
 
 def _pairs(offsets: npt.NDArray[np.int64], ops: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:

@@ -38,20 +38,20 @@ class Format(str, Enum):
         header = Message()
         header["Content-Type"] = content_type
         media_type = header.get_content_type() if "/" in content_type else ""
-        found = MEDIA_TYPES.get(media_type)
-        if found is None:
+        row_format = MEDIA_TYPES.get(media_type)
+        if row_format is None:
             raise UnsupportedMediaType(
                 f"rows cannot be read from {content_type!r}; send one of {', '.join(MEDIA_TYPES)}",
                 accepted=list(MEDIA_TYPES),
             )
         charset = str(header.get_param("charset", "utf-8")).lower()
-        if found in {cls.NDJSON, cls.CSV} and charset not in {"utf-8", "utf8", "us-ascii"}:
+        if row_format in {cls.NDJSON, cls.CSV} and charset not in {"utf-8", "utf8", "us-ascii"}:
             raise UnsupportedMediaType(f"text must be UTF-8, not {charset}", accepted=list(MEDIA_TYPES))
-        if found is cls.CSV and header.get_param("header", "present") != "present":
+        if row_format is cls.CSV and header.get_param("header", "present") != "present":
             raise UnsupportedMediaType(
                 "CSV needs a header line that names the columns", accepted=list(MEDIA_TYPES)
             )
-        return found
+        return row_format
 
 
 MEDIA_TYPES: Final[dict[str, Format]] = {

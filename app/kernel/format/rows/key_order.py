@@ -34,13 +34,13 @@ def key_order(rows: pa.Table, key: Sequence[str]) -> npt.NDArray[np.int64]:
         return _whole_order(columns)
     order = ascending_order(prefixes)
     ascending = prefixes[order]
-    shared = repeated(ascending)
-    if not shared.any():
+    ties = repeated(ascending)
+    if not ties.any():
         return order
-    tied = order[shared]
+    tie_rows = order[ties]
     # The prefixes of the rows stay in front: each run of equal ones is sorted within itself.
-    parts = columns.take(pa.array(tied)).add_column(0, "", pa.array(ascending[shared]))
-    order[shared] = tied[_whole_order(parts.rename_columns([f"{at}" for at in range(parts.num_columns)]))]
+    parts = columns.take(pa.array(tie_rows)).add_column(0, "", pa.array(ascending[ties]))
+    order[ties] = tie_rows[_whole_order(parts.rename_columns([f"{at}" for at in range(parts.num_columns)]))]
     return order
 
 

@@ -56,20 +56,20 @@ def resolved(rows: pa.Table, written_version: int | None, first_offset: int | No
     return rows
 
 
-def resolved_offsets(stored: pa.ChunkedArray, first_offset: int | pa.Array | None) -> pa.ChunkedArray:
+def resolved_offsets(stored_offsets: pa.ChunkedArray, first_offset: int | pa.Array | None) -> pa.ChunkedArray:
     """Offsets from their stored form; null where the file's commit emitted no changes.
 
     `first_offset`: of the commit's changes in the file group, for all rows or for each (int64).
     """
-    if stored.null_count == len(stored):
-        return stored
-    if not stored.null_count and isinstance(first_offset, int):
-        offsets = stored.to_numpy()
+    if stored_offsets.null_count == len(stored_offsets):
+        return stored_offsets
+    if not stored_offsets.null_count and isinstance(first_offset, int):
+        offsets = stored_offsets.to_numpy()
         return pa.chunked_array([np.where(offsets < 0, first_offset - 1 - offsets, offsets)])
-    relative = pc.less(stored, 0)
-    known = (
+    relative = pc.less(stored_offsets, 0)
+    absolute_offsets = (
         pa.scalar(None, pa.int64())
         if first_offset is None
-        else pc.subtract(pc.subtract(first_offset, pa.scalar(1, pa.int64())), stored)
+        else pc.subtract(pc.subtract(first_offset, pa.scalar(1, pa.int64())), stored_offsets)
     )
-    return pc.if_else(relative, known, stored)
+    return pc.if_else(relative, absolute_offsets, stored_offsets)

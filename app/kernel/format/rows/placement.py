@@ -53,9 +53,9 @@ class Placement:
         for code, path in enumerate(paths):
             here = codes == code
             for number in numbers_in(former[here]):
-                chosen = np.flatnonzero(here & (former == number))
+                row_numbers = np.flatnonzero(here & (former == number))
                 old = None if number < 0 else self.of_file(int(number))
-                part = rows.take(pa.array(chosen)) if len(chosen) < rows.num_rows else rows
+                part = rows.take(pa.array(row_numbers)) if len(row_numbers) < rows.num_rows else rows
                 if old is not None and old.partition_path == path:
                     yield old, part
                 else:
@@ -74,10 +74,10 @@ class Placement:
         start = 0
         while start < rows.num_rows:
             slot, room = self._with_room(path, target)
-            taken = rows.slice(start, room)
-            self._rows[slot] += taken.num_rows
-            start += taken.num_rows
-            yield slot, taken
+            part = rows.slice(start, room)
+            self._rows[slot] += part.num_rows
+            start += part.num_rows
+            yield slot, part
 
     def _with_room(self, path: str, target: int) -> tuple[Slot, int]:
         """A bucket for new rows of the partition, and the number of rows it takes."""
@@ -99,5 +99,5 @@ class Placement:
         return max((most - self._group.bucket + count - 1) // count, 1)
 
     def _next_bucket(self, open_slots: Iterable[Slot]) -> int:
-        taken = [slot.bucket for slot in open_slots]
-        return max(taken) + self._dataset.bucket.segments if taken else self._group.bucket
+        buckets = [slot.bucket for slot in open_slots]
+        return max(buckets) + self._dataset.bucket.segments if buckets else self._group.bucket

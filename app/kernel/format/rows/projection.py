@@ -12,27 +12,29 @@ from app.kernel.format.schema.schema import Schema
 from app.kernel.format.similar_names import similar_names
 
 
-def projection(schema: Schema, requested: Sequence[str] | None) -> Schema:
+def projection(schema: Schema, columns: Sequence[str] | None) -> Schema:
     """The schema with the requested columns, all of them for None.
 
-    Each entry of `requested` is the name of a column, commas included, or a list of names between commas. Raises
+    Each entry of `columns` is the name of a column, commas included, or a list of names between commas. Raises
     InvalidRequest for unknown or repeated names, and for an empty list.
     """
-    if requested is None:
+    if columns is None:
         return schema
-    known = set(schema.names())
-    names = [name for value in requested for name in ([value] if value in known else value.split(","))]
-    unknown = [name for name in names if name not in known]
-    if unknown or not names or len(set(names)) != len(names):
+    field_names = set(schema.names())
+    names = [name for value in columns for name in ([value] if value in field_names else value.split(","))]
+    unknown_names = [name for name in names if name not in field_names]
+    if unknown_names or not names or len(set(names)) != len(names):
         detail = (
-            _no_column(unknown[0], known) if unknown else "list each column once, and at least one column"
+            _no_column(unknown_names[0], field_names)
+            if unknown_names
+            else "list each column once, and at least one column"
         )
         raise InvalidRequest(f"columns: {detail}", [FieldError(pointer="/columns", detail=detail)])
     return schema.select(names)
 
 
-def _no_column(name: str, known: Iterable[str]) -> str:
-    similar = similar_names(name, sorted(known))
+def _no_column(name: str, names: Iterable[str]) -> str:
+    similar = similar_names(name, sorted(names))
     return f"there is no column {name!r}" + (f"; did you mean {similar[0]!r}?" if similar else "")
 
 

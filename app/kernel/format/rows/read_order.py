@@ -77,13 +77,13 @@ class RunRange(msgspec.Struct, frozen=True, kw_only=True):
 def check_order(schema: Schema, order: Sequence[ReadOrder]) -> None:
     """Raises InvalidRequest for columns that do not exist, are repeated, or whose values have no order."""
     errors = []
-    known = {field.name: field.data_type() for field in schema.fields}
+    types = {field.name: field.data_type() for field in schema.fields}
     for number, key in enumerate(order):
         pointer = f"/order_by/{number}/column"
-        if key.column not in known:
+        if key.column not in types:
             detail = f"there is no column {key.column!r}"
-        elif isinstance(known[key.column], _NESTED):
-            detail = f"{key.column!r} is {known[key.column]}: lists, maps and structs have no order"
+        elif isinstance(types[key.column], _NESTED):
+            detail = f"{key.column!r} is {types[key.column]}: lists, maps and structs have no order"
         elif key.column in (earlier.column for earlier in order[:number]):
             detail = f"{key.column!r} is listed more than once"
         else:
@@ -95,8 +95,8 @@ def check_order(schema: Schema, order: Sequence[ReadOrder]) -> None:
 
 def in_order(rows: pa.Table, order: Sequence[ReadOrder], *, limit: int | None = None) -> pa.Table:
     """The rows sorted; with a `limit`, its number of first rows."""
-    chosen = _sorted_indices(_keys(rows, order), order)
-    return rows.combine_chunks().take(pa.array(chosen if limit is None else chosen[:limit]))
+    indices = _sorted_indices(_keys(rows, order), order)
+    return rows.combine_chunks().take(pa.array(indices if limit is None else indices[:limit]))
 
 
 def first_keys(rows: pa.Table, order: Sequence[ReadOrder], batch_rows: int) -> bytes:
@@ -122,8 +122,8 @@ def cut_ranges(runs: Sequence[SortedRun], order: Sequence[ReadOrder], *, bytes_m
     positions[indices] = np.arange(len(indices))
     of_run = np.split(positions, np.cumsum(batches)[:-1])
     weights = np.repeat([run.memory_bytes / max(n, 1) for run, n in zip(runs, batches, strict=True)], batches)
-    passed = np.cumsum(weights[indices])
-    inner = np.unique(np.searchsorted(passed, np.arange(1, count) * (total / count)))
+    cumulative_bytes = np.cumsum(weights[indices])
+    inner = np.unique(np.searchsorted(cumulative_bytes, np.arange(1, count) * (total / count)))
     cuts = [int(at) for at in inner if 0 < at < len(indices)]
     bounds = [None, *cuts, None]
     ranges = []
@@ -150,7 +150,7 @@ def _slice(run: SortedRun, number: int, first: int, end: int) -> RunSlice:
 
 
 def order_of_range(
-    batches: Sequence[tuple[RunSlice, int, pa.Table]], order: Sequence[ReadOrder], wanted: RunRange
+    batches: Sequence[tuple[RunSlice, int, pa.Table]], order: Sequence[ReadOrder], run_range: RunRange
 ) -> npt.NDArray[np.int64]:
     """The indexes, in order, of the rows of the concatenated batches that are in the range.
 
@@ -160,15 +160,15 @@ def order_of_range(
         _placed(_keys(rows, order), part.number, 1, first=number * part.batch_rows)
         for part, number, rows in batches
     ]
-    bounds = [_before(_unpacked(bound)) for bound in (wanted.low, wanted.high) if bound is not None]
+    bounds = [_before(_unpacked(bound)) for bound in (run_range.low, run_range.high) if bound is not None]
     # The bounds come first, so a row's number in the table is its number in the batches plus the number of bounds.
-    found = _sorted_indices(pa.concat_tables([*bounds, *keys]), order)
-    start, end = 0, len(found)
-    if wanted.low is not None:
-        start = int(np.flatnonzero(found == 0)[0]) + 1
-    if wanted.high is not None:
-        end = int(np.flatnonzero(found == len(bounds) - 1)[0])
-    return found[start:end] - len(bounds)
+    indices = _sorted_indices(pa.concat_tables([*bounds, *keys]), order)
+    start, end = 0, len(indices)
+    if run_range.low is not None:
+        start = int(np.flatnonzero(indices == 0)[0]) + 1
+    if run_range.high is not None:
+        end = int(np.flatnonzero(indices == len(bounds) - 1)[0])
+    return indices[start:end] - len(bounds)
 
 
 def _keys(rows: pa.Table, order: Sequence[ReadOrder]) -> pa.Table:
@@ -195,8 +195,8 @@ def _before(bound: pa.Table) -> pa.Table:
 def _sorted_indices(keys: pa.Table, order: Sequence[ReadOrder]) -> npt.NDArray[np.int64]:
     by = [(f"k{number}", "descending" if key.descending else "ascending") for number, key in enumerate(order)]
     by += [(field.name, "ascending") for field in _PLACE if field.name in keys.column_names]
-    found: npt.NDArray[np.int64] = pc.sort_indices(keys, sort_keys=by).to_numpy().astype(np.int64)
-    return found
+    indices: npt.NDArray[np.int64] = pc.sort_indices(keys, sort_keys=by).to_numpy().astype(np.int64)
+    return indices
 
 
 def _packed(table: pa.Table) -> bytes:
@@ -206,5 +206,5 @@ def _packed(table: pa.Table) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _unpacked(packed: bytes) -> pa.Table:
-    return ipc.open_file(pa.BufferReader(packed)).read_all()
+def _unpacked(content: bytes) -> pa.Table:
+    return ipc.open_file(pa.BufferReader(content)).read_all()

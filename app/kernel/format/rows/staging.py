@@ -40,8 +40,8 @@ def with_ops(rows: pa.Table, operation: Operation, dataset: DatasetDefinition) -
     op = Op.RETRACT if operation is Operation.DELETE else Op.APPEND
     ops = np.full(rows.num_rows, op, dtype=np.uint8)
     if operation is Operation.UPSERT and dataset.delete_marker is not None:
-        marked = pc.fill_null(rows.column(dataset.delete_marker), False)
-        ops[marked.to_numpy()] = Op.RETRACT
+        markers = pc.fill_null(rows.column(dataset.delete_marker), False)
+        ops[markers.to_numpy()] = Op.RETRACT
     return rows.add_column(0, OP_FIELD, pa.array(ops))
 
 
@@ -54,8 +54,8 @@ def split_by_slot(
     """
     if rows.num_rows == 0:
         return
-    ordered, parts = in_slot_order(rows, dataset, first_row)
-    whole = _one_batch(ordered)
+    rows_by_slot, parts = in_slot_order(rows, dataset, first_row)
+    whole = _one_batch(rows_by_slot)
     start = 0
     for part in parts:
         yield part.slot, whole.slice(start, part.rows)

@@ -21,20 +21,22 @@ def field_id(field: pa.Field) -> int | None:
     return None if stored_id is None else int(stored_id)
 
 
-def sources(stored: pa.Schema, target: pa.Schema) -> list[str | None]:
+def sources(stored_schema: pa.Schema, target: pa.Schema) -> list[str | None]:
     """For each column of `target`, the name of its stored column; None where there is no such column.
 
     Columns with an id are matched by it. The format's own columns (such as `_hw_op`) have no id and are matched by
     name. Raises ValueError if a stored column of the dataset has no id: its values would be lost.
     """
-    if stored.equals(target, check_metadata=True):
+    if stored_schema.equals(target, check_metadata=True):
         return list(target.names)
-    numbered = [(field_id(field), field.name) for field in stored]
-    lost = [name for number, name in numbered if number is None and not name.startswith(RESERVED_PREFIX)]
-    if lost:
-        raise ValueError(f"stored columns carry no field id: {lost}")
-    by_id = {number: name for number, name in numbered if number is not None}
-    own = {name: name for number, name in numbered if number is None}
+    columns = [(field_id(field), field.name) for field in stored_schema]
+    names_without_id = [
+        name for number, name in columns if number is None and not name.startswith(RESERVED_PREFIX)
+    ]
+    if names_without_id:
+        raise ValueError(f"stored columns carry no field id: {names_without_id}")
+    by_id = {number: name for number, name in columns if number is not None}
+    own = {name: name for number, name in columns if number is None}
     return [
         own.get(field.name) if (number := field_id(field)) is None else by_id.get(number) for field in target
     ]

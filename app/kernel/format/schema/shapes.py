@@ -125,10 +125,10 @@ def text_shape(text: str) -> Texts:
     """The shape of a text."""
     if _DAY.fullmatch(text):
         return Texts(days=_is_time(text), times=False, fine=False)
-    found = _TIME.fullmatch(text)
-    if found is None or not _is_time(text):
+    match = _TIME.fullmatch(text)
+    if match is None or not _is_time(text):
         return Texts(days=False, times=False, fine=False)
-    return Texts(days=False, times=True, fine=len((found[1] or "").rstrip("0")) > _MILLISECOND_DIGITS)
+    return Texts(days=False, times=True, fine=len((match[1] or "").rstrip("0")) > _MILLISECOND_DIGITS)
 
 
 def _is_time(text: str) -> bool:

@@ -39,8 +39,8 @@ from app.kernel.format.schema.types.nested import (
     List,
     Map,
     Struct,
+    has_order,
     may_be_key,
-    may_be_ordered,
     to_arrow,
 )
 from app.kernel.format.schema.types.real import DOUBLE, FLOAT, Real
@@ -94,9 +94,9 @@ __all__ = [
     "TypeSyntaxError",
     "Undecodable",
     "annotated",
+    "has_order",
     "inferred_type",
     "may_be_key",
-    "may_be_ordered",
     "parse_type",
     "stored_type",
     "timestamp_bounds",

@@ -17,7 +17,7 @@ from app.kernel.format.schema.types.flat import FlatType, OrderNumbers, RefusedT
 
 @dataclass(frozen=True, slots=True)
 class Bytes(FlatType):
-    may_be_ordered: ClassVar[bool] = False
+    has_order: ClassVar[bool] = False
     csv_as_text: ClassVar[bool] = True
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from app.kernel.format.schema.types.flat import FlatType, JsonForm, RefusedText,
 
 @dataclass(frozen=True, slots=True)
 class Boolean(FlatType):
-    may_be_ordered: ClassVar[bool] = False
+    has_order: ClassVar[bool] = False
     json_form: ClassVar[JsonForm] = JsonForm.BOOLEAN
 
     def __str__(self) -> str:

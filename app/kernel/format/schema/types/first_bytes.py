@@ -21,8 +21,8 @@ def first_bytes(values: pa.Array) -> npt.NDArray[np.uint64]:
     offsets = np.frombuffer(ends, dtype=np.int32)[values.offset : values.offset + len(values) + 1]
     content = np.frombuffer(data or b"", dtype=np.uint8)[: offsets[-1]]
     # Every position has a word behind it, whatever its alignment.
-    padded = np.append(content, np.zeros(_PREFIX_BYTES, dtype=np.uint8))
-    words = np.ndarray((len(content) + 1,), dtype=">u8", buffer=padded, strides=(1,))
+    buffer = np.append(content, np.zeros(_PREFIX_BYTES, dtype=np.uint8))
+    words = np.ndarray((len(content) + 1,), dtype=">u8", buffer=buffer, strides=(1,))
     lengths = np.minimum(np.diff(offsets), _PREFIX_BYTES)
     prefixes: npt.NDArray[np.uint64] = words[offsets[:-1]].astype(np.uint64) & _MASKS[lengths]
     return prefixes

@@ -61,7 +61,7 @@ class FlatType(ABC):
 
     may_be_key: ClassVar[bool] = True
     """Whether values compare exactly, so that they can be record keys or partition values."""
-    may_be_ordered: ClassVar[bool] = True
+    has_order: ClassVar[bool] = True
     """Whether values have a total order that a merge can use (floats have: NaN is never stored)."""
     is_number: ClassVar[bool] = False
     """Whether values can be added."""
@@ -171,8 +171,8 @@ class FlatType(ABC):
 
     def path_texts(self, values: pa.Array) -> list[str | None]:
         """The values in the paths of partitions, before characters are escaped."""
-        found: list[str | None] = pc.cast(values, pa.string()).to_pylist()
-        return found
+        texts: list[str | None] = pc.cast(values, pa.string()).to_pylist()
+        return texts
 
     @abstractmethod
     def path_value(self, text: str) -> Any:
@@ -261,8 +261,8 @@ class FlatType(ABC):
 
 def quoted_text(text: str) -> str:
     """The literal of a text."""
-    escaped = text.replace("'", "''")
-    return f"'{escaped}'"
+    content = text.replace("'", "''")
+    return f"'{content}'"
 
 
 def require(condition: pa.BooleanArray) -> None:
@@ -294,8 +294,8 @@ def texts_within(flat: FlatType, array: pa.Array, low: int, high: int, unit: str
     """The texts of ticks within the bounds, and the numbers of the others."""
     far = outside(array, low, high)
     if not pc.any(far, min_count=0).as_py():
-        found: list[str | None] = flat.texts(array).to_pylist()
-        return found
+        texts: list[str | None] = flat.texts(array).to_pylist()
+        return texts
     plain = flat.texts(pc.if_else(far, pa.scalar(None, array.type), array)).to_pylist()
     return [
         f"{tick} {unit} since 1970-01-01" if beyond else text

@@ -45,10 +45,10 @@ class _TypeParser:
         self.members = 0
 
     def parse(self) -> DataType:
-        parsed = self._type()
+        data_type = self._type()
         if self._peek():
-            raise TypeSyntaxError(f"unexpected {self._peek()!r} after {parsed} in the type {self.text!r}")
-        return parsed
+            raise TypeSyntaxError(f"unexpected {self._peek()!r} after {data_type} in the type {self.text!r}")
+        return data_type
 
     def _peek(self) -> str:
         return self.tokens[self.position]
@@ -58,10 +58,10 @@ class _TypeParser:
         return self.tokens[self.position - 1]
 
     def _expect(self, token: str) -> None:
-        found = self._next()
-        if found != token:
+        next_token = self._next()
+        if next_token != token:
             raise TypeSyntaxError(
-                f"expected {token!r}, found {found or 'the end'!r} in the type {self.text!r}"
+                f"expected {token!r}, found {next_token or 'the end'!r} in the type {self.text!r}"
             )
 
     def _type(self) -> DataType:
@@ -118,12 +118,12 @@ class _TypeParser:
 
     def _bracketed(self, count: int = 1) -> list[DataType]:
         self._expect("<")
-        found = [self._type()]
-        while len(found) < count:
+        types = [self._type()]
+        while len(types) < count:
             self._expect(",")
-            found.append(self._type())
+            types.append(self._type())
         self._expect(">")
-        return found
+        return types
 
     def _members(self) -> tuple[tuple[str, DataType], ...]:
         self._expect("<")

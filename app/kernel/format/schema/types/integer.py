@@ -127,10 +127,10 @@ class Integer(FlatType):
 
     @property
     def wider(self) -> tuple[FlatType, ...]:
-        unsigned = [other for other in UNSIGNED if other.bits > self.bits and not self.signed]
-        signed = [other for other in SIGNED if other.bits > self.bits]
+        unsigned_types = [other for other in UNSIGNED if other.bits > self.bits and not self.signed]
+        signed_types = [other for other in SIGNED if other.bits > self.bits]
         reals = [real for real in (FLOAT, DOUBLE) if real.holds_integers(self.low, self.high)]
-        return (*unsigned, *signed, *reals)
+        return (*unsigned_types, *signed_types, *reals)
 
     def holds_integers(self, low: int, high: int) -> bool:
         return self.low <= low and high <= self.high

@@ -70,9 +70,9 @@ def may_be_key(data_type: DataType) -> bool:
     return isinstance(data_type, FlatType) and data_type.may_be_key
 
 
-def may_be_ordered(data_type: DataType) -> bool:
+def has_order(data_type: DataType) -> bool:
     """Whether values have a total order that a merge can use."""
-    return isinstance(data_type, FlatType) and data_type.may_be_ordered
+    return isinstance(data_type, FlatType) and data_type.has_order
 
 
 def _quoted(name: str) -> str:

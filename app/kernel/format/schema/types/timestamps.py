@@ -71,10 +71,10 @@ class Timestamp(FlatType):
             return pc.cast(texts, self.arrow)
         except pa.ArrowInvalid:
             # Arrow accepts no more digits than the unit has; many clients send zeros there.
-            trimmed = pc.replace_substring_regex(
+            short_texts = pc.replace_substring_regex(
                 texts, pattern=_SURPLUS_ZEROS[self.unit], replacement=r"\1\2"
             )
-            return pc.cast(trimmed, self.arrow)
+            return pc.cast(short_texts, self.arrow)
 
     def read(self, text: str) -> int:
         """Ticks since 1970 in the type's unit."""
@@ -155,8 +155,8 @@ class Timestamp(FlatType):
 
     @property
     def literal_example(self) -> str:
-        zoned = "T10:00:00Z" if self.zoned else " 10:00:00"
-        return f"a time such as TIMESTAMP '2026-11-21{zoned}'"
+        clock = "T10:00:00Z" if self.zoned else " 10:00:00"
+        return f"a time such as TIMESTAMP '2026-11-21{clock}'"
 
     @property
     def wider(self) -> tuple[FlatType, ...]:

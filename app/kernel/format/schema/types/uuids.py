@@ -30,7 +30,7 @@ _ZERO: Final = bytes(_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class Uuid(FlatType):
-    may_be_ordered: ClassVar[bool] = False
+    has_order: ClassVar[bool] = False
     csv_as_text: ClassVar[bool] = True
     reads_strings: ClassVar[bool] = True
 
@@ -63,15 +63,15 @@ class Uuid(FlatType):
     def texts(self, array: pa.Array) -> pa.Array:
         if not len(array):
             return pa.array([], pa.large_string())
-        filled = pc.fill_null(self.from_arrow(array), _ZERO)
-        start = filled.offset * _BYTES
-        digits = memoryview(filled.buffers()[1])[start : start + len(filled) * _BYTES].hex().encode()
+        values = pc.fill_null(self.from_arrow(array), _ZERO)
+        start = values.offset * _BYTES
+        digits = memoryview(values.buffers()[1])[start : start + len(values) * _BYTES].hex().encode()
         places = [at for at in range(_TEXT_CHARACTERS) if at not in _DASHES]
-        characters = np.full((len(filled), _TEXT_CHARACTERS), ord("-"), dtype=np.uint8)
-        characters[:, places] = np.frombuffer(digits, dtype=np.uint8).reshape(len(filled), len(places))
-        ends = np.arange(len(filled) + 1, dtype=np.int64) * _TEXT_CHARACTERS
+        characters = np.full((len(values), _TEXT_CHARACTERS), ord("-"), dtype=np.uint8)
+        characters[:, places] = np.frombuffer(digits, dtype=np.uint8).reshape(len(values), len(places))
+        ends = np.arange(len(values) + 1, dtype=np.int64) * _TEXT_CHARACTERS
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(characters)]
-        return _where_valid(pa.Array.from_buffers(pa.large_string(), len(filled), buffers), array)
+        return _where_valid(pa.Array.from_buffers(pa.large_string(), len(values), buffers), array)
 
     @property
     def avro(self) -> dict[str, Any]:
@@ -93,8 +93,8 @@ class Uuid(FlatType):
         return numbers
 
     def path_texts(self, values: pa.Array) -> list[str | None]:
-        found: list[str | None] = self.texts(values).to_pylist()
-        return found
+        texts: list[str | None] = self.texts(values).to_pylist()
+        return texts
 
     def path_value(self, text: str) -> bytes:
         return uuid.UUID(text).bytes
