@@ -4,8 +4,9 @@
     functions                               the functions, what they take and return
     coercion, relation_types, literals      types of values, and how one becomes another
     scope, clause, values, bound            which columns can be named where; what is known of a value and of a query
-    calls, expressions, sources, queries    syntax tree and schemas to SQL for the engine, all types known
-    joins                                   which joins compare all pairs of rows
+    calls, expressions, sources             syntax tree and schemas to SQL for the engine, all types known:
+    selects, queries                        from one expression to the whole query
+    cross_joins                             which joins compare all pairs of rows
     bind, keys, plan                        parsed view and schemas to `ViewPlan`
 
 The engine never reads the text of a user: what it runs is written from the tree.

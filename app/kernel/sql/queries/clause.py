@@ -10,18 +10,24 @@ from app.kernel.sql.queries.values import Value
 from app.kernel.sql.syntax import Query
 
 
+def no_subquery(query: Query, outer: Scope | None) -> Subquery:
+    """In a clause without `subquery`, which needs a reason in `queries`. Raises AssertionError."""
+    del query, outer
+    raise AssertionError("unreachable: the clause has no queries")
+
+
 @dataclass(frozen=True, slots=True)
 class Clause:
     """A clause of a query.
 
     `outer`: the scope of the query around a subquery. `groups`: the SQL of the expressions that rows are grouped by;
     None without grouping. `aliases`: columns of the SELECT list that may be named. `aggregates`, `windows`, `queries`:
-    the reason why they are not allowed, or None if they are. `subquery` binds a query.
+    the reason why they are not allowed, or None if they are. `subquery` binds a query, if the clause allows any.
     """
 
     name: str
     scope: Scope
-    subquery: Callable[[Query, Scope | None], Subquery]
+    subquery: Callable[[Query, Scope | None], Subquery] = no_subquery
     outer: Scope | None = None
     groups: frozenset[str] | None = None
     aliases: Mapping[str, Value] = field(default_factory=dict)

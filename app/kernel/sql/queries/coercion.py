@@ -26,6 +26,9 @@ from app.kernel.format.schema.types import (
     DataType,
     Decimal,
     FlatType,
+    List,
+    Map,
+    Struct,
 )
 
 
@@ -55,6 +58,18 @@ def is_numeric(type_: SqlType) -> bool:
 def is_flat(type_: SqlType) -> bool:
     """Whether values can be compared: all types except lists, maps and structs."""
     return isinstance(type_, FlatType) or type_ is Untyped.NULL
+
+
+def has_map(type_: SqlType) -> bool:
+    """Whether values have maps in them, which cannot be compared."""
+    match type_:
+        case Map():
+            return True
+        case List(element):
+            return has_map(element)
+        case Struct(members):
+            return any(has_map(member) for _, member in members)
+    return False
 
 
 def common_type(types: Iterable[SqlType]) -> SqlType | None:

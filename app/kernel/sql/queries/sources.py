@@ -8,7 +8,7 @@ from itertools import count
 
 from app.kernel.codecs.faults import shown
 from app.kernel.sql.queries.bound import BoundQuery, Environment, From, InputTable
-from app.kernel.sql.queries.clause import Clause, Subquery
+from app.kernel.sql.queries.clause import Clause
 from app.kernel.sql.queries.coercion import common_type, is_flat
 from app.kernel.sql.queries.cross_joins import Joins
 from app.kernel.sql.queries.expressions import Binder
@@ -21,8 +21,7 @@ from app.kernel.sql.syntax import Derived, Join, Query, Side, Source, Table
 class SourceBinder:
     """Binds the sources in FROM. Raises InvalidView throughout.
 
-    `query` binds a query, with these names for its columns, or their own if there are none. `subquery` binds a query
-    inside of an expression.
+    `query` binds a query, with these names for its columns, or their own if there are none.
     """
 
     def __init__(
@@ -30,13 +29,11 @@ class SourceBinder:
         binding: Binding,
         inputs: Mapping[str, InputTable],
         query: Callable[[Query, Environment, Sequence[str]], BoundQuery],
-        subquery: Callable[[Query, Scope | None], Subquery],
     ) -> None:
         self.binding = binding
         self._inputs = inputs
         self._numbers = {name: number for number, name in enumerate(inputs, start=1)}
         self._query = query
-        self._subquery = subquery
         self._aliases = count(1)
 
     def source(self, node: Source, environment: Environment) -> From:
@@ -104,7 +101,6 @@ class SourceBinder:
             clause = Clause(
                 "ON",
                 both,
-                self._subquery,
                 aggregates="there are no aggregates in ON",
                 windows="there are no windows in ON",
                 queries="there are no queries in ON",

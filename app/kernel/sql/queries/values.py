@@ -15,6 +15,8 @@ from app.kernel.sql.queries.relation_types import spark_type
 # Short text may expand to much SQL: stars of wide tables, and aliases of long expressions, can be nested.
 COLUMNS_MAX: Final = 20_000
 ALIASED_CHARACTERS_MAX: Final = 1_000_000
+# The engine expands a query of WITH at each place that names it.
+READS_MAX: Final = 64
 NOTHING: Final[frozenset[tuple[str, int]]] = frozenset()
 
 
@@ -107,6 +109,13 @@ class Binding:
         if self._characters > ALIASED_CHARACTERS_MAX:
             expectation = "a query in FROM that computes them"
             raise self.at(at, "aliases expand to too much SQL", expectation)
+
+    def checked_reads(self, at: int, reads: int) -> int:
+        """The number of reads of datasets by a query. Raises InvalidView if there are too many."""
+        if reads > READS_MAX:
+            expectation = f"at most {READS_MAX} times; a query of WITH counts wherever it is named"
+            raise self.at(at, f"datasets are read {reads} times", expectation)
+        return reads
 
     def at(self, at: int | None, reason: str, expectation: str) -> HeadwaterError:
         return QUERIES.invalid(self.text, at, reason, expectation)
