@@ -37,7 +37,6 @@ from app.access.tenants.repository.usage import UsageStore
 from app.access.tenants.service import (
     FOLLOW_SECONDS,
     USAGE_SECONDS,
-    FinishDeletions,
     FollowCredentials,
     RecordUsage,
     RecordUses,
@@ -205,8 +204,8 @@ def _add_recorders(loops: Loops, uses: RecordUses, usage: RecordUsage, counts: A
 
 def _add_deletions(loops: Loops, administration: Database | None, every_seconds: float) -> None:
     if administration is not None:
-        finish = FinishDeletions(store=AdministrationStore(administration))
-        loops.add(Loop("deletions of tenants", finish.run, every_seconds=every_seconds))
+        store = AdministrationStore(administration)
+        loops.add(Loop("deletions of tenants", store.finish_deletions, every_seconds=every_seconds))
 
 
 def _tokens(settings: Settings) -> TokenVerifier | None:

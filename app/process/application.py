@@ -14,11 +14,12 @@ from litestar.types import ASGIApp
 
 from app.access.tenants.values import Principal
 from app.core.feature.api import provided_by_name
+from app.core.messaging.redis_limits import RedisLimits
 from app.http.audited import AuditedRequests
 from app.http.auth import PUBLIC, Authentication, in_sequence, require_scope
 from app.http.credentials import Credentials
 from app.http.dependencies import resolve_in_sequence
-from app.http.limits.request_limits import Limiter, RequestLimits
+from app.http.limits.request_limits import RequestLimits
 from app.http.limits.unread_bytes import UnreadBytes
 from app.http.middleware import edge
 from app.http.options import options_handlers
@@ -83,7 +84,7 @@ def application(
     credentials: Credentials,
     grants: Permit,
     audited: AuditedRequests,
-    limiter: Limiter,
+    limiter: RedisLimits,
     unread: UnreadBytes,
     ended: Callable[[Principal, int], None],
     lifespan: Sequence[Lifespan] = (),

@@ -203,14 +203,41 @@ def names_in_app() -> list[str]:
     return sorted([*packages, *(path.name for path in folder.glob("*.py") if path.stem != "__init__")])
 
 
+def _contracts(type_: str) -> list[dict[str, Any]]:
+    """The contracts of a type in pyproject.toml."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    return [each for each in contracts if each["type"] == type_]
+
+
+@cache
+def forbidden() -> list[tuple[list[str], list[str]]]:
+    """Patterns of modules, with patterns of what they may not import."""
+    return [(each["source_modules"], each["forbidden_modules"]) for each in _contracts("forbidden")]
+
+
+def _is_within(module: str, pattern: str) -> bool:
+    """Whether a module is the pattern's package or in it. A star stands for one part of the name."""
+    parts, expected = module.split("."), pattern.split(".")
+    return len(parts) >= len(expected) and all(
+        each in ("*", part) for part, each in zip(parts, expected, strict=False)
+    )
+
+
+def is_forbidden(module: str, other: str) -> bool:
+    """Whether a contract forbids this import by name, whatever the order of the rooms."""
+    return any(
+        any(_is_within(module, each) for each in sources) and any(_is_within(other, each) for each in targets)
+        for sources, targets in forbidden()
+    )
+
+
 @cache
 def layers(of: str) -> Mapping[str, int]:
     """The layers of a package as the contract states them, by the name of a child: the lowest is 0."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    found = [each for each in contracts if each["type"] == "layers" and each["containers"] == [of]]
     return {
         name.strip("() "): height
-        for contract in found
+        for contract in _contracts("layers")
+        if contract["containers"] == [of]
         for height, layer in enumerate(reversed(contract["layers"]))
         for name in layer.split("|")
     }
@@ -270,6 +297,8 @@ def _names(module: str, name: str) -> bool:
 
 def may_import(module: str, other: str) -> bool:
     """Whether the contracts let a module of `app` import another one, of a lower wing, room or part."""
+    if is_forbidden(module, other):
+        return False
     ours, theirs = module.split("."), other.split(".")
     for depth in range(1, max(len(ours), len(theirs))):
         if ours[:depth] != theirs[:depth]:

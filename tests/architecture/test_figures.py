@@ -90,6 +90,8 @@ def test_code_lines_exclude_blank_lines_comments_and_docstrings(tmp_path: Path) 
         ("app.features.views.service.a", "app.features.reads.service.b", False),
         ("app.features.views.service.a", "app.features.views.repository", True),
         ("app.features.views.repository", "app.features.views.service.a", False),
+        ("app.access.tenants.service", "app.infra.db.session", False),
+        ("app.access.tenants.repository.credentials", "app.infra.db.session", True),
     ],
 )
 def test_modules_may_import_lower_wings_rooms_and_parts(module: str, other: str, may: bool) -> None:

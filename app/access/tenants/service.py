@@ -1,6 +1,4 @@
-"""What a process knows of tenants and keys: keeps it current, records when and how much keys were used, and finishes
-deletions of tenants.
-"""
+"""What a process knows of tenants and keys: keeps it current, and records when and how much keys were used."""
 
 from __future__ import annotations
 
@@ -93,25 +91,6 @@ class FollowCredentials:
             self.moved()
             for tenant_id in notifications.received(_POLL_SECONDS):
                 self.cache.drop(tenant_id)
-
-
-class Deletions(Protocol):
-    """Tenants that are being deleted."""
-
-    def finish_deletions(self) -> int:
-        """Removes what is left of tenants whose data are gone; returns how many there were."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FinishDeletions:
-    """Finishes deletions of tenants, with the administration's login."""
-
-    store: Deletions
-
-    def run(self) -> None:
-        """Finishes those that the workers have carried out."""
-        self.store.finish_deletions()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

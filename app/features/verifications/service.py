@@ -9,13 +9,14 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.core.changes.ports import ChangelogIndex
+from app.core.changes.repository import ChangelogStore
 from app.core.jobs.engine import Engine
 from app.core.jobs.kinds.verification import VERIFICATION, VerifyResult, VerifyTask
 from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.values import Accepted, Job
-from app.core.timeline.ports import ReadLeases, VersionReader
+from app.core.timeline.ports import VersionReader
+from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.service.version_pins import VersionPins
 from app.infra.files.errors import CorruptFile
 from app.kernel.changelog.verification import FoldVerdict, check_verifiable, plan_fold
@@ -68,8 +69,8 @@ class RunVerify:
     catalog: DatasetLookup
     jobs: JobStore
     timeline: VersionReader
-    index: ChangelogIndex
-    leases: ReadLeases
+    index: ChangelogStore
+    leases: ReadLeaseStore
     pins: VersionPins
     engine: Engine
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.core.changes.ports import ChangelogIndex
 from app.core.changes.positions import FeedBounds, StartingPosition, resolve_position
+from app.core.changes.repository import ChangelogStore
 from app.core.changes.values import ChangePage, DeliveryFormat
 from app.core.timeline.errors import OffsetExpired
 from app.infra.files.errors import CorruptFile
@@ -72,7 +72,7 @@ class ReadChanges:
     """Pages of a dataset's feed. `bytes_max`: the most bytes of changes on a page, unless it has one or one pair."""
 
     catalog: DatasetLookup
-    index: ChangelogIndex
+    index: ChangelogStore
     reader: ChangelogReader
     bytes_max: int = PAGE_BYTES_MAX
 

@@ -10,8 +10,8 @@ from typing import Annotated, Final, Generic, TypeVar
 import msgspec
 
 from app.core.catalog.values import Dataset
-from app.core.changes.ports import ChangelogIndex
 from app.core.changes.positions import StartingPosition, resolve_position
+from app.core.changes.repository import ChangelogStore
 from app.kernel.changelog.changelog_scan import ChangelogReader
 from app.kernel.changelog.corrections import CORRECTION_SOURCES, corrections_in, resolved_corrects
 from app.kernel.changelog.corrections_since import CorrectionsSince
@@ -63,7 +63,7 @@ class CorrectionQuery(msgspec.Struct, frozen=True, kw_only=True):
 class ReadCorrections:
     """Finds the changes that take earlier ones back. Reads two columns of the files whose bounds allow such changes."""
 
-    index: ChangelogIndex
+    index: ChangelogStore
     reader: ChangelogReader
 
     def page(
@@ -165,7 +165,7 @@ class ReadCorrections:
 
 
 def _correcting(
-    index: ChangelogIndex, dataset: Dataset, span: range, since: int
+    index: ChangelogStore, dataset: Dataset, span: range, since: int
 ) -> Iterator[ChangelogSegment]:
     """The files that may hold corrections of the span, in order."""
     while span:
@@ -178,7 +178,7 @@ def _correcting(
         since = segments[-1].end_offset
 
 
-def corrections_since(index: ChangelogIndex, dataset: Dataset, since: int) -> CorrectionsSince:
+def corrections_since(index: ChangelogStore, dataset: Dataset, since: int) -> CorrectionsSince:
     """Where the feed has corrections of the changes before `since` by later ones.
 
     Raises InvalidRequest if too many changes would have to be scanned, OffsetExpired if the feed no longer goes back to

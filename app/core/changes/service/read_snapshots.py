@@ -23,7 +23,8 @@ from app.core.changes.positions import (
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.core.changes.values import ChangePage, SnapshotPlaces
 from app.core.timeline.errors import VersionExpired
-from app.core.timeline.ports import ReadLeases, VersionRows
+from app.core.timeline.ports import VersionRows
+from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.core.timeline.service.live_groups import AFTER_ALL, LiveGroups
 from app.core.timeline.service.version_pins import expired_if_missing
 from app.infra.files.slices.table_walk import RowPlace, TableWalk, WalkedRows
@@ -51,7 +52,7 @@ class ReadSnapshots:
 
     catalog: DatasetLookup
     timeline: VersionRows
-    leases: ReadLeases
+    leases: ReadLeaseStore
     changes: ReadChanges
     walk: TableWalk
 

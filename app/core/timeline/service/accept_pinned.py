@@ -12,8 +12,8 @@ from app.core.catalog.values import Dataset
 from app.core.jobs.kinds.declared import JobRequest
 from app.core.jobs.service.request_job import RequestIdentity, RequestJob
 from app.core.jobs.values import Accepted
-from app.core.timeline.ports import ReadLeases
 from app.core.timeline.repository.kept_versions import OF_JOB
+from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.infra.identifiers import new_id
 
 # A job that has not ended by then may find its version expired.
@@ -25,7 +25,7 @@ class AcceptPinned:
     """Leases what a job reads before it accepts the job. The lease ends with the job."""
 
     requests: RequestJob
-    leases: ReadLeases
+    leases: ReadLeaseStore
 
     def accept(
         self,

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from app.access.errors import NotFound
 from app.core.timeline.errors import VersionExpired
-from app.core.timeline.ports import ReadLeases
+from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.infra.errors import Unavailable
 from app.infra.files.errors import CorruptFile
 
@@ -30,7 +30,7 @@ class KeptVersions(Protocol):
 class VersionPins:
     """Pins versions as long as a task reads them, with read leases."""
 
-    leases: ReadLeases
+    leases: ReadLeaseStore
     lease_seconds: float
     heartbeat_seconds: float
 

@@ -14,7 +14,7 @@ import xxhash
 from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.core.changes.ports import ChangelogIndex
+from app.core.changes.repository import ChangelogStore
 from app.core.changes.service.read_corrections import corrections_since
 from app.core.consumers.followers import Consumer
 from app.core.jobs.engine import Engine
@@ -65,7 +65,7 @@ class RunExports:
     exports: ExportStore
     timeline: VersionReader
     pins: VersionPins
-    index: ChangelogIndex
+    index: ChangelogStore
     storage: ObjectStorage
     engine: Engine
     roots_of: Callable[[str], tuple[str, ...]]

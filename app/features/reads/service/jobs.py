@@ -13,7 +13,7 @@ import pyarrow as pa
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.changes.errors import NoFeed
-from app.core.changes.ports import ChangelogIndex
+from app.core.changes.repository import ChangelogStore
 from app.core.changes.service.read_corrections import check_records_corrections
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.read import Disposition, ReadQuery, ReadResult, ReadTask
@@ -50,7 +50,7 @@ class ReadJobs:
     requests: RequestJob
     timeline: VersionReader
     versions: VersionOf
-    index: ChangelogIndex
+    index: ChangelogStore
     results: ReadResults
     content: JoinedContent
     storage: ObjectStorage

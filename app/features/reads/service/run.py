@@ -11,7 +11,7 @@ import msgspec
 
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.core.changes.ports import ChangelogIndex
+from app.core.changes.repository import ChangelogStore
 from app.core.changes.service.read_corrections import corrections_since
 from app.core.jobs.engine import Engine
 from app.core.jobs.kinds.read import READ, Disposition, ReadQuery, ReadResult, ReadSchema, ReadTask
@@ -69,7 +69,7 @@ class RunReads:
 
     catalog: DatasetLookup
     timeline: VersionRows
-    index: ChangelogIndex
+    index: ChangelogStore
     pins: VersionPins
     results: ReadResults
     storage: ObjectStorage

@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
+
+from app.access.tenants.repository.usage import UsageStore
+from app.features.retention.repository.stored_bytes import StoredBytesStore
 
 _log = logging.getLogger(__name__)
 SAMPLE_SECONDS: Final = 60.0
-
-
-class StoredBytes(Protocol):
-    """What tenants store."""
-
-    def tenants(self) -> Sequence[str]: ...
-
-    def sample(self, tenant_id: str, *, older_than_seconds: float) -> bool:
-        """Stores a sample; false if the last one is younger."""
-        ...
-
-
-class KeptUsage(Protocol):
-    """The usage of past days."""
-
-    def expire(self, tenant_id: str) -> None:
-        """Removes the usage of days that are not kept."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SampleUsage:
     """Samples every tenant once a minute. Several processes may do so at the same time: one of them samples."""
 
-    stored: StoredBytes
-    usage: KeptUsage
+    stored: StoredBytesStore
+    usage: UsageStore
 
     def run(self) -> None:
         """One round over all tenants. A failure of one does not affect others."""

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from app.access.errors import NotFound
 from app.core.catalog.ports import DatasetLookup
 from app.core.catalog.values import Dataset
-from app.core.changes.ports import ChangelogIndex
 from app.core.changes.positions import FromTime, FromVersion, resolve_position
+from app.core.changes.repository import ChangelogStore
 from app.core.changes.service.read_changes import FeedQuery, ReadChanges
 from app.features.sources.kinds.configs import checked_config, refused_config
 from app.features.sources.ports import (
@@ -98,7 +98,7 @@ class DatasetChanges:
     """
 
     catalog: DatasetLookup
-    index: ChangelogIndex
+    index: ChangelogStore
     read: ReadChanges
     at_commit: Callable[[str, str, FromVersion | FromTime], int]
     behind_seconds: Callable[[str, str, int], float]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.core.catalog.values import Dataset
-from app.core.timeline.ports import ReadLeases, VersionReader
+from app.core.timeline.ports import VersionReader
+from app.core.timeline.repository.read_leases import ReadLeaseStore
 from app.features.versions.repository.named_versions import NamedVersionStore
 from app.kernel.format.errors import FieldError, InvalidRequest
 
@@ -17,7 +18,7 @@ class VersionOf:
 
     timeline: VersionReader
     names: NamedVersionStore
-    leases: ReadLeases
+    leases: ReadLeaseStore
 
     def find(
         self,

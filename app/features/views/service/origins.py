@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from app.core.catalog.service import GrantedDatasets
 from app.core.catalog.values import Dataset
-from app.core.changes.ports import ChangelogIndex
 from app.core.changes.positions import StartingPosition, resolve_position
+from app.core.changes.repository import ChangelogStore
 from app.core.jobs.kinds.write import InputRange
 from app.features.views.repository.views import ViewStore
 from app.features.views.values import View, ViewMode
@@ -84,7 +84,7 @@ class FindOrigins:
     """Reads the keys of changes of the view, and of those changes of its input that the same versions have taken in."""
 
     views: ViewStore
-    index: ChangelogIndex
+    index: ChangelogStore
     reader: ChangelogReader
 
     def page(

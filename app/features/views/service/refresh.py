@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from app.access.errors import NotFound
-from app.core.changes.ports import ChangelogIndex
+from app.core.changes.repository import ChangelogStore
 from app.core.consumers.followers import Consumer
 from app.core.feature.stagers import StagedInput
 from app.core.jobs.kinds.write import InputRange
@@ -96,7 +96,7 @@ class DeriveView:
 
     views: ViewStore
     timeline: VersionReader
-    index: ChangelogIndex
+    index: ChangelogStore
     pins: VersionPins
     engine: Derivation
 
