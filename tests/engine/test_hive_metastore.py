@@ -14,7 +14,7 @@ import pytest
 from app.core.catalog.values import Dataset
 from app.core.feature.reconcilers import Observation
 from app.features.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
-from app.features.metastore.service.maintenance import MetastoreReconciler
+from app.features.metastore.service.metastore_reconciler import MetastoreReconciler
 from app.features.overview.values import PartitionRecord
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.evolution import evolve

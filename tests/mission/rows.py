@@ -274,7 +274,7 @@ PAIMON = (
     ),
     row(
         "postponed buckets",
-        "features/maintenance/service/test_run_table_service.py::test_writes_postponed_during_the_service_wait_for_the_next",
+        "features/maintenance/service/test_rewrite_file_groups.py::test_writes_postponed_during_the_service_wait_for_the_next",
         "features/versions/service/test_restore.py::test_restore_drops_later_postponed_writes_and_returns_earlier_ones",
     ),
     row(

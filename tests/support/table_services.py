@@ -17,7 +17,7 @@ from app.core.jobs.values import Job, JobState, Progress
 from app.core.timeline.values import Fenced, NewCommit, Published, WritesRunning
 from app.features.maintenance.service.compaction import Compaction
 from app.features.maintenance.service.publish_in_slot import PublishInSlot, SlotRules
-from app.features.maintenance.service.run_table_service import RunTableService, TableServicePlanner
+from app.features.maintenance.service.rewrite_file_groups import RewriteFileGroups, RewritePlan
 from app.infra.files.slices.vector_rebase import RebaseFiles
 from app.infra.identifiers import new_id
 from app.kernel.commit.conflict import Conflicted, check_conflicts
@@ -52,22 +52,21 @@ class ServedTable(GroupsOfFiles):
     def serve(
         self,
         request: AnyTask | None = None,
-        plan: TableServicePlanner[Any] = Compaction.plan,
+        plan: RewritePlan[Any] = Compaction.plan,
         replans_max: int = 3,
     ) -> NewCommit:
         """Runs a service, a compaction by default, and returns what it has published."""
         request = request or CompactionTask()
-        service = RunTableService(
+        service = RewriteFileGroups(
             catalog=self,
             timeline=self,
             engine=self,
             rebase=RebaseFiles(self.table.storage),
             publish=PublishInSlot(timeline=self, writers_max=1, rules=AT_ONCE),
-            plan=plan,
             replans_max=replans_max,
         )
         before = len(self.published)
-        service.run(self._job(request), request, "tag")
+        service.run(self._job(request), request, "tag", plan)
         [commit] = self.published[before:]
         return commit
 

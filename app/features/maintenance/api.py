@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.feature.api import ApiProcess, FeatureApi
-from app.features.maintenance.compose import table_services
-from app.features.maintenance.handlers.clusterings import create_clustering
-from app.features.maintenance.handlers.compactions import create_compaction
+from app.features.maintenance.compose import table_service_requests
+from app.features.maintenance.handlers import create_clustering, create_compaction
 
 
 def _dependencies(process: ApiProcess) -> dict[str, object]:
-    return {"table_services": table_services(process.platform)}
+    return {"table_service_requests": table_service_requests(process.platform)}
 
 
 API: Final = FeatureApi(

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from app.core.feature.feature import Feature, Worker
 from app.core.feature.reconcilers import Reconciler
-from app.features.metastore.service.maintenance import MetastoreReconciler
+from app.features.metastore.service.metastore_reconciler import MetastoreReconciler
 from app.features.metastore.values import METASTORE_RECONCILER, Metastore
 from app.features.overview.compose import overview_store
 from app.features.partitions.compose import touched_partitions

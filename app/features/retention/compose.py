@@ -15,7 +15,7 @@ from app.core.jobs.service.run_tasks import TaskHandlers, handled
 from app.core.platform import Platform
 from app.core.timeline.files import TimelineFileStore
 from app.core.timeline.repository.archives import TimelineArchiveStore
-from app.features.maintenance.compose import table_services
+from app.features.maintenance.compose import table_service_requests
 from app.features.retention.repository.deleted_datasets import DeletedDatasetStore
 from app.features.retention.repository.ending_tenants import EndingTenantStore
 from app.features.retention.repository.expired_jobs import ExpiredJobStore
@@ -109,7 +109,7 @@ def _tasks(worker: Worker[object]) -> TaskHandlers:
 
 
 def _reconcilers(worker: Worker[object]) -> dict[str, Reconciler]:
-    history, cleans = HistoryStore(worker.platform.database), table_services(worker.platform)
+    history, cleans = HistoryStore(worker.platform.database), table_service_requests(worker.platform)
     return {"history": HistoryReconciler(history=history, cleans=cleans)}
 
 

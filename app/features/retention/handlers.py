@@ -13,7 +13,7 @@ from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
 from app.core.jobs.kinds.clean import CleanTask
-from app.features.maintenance.service.table_services import TableServiceRequests
+from app.features.maintenance.service.requests import TableServiceRequests
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.kernel.format.definition.policy_rules import SECONDS_MAX, VERSIONS_MAX
@@ -45,7 +45,7 @@ _DEFAULTS: Final = CreateClean()
 )
 async def create_clean(
     path_dataset: Provided[Dataset],
-    table_services: Provided[TableServiceRequests],
+    table_service_requests: Provided[TableServiceRequests],
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateClean] = _DEFAULTS,
 ) -> JobReply:
@@ -57,4 +57,4 @@ async def create_clean(
     """
     history = HistoryPolicy(versions=data.versions, seconds=data.seconds)
     task = CleanTask(history=None if history == HistoryPolicy() else history)
-    return await acceptance.accept(path_dataset, partial(table_services.start, path_dataset, task))
+    return await acceptance.accept(path_dataset, partial(table_service_requests.start, path_dataset, task))

@@ -16,16 +16,9 @@ from app.core.jobs.kinds.verification import VERIFICATION, VerifyTask
 from app.core.jobs.kinds.write import REFRESH, RESTORE, ROLLBACK, SOURCE_ROUND, WRITE, WriteRequest
 from app.kernel.format.instant import Action
 
+TableServiceTask: TypeAlias = CompactionTask | ClusteringTask | CleanTask
 AnyTask: TypeAlias = (
-    ExportTask
-    | VerifyTask
-    | CompactionTask
-    | ClusteringTask
-    | CleanTask
-    | SavepointTask
-    | TagTask
-    | ReadTask
-    | ComparisonTask
+    ExportTask | VerifyTask | TableServiceTask | SavepointTask | TagTask | ReadTask | ComparisonTask
 )
 JobRequest: TypeAlias = WriteRequest | AnyTask
 

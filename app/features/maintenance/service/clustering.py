@@ -1,15 +1,19 @@
-"""The table service `services.clustering`: which file groups are due, the job for them, and its tasks."""
+"""The table service `services.clustering`: orders the rows of files by some columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from app.core.feature.reconcilers import Observation
-from app.core.jobs.kinds.kind import JobKind
-from app.core.jobs.kinds.rewrite import ClusteringTask
-from app.features.maintenance.service.file_group_reconciler import DueGroups
+from app.core.jobs.kinds.kind import JobDeclaration
+from app.core.jobs.kinds.rewrite import CLUSTERING, ClusteringTask, RewriteResult
+from app.core.jobs.values import Job
+from app.features.maintenance.service.rewrite_file_groups import RewriteFileGroups
+from app.features.maintenance.service.table_service import Due, Measured
+from app.features.maintenance.service.touched_groups import DueGroups, TouchedGroups
 from app.kernel.commit.clustering_plan import UnorderedGroup, due_groups, plan_clustering
 from app.kernel.commit.write_plan import MergeTask
 from app.kernel.format.clustering import cluster_by
@@ -30,32 +34,41 @@ class GroupOrders(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clustering:
-    """What is due, the job for it, and the plan of the job."""
+    """See `TableService`."""
 
+    groups: TouchedGroups
     orders: GroupOrders
-    kind: JobKind = JobKind.CLUSTERING
+    rewrite: RewriteFileGroups
+    kind: JobDeclaration[ClusteringTask, RewriteResult] = CLUSTERING
 
     def policy(self, services: TableServices) -> ClusteringPolicy | None:
         return services.clustering
 
-    def due(self, observation: Observation, names: Sequence[str]) -> DueGroups:
+    def due(self, observation: Observation, measured: Measured) -> Due[ClusteringTask]:
+        """The next file groups to put in the policy's order."""
+        policy = observation.dataset.definition.services.clustering
+        if policy is None:
+            return Due(measured=measured)
+        found, measured = self.groups.measure(observation, measured, partial(self._due_groups, policy))
+        if not found.file_groups:
+            return Due(measured=measured, next_at=found.next_at)
+        task = ClusteringTask(
+            columns=tuple(policy.columns), order=policy.order, file_groups=tuple(found.file_groups)
+        )
+        return Due(task=task, measured=measured, next_at=found.next_at)
+
+    def run(self, job: Job, task: ClusteringTask, tag: str) -> None:
+        """See `RewriteFileGroups`. Raises InvalidRequest if one of the columns is gone."""
+        self.rewrite.run(job, task, tag, self.plan)
+
+    def _due_groups(
+        self, policy: ClusteringPolicy, observation: Observation, names: Sequence[str]
+    ) -> DueGroups:
         """The groups with at least `unclustered_bytes` of the policy that are not in order."""
         dataset, definition = observation.dataset, observation.dataset.definition
-        policy = definition.services.clustering
-        if policy is None:
-            return DueGroups()
         mark = cluster_by(definition).mark(definition.schema)
         found = self.orders.unordered(dataset.tenant_id, dataset.id, names, keyed=definition.keyed, mark=mark)
         return DueGroups(file_groups=due_groups(definition, found, policy.unclustered_bytes))
-
-    def task(self, services: TableServices, file_groups: Sequence[str]) -> ClusteringTask:
-        """Puts these groups in the policy's order."""
-        policy = services.clustering
-        if policy is None:
-            raise TypeError("no policy, no clustering")
-        return ClusteringTask(
-            columns=tuple(policy.columns), order=policy.order, file_groups=tuple(file_groups)
-        )
 
     @staticmethod
     def plan(

@@ -1,4 +1,4 @@
-"""The table service `services.compaction`: which file groups are due, the job for them, and its tasks."""
+"""The table service `services.compaction`: rewrites logs and small files as base files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from datetime import datetime
 from typing import Protocol
 
 from app.core.feature.reconcilers import Observation
-from app.core.jobs.kinds.kind import JobKind
-from app.core.jobs.kinds.rewrite import CompactionTask
-from app.features.maintenance.service.file_group_reconciler import DueGroups
+from app.core.jobs.kinds.kind import JobDeclaration
+from app.core.jobs.kinds.rewrite import COMPACTION, CompactionTask, RewriteResult
+from app.core.jobs.values import Job
+from app.features.maintenance.service.rewrite_file_groups import RewriteFileGroups
+from app.features.maintenance.service.table_service import Due, Measured
+from app.features.maintenance.service.touched_groups import DueGroups, TouchedGroups
 from app.kernel.commit.compaction_plan import plan_compaction, small_below
 from app.kernel.commit.compaction_policy import GroupShape, is_due, next_due_at
 from app.kernel.commit.write_plan import MergeTask
@@ -42,16 +45,28 @@ class CommitTimes(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compaction:
-    """What is due, the job for it, and the plan of the job."""
+    """See `TableService`."""
 
+    groups: TouchedGroups
     shapes: GroupShapes
     commits: CommitTimes
-    kind: JobKind = JobKind.COMPACTION
+    rewrite: RewriteFileGroups
+    kind: JobDeclaration[CompactionTask, RewriteResult] = COMPACTION
 
     def policy(self, services: TableServices) -> CompactionPolicy | None:
         return services.compaction
 
-    def due(self, observation: Observation, names: Sequence[str]) -> DueGroups:
+    def due(self, observation: Observation, measured: Measured) -> Due[CompactionTask]:
+        """The next file groups to compact."""
+        found, measured = self.groups.measure(observation, measured, self._due_groups)
+        task = CompactionTask(file_groups=tuple(found.file_groups)) if found.file_groups else None
+        return Due(task=task, measured=measured, next_at=found.next_at)
+
+    def run(self, job: Job, task: CompactionTask, tag: str) -> None:
+        """See `RewriteFileGroups`."""
+        self.rewrite.run(job, task, tag, self.plan)
+
+    def _due_groups(self, observation: Observation, names: Sequence[str]) -> DueGroups:
         """The groups to compact now. Reads the age of logs only if the policy has `seconds`."""
         dataset, definition = observation.dataset, observation.dataset.definition
         policy = definition.services.compaction
@@ -69,10 +84,6 @@ class Compaction:
         }
         later = [shape for shape in shapes if shape.file_group not in due]
         return DueGroups(file_groups=sorted(due), next_at=next_due_at(policy, later, times))
-
-    def task(self, services: TableServices, file_groups: Sequence[str]) -> CompactionTask:  # noqa: ARG002
-        """Folds these groups."""
-        return CompactionTask(file_groups=tuple(file_groups))
 
     @staticmethod
     def plan(

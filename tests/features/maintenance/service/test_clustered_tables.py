@@ -15,6 +15,8 @@ from msgspec import structs
 from app.core.feature.reconcilers import Observation
 from app.core.jobs.kinds.rewrite import ClusteringTask
 from app.features.maintenance.service.clustering import Clustering
+from app.features.maintenance.service.table_service import Measured
+from app.features.maintenance.service.touched_groups import TouchedGroups
 from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.storage import LocalStorage
 from app.kernel.commit.clustering_plan import UnorderedGroup, due_groups, plan_clustering
@@ -313,7 +315,12 @@ def test_policy_clusters_its_due_groups(tmp_path: Path) -> None:
     append(table, range(10, 20))
     requested: list[Any] = []
 
-    class Orders:
+    class Groups:
+        def touched(
+            self, *dataset: str, keyed: bool, since_version: int, after: str | None, limit: int
+        ) -> list[str]:
+            return ["day=x"]
+
         def unordered(
             self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, mark: str
         ) -> list[UnorderedGroup]:
@@ -324,11 +331,9 @@ def test_policy_clusters_its_due_groups(tmp_path: Path) -> None:
         dataset = structs.replace(VersionedTable(table=table).dataset, definition=definition)
         return Observation(dataset=dataset, since_version=0, memory={}, now=committed_at(9))
 
-    service = Clustering(orders=Orders())
-    due = service.due(observed(table.dataset), ["day=x"])
-    assert due.file_groups == sorted(table.groups())
+    service = Clustering(groups=TouchedGroups(names=Groups()), orders=Groups(), rewrite=None)  # type: ignore[arg-type]
+    task = service.due(observed(table.dataset), Measured()).task
     assert requested == [("t", "d", ["day=x"], False, "z_order:3")]
-    task = service.task(table.dataset.services, due.file_groups)
     assert task == ClusteringTask(
         columns=("n",), order=ClusterOrder.Z_ORDER, file_groups=tuple(sorted(table.groups()))
     )
@@ -336,7 +341,7 @@ def test_policy_clusters_its_due_groups(tmp_path: Path) -> None:
     assert len(planned.files) == 2
     less = structs.replace(policy, unclustered_bytes=10**9)
     easy = structs.replace(table.dataset, services=TableServices(clustering=less))
-    assert service.due(observed(easy), ["day=x"]).file_groups == []
+    assert service.due(observed(easy), Measured()).task is None
     # What is in the policy's order is left to it by compactions; what is beside it is not.
     clustered(table, cluster_by(table.dataset))
     assert plan_compaction(table.dataset, table.files.values(), attempt="a", data_prefix="p") == []

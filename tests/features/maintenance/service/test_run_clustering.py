@@ -12,8 +12,8 @@ from app.features.maintenance.service.clustering import Clustering
 from app.kernel.commit.commit_message import CommitMessage
 from app.kernel.format.file_group import FileKind
 from app.kernel.format.policies import ClusterOrder
-from tests.features.maintenance.service import test_run_table_service as compactions
-from tests.features.maintenance.service.test_run_table_service import (
+from tests.features.maintenance.service import test_rewrite_file_groups as compactions
+from tests.features.maintenance.service.test_rewrite_file_groups import (
     APPENDED,
     NewTable,
     append,

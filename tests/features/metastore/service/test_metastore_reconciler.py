@@ -11,7 +11,7 @@ import msgspec
 from app.core.catalog.values import Dataset
 from app.core.feature.reconcilers import Observation, ReconcileResult
 from app.features.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
-from app.features.metastore.service.maintenance import MetastoreReconciler
+from app.features.metastore.service.metastore_reconciler import MetastoreReconciler
 from app.features.overview.values import PartitionRecord
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema

@@ -68,7 +68,7 @@ class MetastoreReconciler:
     def _report(
         self, observation: Observation, before: MetastoreState, policy: MetastorePolicy
     ) -> MetastoreState:
-        """Reports what changed since the last report, or continues one of all partitions after the path `after`."""
+        """Reports what changed since the last report, or all partitions where that is unknown. Returns the state."""
         dataset = observation.dataset
         table = hive_table(dataset, policy)
         since = self.metastore.reported(table)
@@ -79,40 +79,57 @@ class MetastoreReconciler:
             return reported
         resumed = msgspec.structs.replace(before, error=None, failures=0, retry_at=None)
         found = {record.path: record for record in self._partitions(dataset)}
-        if since is None and not found:
-            # The metastore would create the folder as its own user, and writers could not write to it.
-            return resumed
-        begun, after = (None, None) if since is None else (before.begun, before.after)
-        changed: set[str] | None = None
-        # A version beyond the dataset's was reported from another state of the catalogue.
-        if since is not None and begun is None and since < dataset.version:
-            changed = self.touched.touched(dataset.tenant_id, dataset.id, since, dataset.version)
-        if changed is not None:
-            report = _report_of(dataset, table, found, sorted(changed - {""}), None)
-            reported_partitions = self.metastore.report(report, seconds_max=_SECONDS_MAX)
-            if reported_partitions == len(report.partitions):
-                return reported
-            return msgspec.structs.replace(resumed, begun=dataset.version, after=None)
-        begun = dataset.version if begun is None else begun
+        if since is None:
+            if not found:
+                # The metastore would create the folder as its own user, and writers could not write to it.
+                return resumed
+            resumed = msgspec.structs.replace(resumed, begun=None, after=None)
+        elif resumed.begun is None and (changed := self._changed(dataset, since)) is not None:
+            complete = self._report_changed(dataset, table, found, changed)
+            return reported if complete else _begun(resumed, dataset.version, None)
+        # All partitions, as of the version at which the first of them was reported.
+        begun = dataset.version if resumed.begun is None else resumed.begun
+        after, complete = self._report_all(dataset, table, found, begun, resumed.after)
+        # Partitions that were reported first may have changed since: the next report has these.
+        return msgspec.structs.replace(reported, version=begun) if complete else _begun(resumed, begun, after)
+
+    def _changed(self, dataset: Dataset, since: int) -> set[str] | None:
+        """The paths of the partitions that changed after a version that was reported; None if that is unknown."""
+        if since > dataset.version:
+            # It was reported from another state of the catalogue.
+            return None
+        return self.touched.touched(dataset.tenant_id, dataset.id, since, dataset.version)
+
+    def _report_changed(
+        self, dataset: Dataset, table: HiveTable, found: Mapping[str, PartitionRecord], changed: set[str]
+    ) -> bool:
+        """Reports the partitions of these paths. Returns whether there was time for all of them."""
         # Logs that are in no partition have the empty path.
+        report = _report_of(dataset, table, found, sorted(changed - {""}), None)
+        return self.metastore.report(report, seconds_max=_SECONDS_MAX) == len(report.partitions)
+
+    def _report_all(
+        self,
+        dataset: Dataset,
+        table: HiveTable,
+        found: Mapping[str, PartitionRecord],
+        begun: int,
+        after: str | None,
+    ) -> tuple[str | None, bool]:
+        """Reports the partitions with paths after `after`, as of version `begun`; those before were reported.
+
+        Returns the path up to which all are reported now, and whether there was time for all of them.
+        """
         paths = sorted(path for path in found if path)
         behind = [path for path in paths if after is None or path > after]
         retained = [hive_values(dataset.definition, path) for path in paths[: len(paths) - len(behind)]]
         report = _report_of(dataset, table, found, behind, retained)
-        reported_partitions = self.metastore.report(
+        number = self.metastore.report(
             msgspec.structs.replace(report, version=begun), seconds_max=_SECONDS_MAX
         )
-        if reported_partitions == len(report.partitions):
-            # Partitions that were reported first may have changed since: the next report has these.
-            return msgspec.structs.replace(reported, version=begun)
-        after = (
-            None
-            if reported_partitions is None
-            else behind[reported_partitions - 1]
-            if reported_partitions
-            else after
-        )
-        return msgspec.structs.replace(resumed, begun=begun, after=after)
+        if number is None:
+            return None, False
+        return behind[number - 1] if number else after, number == len(report.partitions)
 
     def _partitions(self, dataset: Dataset) -> Iterator[PartitionRecord]:
         skip = 0
@@ -173,6 +190,10 @@ def _waiting(
 
 def _result(state: MetastoreState, wake_after_seconds: float | None) -> ReconcileResult:
     return ReconcileResult(memory=msgspec.to_builtins(state), wake_after_seconds=wake_after_seconds)
+
+
+def _begun(state: MetastoreState, begun: int, after: str | None) -> MetastoreState:
+    return msgspec.structs.replace(state, begun=begun, after=after)
 
 
 def _report_of(

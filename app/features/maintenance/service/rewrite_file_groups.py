@@ -1,4 +1,4 @@
-"""Runs table services that rewrite file groups without changing a row: compactions, clusterings."""
+"""Runs the jobs of table services that rewrite file groups without changing a row: compactions, clusterings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Request_contra = TypeVar("_Request_contra", bound=RewriteRequest, contravariant
 _log = logging.getLogger(__name__)
 
 
-class TableServicePlanner(Protocol[_Request_contra]):
+class RewritePlan(Protocol[_Request_contra]):
     """Plans what a service of one kind rewrites."""
 
     def __call__(
@@ -52,8 +52,8 @@ class TableServicePlanner(Protocol[_Request_contra]):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunTableService(Generic[_Request]):
-    """Runs the tasks of one kind of service beside writes, which neither wait for it nor conflict with it.
+class RewriteFileGroups:
+    """Runs jobs beside writes, which neither wait for them nor conflict with them.
 
     `replans_max`: how often file groups that writes have changed meanwhile are planned again, before they are left out.
     """
@@ -63,12 +63,12 @@ class RunTableService(Generic[_Request]):
     engine: Engine
     rebase: RebaseFiles
     publish: PublishInSlot
-    plan: TableServicePlanner[_Request]
     replans_max: int
 
-    def run(self, job: Job, task: _Request, tag: str) -> None:
-        """Raises NotFound, CorruptFile, StorageFull, EngineStopped."""
-        work = _ServiceWork(job=job, request=task, dataset=self.catalog.get(job.tenant_id, job.dataset_id))
+    def run(self, job: Job, task: _Request, tag: str, plan: RewritePlan[_Request]) -> None:
+        """Raises NotFound, CorruptFile, StorageFull, EngineStopped, and what `plan` raises."""
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        work = _Rewrite(job=job, request=task, plan=plan, dataset=dataset)
         self._write(work, self._of_partitions(work), tag)
         try:
             while True:
@@ -85,7 +85,7 @@ class RunTableService(Generic[_Request]):
         finally:
             self.publish.end(job.tenant_id, job.dataset_id)
 
-    def _of_partitions(self, work: _ServiceWork[_Request]) -> list[DataFile]:
+    def _of_partitions(self, work: _Rewrite[_Request]) -> list[DataFile]:
         """The files of the partitions that the job names, or of the table."""
         groups = LiveGroups(
             timeline=self.timeline,
@@ -96,9 +96,9 @@ class RunTableService(Generic[_Request]):
         ).reached(work.dataset.definition, where=None, globs=work.request.partitions)
         return [file for files in groups.batches() for file in files]
 
-    def _write(self, work: _ServiceWork[_Request], live: Sequence[DataFile], tag: str) -> None:
+    def _write(self, work: _Rewrite[_Request], live: Sequence[DataFile], tag: str) -> None:
         """Plans over these files, runs the tasks, and adds their messages."""
-        tasks = self.plan(
+        tasks = work.plan(
             work.request,
             work.dataset.definition,
             live,
@@ -108,7 +108,7 @@ class RunTableService(Generic[_Request]):
         for task, message in zip(tasks, merge(self.engine, tasks, tag), strict=True):
             work.add(task, message)
 
-    def _replan_on_head(self, work: _ServiceWork[_Request], found: Conflicted, tag: str) -> None:
+    def _replan_on_head(self, work: _Rewrite[_Request], found: Conflicted, tag: str) -> None:
         """Adapts the conflicting groups to the version of the head: rebases or rewrites them, or leaves them out."""
         dataset = self.catalog.get(work.job.tenant_id, work.job.dataset_id)
         evolved = dataset.definition.schema.id != work.dataset.definition.schema.id
@@ -133,7 +133,7 @@ class RunTableService(Generic[_Request]):
         reread = [file for file in live if file.file_group in groups and file.path not in taken]
         self._write(work, reread, tag)
 
-    def _rebased(self, work: _ServiceWork[_Request], each: _DoneTask, live: Mapping[str, DataFile]) -> bool:
+    def _rebased(self, work: _Rewrite[_Request], each: _DoneTask, live: Mapping[str, DataFile]) -> bool:
         """Rebases a task if its files have only lost rows since: these are deleted from the new files, too. A small
         write may have taken all rows of some files along to its own. False if not.
         """
@@ -158,11 +158,12 @@ class _DoneTask:
 
 
 @dataclass(kw_only=True, slots=True)
-class _ServiceWork(Generic[_Request]):
+class _Rewrite(Generic[_Request]):
     """The state of a run. `done`: by file group. `plans`: how often it has planned. `left`: groups that it left out."""
 
     job: Job
     request: _Request
+    plan: RewritePlan[_Request]
     dataset: Dataset
     read_version: int = field(init=False)
     done: dict[str, _DoneTask] = field(default_factory=dict)

@@ -12,13 +12,14 @@ from msgspec import structs
 from app.access.errors import NotFound
 from app.core.catalog.values import Dataset
 from app.core.feature.reconcilers import Observation, ReconcileResult, ReconcilerMemory
+from app.core.jobs.kinds.declared import TableServiceTask
 from app.core.jobs.kinds.kind import JobKind
 from app.core.jobs.kinds.rewrite import CompactionTask
 from app.core.jobs.values import Accepted, Job, JobState, Progress
-from app.features.maintenance.service import file_group_reconciler as keep_file_groups
+from app.features.maintenance.service import touched_groups
 from app.features.maintenance.service.compaction import Compaction
-from app.features.maintenance.service.file_group_reconciler import FileGroupReconciler
-from app.features.maintenance.service.policy_jobs import PolicyJobs, ServiceTask
+from app.features.maintenance.service.policy_reconciler import PolicyReconciler
+from app.features.maintenance.service.touched_groups import TouchedGroups
 from app.kernel.commit.compaction_policy import GroupShape
 from app.kernel.format.instant import RowCounts
 from app.kernel.format.policies import CompactionPolicy, TableServices
@@ -55,11 +56,8 @@ class Lake:
             id="d", tenant_id="t", definition=changed, version=len(self.times), next_offset=0, created_at=START,
             committed_at=None,
         )  # fmt: skip
-        reconciler = FileGroupReconciler(
-            service=Compaction(shapes=self, commits=self),
-            groups=self,
-            jobs=PolicyJobs(services=self, jobs=self),
-        )
+        service = Compaction(groups=TouchedGroups(names=self), shapes=self, commits=self, rewrite=None)  # type: ignore[arg-type]
+        reconciler = PolicyReconciler(service=service, requests=self, jobs=self)
         kept = reconciler.reconcile(
             Observation(dataset=dataset, since_version=self.seen, memory=self.memory, now=self.now)
         )
@@ -119,7 +117,7 @@ class Lake:
         return {version: self.times[version] for version in versions}
 
     def start(
-        self, dataset: Dataset, task: ServiceTask, idempotency_key: str | None, actor: str | None
+        self, dataset: Dataset, task: TableServiceTask, idempotency_key: str | None, actor: str | None
     ) -> Accepted:
         assert (dataset.id, idempotency_key, actor) == ("d", None, None)
         number = f"job-{len(self.jobs)}"
@@ -248,9 +246,9 @@ def test_changed_policy_measures_all_groups_again() -> None:
 
 
 def test_large_tables_are_measured_and_compacted_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keep_file_groups, "_PAGE_GROUPS", 3)
-    monkeypatch.setattr(keep_file_groups, "_PAGES_MAX", 4)
-    monkeypatch.setattr(keep_file_groups, "_JOB_GROUPS", 5)
+    monkeypatch.setattr(touched_groups, "_PAGE_GROUPS", 3)
+    monkeypatch.setattr(touched_groups, "_PAGES_MAX", 4)
+    monkeypatch.setattr(touched_groups, "_JOB_GROUPS", 5)
     lake = Lake()
     names = [f"{number:03d}" for number in range(40)]
     for _ in range(3):

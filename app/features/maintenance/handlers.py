@@ -1,4 +1,4 @@
-"""Clusterings: order the rows of files so that filters read few of them."""
+"""HTTP: requests for compactions and clusterings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,46 @@ from litestar.params import JSONBody
 from app.access.tenants.values import KeyScope
 from app.core.catalog.values import Dataset
 from app.core.jobs.handlers.accepted import Acceptance, JobReply
-from app.core.jobs.kinds.rewrite import ClusteringTask
-from app.features.maintenance.service.table_services import TableServiceRequests
+from app.core.jobs.kinds.rewrite import ClusteringTask, CompactionTask
+from app.features.maintenance.service.requests import TableServiceRequests
 from app.http.auth import needs
 from app.http.dependencies import Provided
 from app.kernel.format.clustering import COLUMNS_MAX, cluster_by
 from app.kernel.format.policies import ClusterOrder
+
+
+class CreateCompaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to compact."""
+
+    partitions: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
+    """Globs of partition paths: the partitions that match one; all by default."""
+
+
+_COMPACTION_DEFAULTS: Final = CreateCompaction()
+
+
+@post(
+    "/datasets/{dataset:str}/compactions",
+    operation_id="create_compaction",
+    summary="Compact a dataset",
+    tags=["compactions"],
+    status_code=202,
+    opt=needs(KeyScope.MANAGE),
+)
+async def create_compaction(
+    path_dataset: Provided[Dataset],
+    table_service_requests: Provided[TableServiceRequests],
+    acceptance: Provided[Acceptance],
+    data: JSONBody[CreateCompaction] = _COMPACTION_DEFAULTS,
+) -> JobReply:
+    """Folds logs, postponed writes, deletion vectors and small files into base files.
+
+    It changes no row, and runs beside writes, to which it yields. It makes postponed writes visible, and with the
+    producer `deferred` adds the changes of logs to the feed. If there is nothing to fold, no version is made. The job's
+    `result` has what was rewritten.
+    """
+    task = msgspec.convert(data, CompactionTask, from_attributes=True)
+    return await acceptance.accept(path_dataset, partial(table_service_requests.start, path_dataset, task))
 
 
 class CreateClustering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,7 +65,7 @@ class CreateClustering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Globs of partition paths: the partitions that match one; all by default."""
 
 
-_DEFAULTS: Final = CreateClustering()
+_CLUSTERING_DEFAULTS: Final = CreateClustering()
 
 
 @post(
@@ -44,9 +78,9 @@ _DEFAULTS: Final = CreateClustering()
 )
 async def create_clustering(
     path_dataset: Provided[Dataset],
-    table_services: Provided[TableServiceRequests],
+    table_service_requests: Provided[TableServiceRequests],
     acceptance: Provided[Acceptance],
-    data: JSONBody[CreateClustering] = _DEFAULTS,
+    data: JSONBody[CreateClustering] = _CLUSTERING_DEFAULTS,
 ) -> JobReply:
     """Rewrites files with their rows ordered by some columns, so that filters on these columns read fewer files.
 
@@ -59,4 +93,4 @@ async def create_clustering(
         order=by.order,
         partitions=None if data.partitions is None else tuple(data.partitions),
     )
-    return await acceptance.accept(path_dataset, partial(table_services.start, path_dataset, task))
+    return await acceptance.accept(path_dataset, partial(table_service_requests.start, path_dataset, task))

@@ -1,1 +1,0 @@
-"""HTTP: requests for compactions and clusterings."""
