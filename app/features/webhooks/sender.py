@@ -34,21 +34,19 @@ class HttpSender(Connector):
 
     def send(self, url: str, headers: dict[str, str], body: bytes) -> Reply:
         """Posts a body. Checks again where the URL leads. A failure of any sort is a reply without success."""
-        started = time.monotonic()
-        deadline = started + self.total_seconds_max
+        start = time.monotonic()
+        deadline = start + self.total_seconds_max
         try:
             answer = self._post(self.rules.target(url), headers, body, deadline)
         except AddressRefused as error:
-            return Reply(status=None, error=str(error), seconds=time.monotonic() - started)
+            return Reply(status=None, error=str(error), seconds=time.monotonic() - start)
         except (OSError, http.client.HTTPException, ValueError) as error:
             error_text = f"{type(error).__name__}: {error}"
-            return Reply(
-                status=None, error=_printable(error_text.encode()), seconds=time.monotonic() - started
-            )
+            return Reply(status=None, error=_printable(error_text.encode()), seconds=time.monotonic() - start)
         return Reply(
             status=answer.status,
             error=_fault(answer),
-            seconds=time.monotonic() - started,
+            seconds=time.monotonic() - start,
             retry_after_seconds=_retry_after(answer.retry_after),
         )
 

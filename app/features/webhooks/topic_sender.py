@@ -106,10 +106,10 @@ class TopicSender:
 
 
 def _replied(call: Callable[[], None]) -> Reply:
-    started = time.monotonic()
-    error, refused = None, False
+    start = time.monotonic()
+    error, permanent = None, False
     try:
         call()
     except (SourceFailed, SourceUnavailable) as fault:
-        error, refused = fault.detail, isinstance(fault, SourceFailed | NoTopic)
-    return Reply(status=None, error=error, refused=refused, seconds=time.monotonic() - started)
+        error, permanent = fault.detail, isinstance(fault, SourceFailed | NoTopic)
+    return Reply(status=None, error=error, permanent=permanent, seconds=time.monotonic() - start)

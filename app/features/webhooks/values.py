@@ -219,15 +219,15 @@ class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one attempt. Without a `status` there was no response, and `error` is the reason.
 
-    `retry_after_seconds`: the Retry-After of the receiver in seconds. `refused`: a topic does not accept messages, and
-    no outage is the reason.
+    `retry_after_seconds`: the Retry-After of the receiver in seconds. `permanent`: a topic does not accept messages,
+    and no outage is the reason.
     """
 
     status: int | None
     error: str | None
     seconds: float
     retry_after_seconds: float | None = None
-    refused: bool = False
+    permanent: bool = False
 
     @property
     def delivered(self) -> bool:
@@ -239,7 +239,7 @@ def given_up(failures: int, reply: Reply) -> WebhookGivenUp:
     """The error of a webhook after this number of messages in a row that were given up; `reply`: to the last one."""
     reason = f"it answered {reply.status}" if reply.status else reply.error
     detail = f"{failures} messages in a row were given up; of the last one, {reason}"
-    if reply.refused:
+    if reply.permanent:
         detail = f"the topic does not accept messages: {reply.error}"
     if reply.status == GONE:
         detail = "the receiver answered 410 Gone, which asks for no more messages"

@@ -64,8 +64,10 @@ async def create_webhook(
 
     def create() -> Created[WebhookWithSecret]:
         dataset, access = granted_datasets.seen(principal.tenant_id, data.dataset)
-        made, secret = webhooks.create(dataset, new, access)
-        return Created(webhook_with_secret(made, secret), path=webhook_path(made.id), revision=made.revision)
+        webhook, secret = webhooks.create(dataset, new, access)
+        return Created(
+            webhook_with_secret(webhook, secret), path=webhook_path(webhook.id), revision=webhook.revision
+        )
 
     # The URL is resolved, which may take long.
     return await idempotency.run(create, threads=outbound, secret=True)
@@ -109,8 +111,8 @@ async def get_webhook(
     threads: Provided[Threads],
 ) -> Tagged[WebhookResponse]:
     """Returns a webhook with its position, and why it is paused if the service paused it; never its secret."""
-    found = await threads.run(webhooks.get, principal.tenant_id, webhook)
-    return Tagged(webhook_response(found), revision=found.revision)
+    response = webhook_response(await threads.run(webhooks.get, principal.tenant_id, webhook))
+    return Tagged(response, revision=response.revision)
 
 
 @patch(
@@ -135,14 +137,16 @@ async def change_webhook(
     messages are given up.
     """
     require_member(data)
-    changed = await outbound.run(
-        webhooks.change,
-        principal.tenant_id,
-        webhook,
-        partial(changed_webhook, data=data),
-        revision=required_if_match_revision,
+    response = webhook_response(
+        await outbound.run(
+            webhooks.change,
+            principal.tenant_id,
+            webhook,
+            partial(changed_webhook, data=data),
+            revision=required_if_match_revision,
+        )
     )
-    return Tagged(webhook_response(changed), revision=changed.revision)
+    return Tagged(response, revision=response.revision)
 
 
 @delete(

@@ -106,7 +106,7 @@ class DeliveryStore:
                 return None
             _extend(connection, consumer, since)
             self._purge(connection, webhook_id)
-            made = connection.execute(
+            row = connection.execute(
                 insert(webhook_deliveries)
                 .values(
                     id=delivery_id,
@@ -117,8 +117,8 @@ class DeliveryStore:
                     next_attempt_at=func.clock_timestamp(),
                 )
                 .returning(*_FORMATTED)
-            )
-            return _delivery(made.one())
+            ).one()
+            return _delivery(row)
 
     def skip(self, tenant_id: str, consumer: Consumer, since: ConsumerPlace, until: ConsumerPlace) -> bool:
         """Moves past what is not selected; false if the claim was lost."""
@@ -132,9 +132,9 @@ class DeliveryStore:
     def delivered(self, tenant_id: str, delivery: FormattedDelivery, status: int | None) -> None:
         """Ends a message that arrived, and moves the position past it."""
         with self._database.tenant(tenant_id) as connection:
-            counted = _attempted(connection, delivery, DeliveryState.DELIVERED, status=status, error=None)
-            if counted is not None:
-                _move_past(connection, counted, delivery)
+            dataset_id = _attempted(connection, delivery, DeliveryState.DELIVERED, status=status, error=None)
+            if dataset_id is not None:
+                _move_past(connection, dataset_id, delivery)
                 connection.execute(
                     update(webhooks)
                     .where(webhooks.c.id == delivery.webhook_id, webhooks.c.failures > 0)
@@ -156,7 +156,7 @@ class DeliveryStore:
         """
         state = DeliveryState.DEAD if retry_seconds is None else DeliveryState.PENDING
         with self._database.tenant(tenant_id) as connection:
-            counted = _attempted(
+            dataset_id = _attempted(
                 connection,
                 delivery,
                 state,
@@ -164,9 +164,9 @@ class DeliveryStore:
                 error=reply.error,
                 retry_seconds=retry_seconds,
             )
-            if counted is None or state is not DeliveryState.DEAD:
+            if dataset_id is None or state is not DeliveryState.DEAD:
                 return
-            if _move_past(connection, counted, delivery):
+            if _move_past(connection, dataset_id, delivery):
                 failures = connection.execute(
                     update(webhooks)
                     .where(webhooks.c.id == delivery.webhook_id)
@@ -215,7 +215,7 @@ def _extend(connection: Connection, consumer: Consumer, place: ConsumerPlace) ->
 
 def _holds(connection: Connection, consumer: Consumer, place: ConsumerPlace) -> bool:
     """Whether the consumer has the same claim as before, and is at the place; locked until the transaction ends."""
-    held = (
+    query = (
         select(consumers.c.name)
         .where(
             consumers.c.dataset_id == consumer.dataset_id,
@@ -225,7 +225,7 @@ def _holds(connection: Connection, consumer: Consumer, place: ConsumerPlace) -> 
         )
         .with_for_update()
     )
-    return connection.execute(held).one_or_none() is not None
+    return connection.execute(query).one_or_none() is not None
 
 
 def _attempted(
@@ -241,8 +241,8 @@ def _attempted(
     dataset_id = lock_row(connection, delivery.webhook_id)
     if dataset_id is None:
         return None
-    ended = state is not DeliveryState.PENDING
-    counted = connection.execute(
+    final = state is not DeliveryState.PENDING
+    row_count = connection.execute(
         update(webhook_deliveries)
         .where(
             webhook_deliveries.c.id == delivery.id,
@@ -255,10 +255,10 @@ def _attempted(
             status=status,
             error=error,
             next_attempt_at=None if retry_seconds is None else lease_end(retry_seconds),
-            ended_at=func.clock_timestamp() if ended else None,
+            ended_at=func.clock_timestamp() if final else None,
         )
-    )
-    return dataset_id if counted.rowcount else None
+    ).rowcount
+    return dataset_id if row_count else None
 
 
 def _move_past(connection: Connection, dataset_id: str, delivery: FormattedDelivery) -> bool:

@@ -113,5 +113,5 @@ def lock_row(connection: Connection, webhook_id: str) -> str | None:
 
     Every change of a webhook locks its row first, so there are no deadlocks.
     """
-    locked = select(webhooks.c.dataset_id).where(webhooks.c.id == webhook_id).with_for_update()
-    return connection.execute(locked).scalar_one_or_none()
+    query = select(webhooks.c.dataset_id).where(webhooks.c.id == webhook_id).with_for_update()
+    return connection.execute(query).scalar_one_or_none()

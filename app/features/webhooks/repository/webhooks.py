@@ -177,7 +177,7 @@ class WebhookStore:
             before = find_webhook(connection, webhook_id)
             _share(connection, before.dataset_id, since)
             bounds = _lock_bounds(connection, before.dataset_id, before.definition)
-            found = _lock(connection, webhook_id, revision)
+            webhook = _lock(connection, webhook_id, revision)
             # One that stays paused keeps its reason.
             reset_values = {"error": None, "failures": 0} if state is WebhookState.ACTIVE else {}
             connection.execute(
@@ -197,26 +197,26 @@ class WebhookStore:
                 )
                 .values({"next_attempt_at": now} if since is None else given_up)
             )
-            moved = {}
+            place_values = {}
             if since is not None:
-                place = _place(connection, found.dataset_id, since, bounds)
-                moved = {**stored_place(place), "moved_at": now}
+                place = _place(connection, webhook.dataset_id, since, bounds)
+                place_values = {**stored_place(place), "moved_at": now}
                 keep_version(
                     connection,
-                    found.dataset_id,
+                    webhook.dataset_id,
                     follower_name(webhook_id),
-                    found.place.snapshot,
+                    webhook.place.snapshot,
                     place.snapshot,
                 )
             connection.execute(
                 update(consumers)
                 .where(
-                    consumers.c.dataset_id == found.dataset_id,
+                    consumers.c.dataset_id == webhook.dataset_id,
                     consumers.c.name == follower_name(webhook_id),
                 )
-                .values(max_lag_rows=max_lag.changes, max_lag_seconds=max_lag.seconds, **moved)
+                .values(max_lag_rows=max_lag.changes, max_lag_seconds=max_lag.seconds, **place_values)
             )
-            wake_follower(connection, found.dataset_id, follower_name(webhook_id))
+            wake_follower(connection, webhook.dataset_id, follower_name(webhook_id))
             return find_webhook(connection, webhook_id)
 
     def rotate(self, tenant_id: str, webhook_id: str, secret: str, *, overlap_seconds: float) -> None:
@@ -236,12 +236,14 @@ class WebhookStore:
     def delete(self, tenant_id: str, webhook_id: str, *, revision: int | None) -> None:
         """Raises NotFound, PreconditionFailed."""
         with self._database.tenant(tenant_id) as connection:
-            found = _lock(connection, webhook_id, revision)
+            webhook = _lock(connection, webhook_id, revision)
             name = follower_name(webhook_id)
             connection.execute(
-                delete(consumers).where(consumers.c.dataset_id == found.dataset_id, consumers.c.name == name)
+                delete(consumers).where(
+                    consumers.c.dataset_id == webhook.dataset_id, consumers.c.name == name
+                )
             )
-            keep_version(connection, found.dataset_id, name, found.place.snapshot, None)
+            keep_version(connection, webhook.dataset_id, name, webhook.place.snapshot, None)
             connection.execute(delete(webhooks).where(webhooks.c.id == webhook_id))
 
     def deliveries(
@@ -279,27 +281,27 @@ class WebhookStore:
     def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str | None) -> int:
         """Queues one ended message (None: all dead ones) for redelivery; returns their number. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
-            found = _lock(connection, webhook_id)
-            wanted = webhook_deliveries.c.state == DeliveryState.DEAD.value
+            webhook = _lock(connection, webhook_id)
+            condition = webhook_deliveries.c.state == DeliveryState.DEAD.value
             if delivery_id is not None:
                 _find_delivery(connection, webhook_id, delivery_id)
-                wanted = and_(
+                condition = and_(
                     webhook_deliveries.c.id == delivery_id,
                     webhook_deliveries.c.state != DeliveryState.PENDING.value,
                 )
-            redelivered = connection.execute(
+            count = connection.execute(
                 update(webhook_deliveries)
-                .where(webhook_deliveries.c.webhook_id == webhook_id, wanted)
+                .where(webhook_deliveries.c.webhook_id == webhook_id, condition)
                 .values(
                     state=DeliveryState.PENDING.value,
                     attempts=0,
                     next_attempt_at=func.clock_timestamp(),
                     ended_at=None,
                 )
-            )
-            if redelivered.rowcount:
-                wake_follower(connection, found.dataset_id, follower_name(webhook_id))
-            return int(redelivered.rowcount)
+            ).rowcount
+            if count:
+                wake_follower(connection, webhook.dataset_id, follower_name(webhook_id))
+            return int(count)
 
 
 def _lock_bounds(connection: Connection, dataset_id: str, definition: WebhookDefinition) -> FeedBounds:
@@ -326,12 +328,12 @@ def _lock(connection: Connection, webhook_id: str, revision: int | None = None) 
     """The webhook, locked. Raises NotFound, PreconditionFailed."""
     if is_uuid(webhook_id):
         lock_row(connection, webhook_id)
-    found = find_webhook(connection, webhook_id)
-    if revision is not None and found.revision != revision:
+    webhook = find_webhook(connection, webhook_id)
+    if revision is not None and webhook.revision != revision:
         raise PreconditionFailed(
-            f"The webhook is at revision {found.revision}, not {revision}", revision=found.revision
+            f"The webhook is at revision {webhook.revision}, not {revision}", revision=webhook.revision
         )
-    return found
+    return webhook
 
 
 def _find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> Delivery:

@@ -54,11 +54,11 @@ def avro_messages(
         facts = _members(one_array(changes.column("source")))
     version = facts["_commit_version" if delivery_format.form is ChangeForm.DELTA else "version"].to_pylist()
     offset: Iterable[int | None] = facts["offset"].to_pylist() if "offset" in facts else repeat(None)
-    gone: Iterable[bool] = repeat(False)
+    deletions: Iterable[bool] = repeat(False)
     if value is TopicValue.ROW:
-        gone = pc.equal(changes.column("op"), int(Op.RETRACT)).to_pylist()
+        deletions = pc.equal(changes.column("op"), int(Op.RETRACT)).to_pylist()
     # Some of them have no end.
-    parts = zip(content.encoded(register), keys, gone, version, offset, strict=False)
+    parts = zip(content.encoded(register), keys, deletions, version, offset, strict=False)
     for payload, key_payload, ends, at_version, at in parts:
         yield ChangeMessage(
             key=key_payload,

@@ -140,7 +140,7 @@ class DeliverWebhooks:
         reply = (self._write if of_topic else self._post)(dataset, work, delivery, content)
         if reply.delivered:
             self.deliveries.delivered(dataset.tenant_id, delivery, reply.status)
-        elif reply.status == GONE or (reply.refused and delivery.attempts + 1 >= self.rules.dead_max):
+        elif reply.status == GONE or (reply.permanent and delivery.attempts + 1 >= self.rules.dead_max):
             self._failed(dataset.tenant_id, delivery, reply, 0.0)
             self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(given_up(0, reply)))
         else:

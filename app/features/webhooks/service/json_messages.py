@@ -34,8 +34,8 @@ def json_messages(
             version = "_commit_version"
         content: bytes | None = bytes(change)
         if value is TopicValue.ROW:
-            gone = msgspec.json.decode(members[names.get("op", "op")]) == "-R"
-            content = None if gone or row is None else bytes(row)
+            is_deletion = msgspec.json.decode(members[names.get("op", "op")]) == "-R"
+            content = None if is_deletion or row is None else bytes(row)
         yield ChangeMessage(
             key=_key(row, record_key),
             value=content,

@@ -75,18 +75,18 @@ class Messages:
         page = self.read_feed.page(dataset, place.position, _query(delivery_format, limit, None))
         content = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
         # A message keeps its schema and its names, however often it is sent.
-        resolved = msgspec.structs.replace(
+        message_format = msgspec.structs.replace(
             delivery_format, schema_id=page.schema_id, vocabulary=page.vocabulary
         )
         until = ConsumerPlace(offset=page.next_since, snapshot=page.snapshot)
-        return MessageBatch(delivery_format=resolved, until=until, content=content)
+        return MessageBatch(delivery_format=message_format, until=until, content=content)
 
     def _events(
         self, dataset: Dataset, delivery_format: DeliveryFormat, place: ConsumerPlace, limit: int
     ) -> MessageBatch:
-        found = self.read_events(dataset, place.offset, limit)
-        content = MessageContent(msgspec.json.encode(found.items)) if found.items else None
-        until = ConsumerPlace(offset=found.next_since)
+        events = self.read_events(dataset, place.offset, limit)
+        content = MessageContent(msgspec.json.encode(events.items)) if events.items else None
+        until = ConsumerPlace(offset=events.next_since)
         return MessageBatch(delivery_format=delivery_format, until=until, content=content)
 
     def content_of(
@@ -95,19 +95,19 @@ class Messages:
         """What a message that was begun before holds. Raises what reading a page raises."""
         if definition.events is WebhookEvents.PARTITIONS:
             count = delivery.until.offset - delivery.since.offset
-            found = self._events(dataset, delivery.delivery_format, delivery.since, count)
-            return found.content or MessageContent(b"[]")
+            batch = self._events(dataset, delivery.delivery_format, delivery.since, count)
+            return batch.content or MessageContent(b"[]")
         # Messages of earlier releases had the standard names.
-        begun = msgspec.structs.replace(
+        message_format = msgspec.structs.replace(
             delivery.delivery_format,
             vocabulary=delivery.delivery_format.vocabulary or DEFAULT_VOCABULARY,
         )
         if delivery.since.snapshot is not None:
-            return self._rows(dataset, begun, delivery.since.snapshot, delivery.until.snapshot)
+            return self._rows(dataset, message_format, delivery.since.snapshot, delivery.until.snapshot)
         tables: list[pa.Table] = []
         position, end = delivery.since.offset, delivery.until.offset
         while True:
-            page = self.read_feed.page(dataset, position, _query(begun, end - position, end))
+            page = self.read_feed.page(dataset, position, _query(message_format, end - position, end))
             tables.append(page.events.table)
             if page.complete or page.next_since <= position:
                 return _encoded(page, tables)
@@ -116,7 +116,7 @@ class Messages:
     def _rows(
         self,
         dataset: Dataset,
-        begun: DeliveryFormat,
+        message_format: DeliveryFormat,
         since: SnapshotPosition,
         until: SnapshotPosition | None,
     ) -> MessageContent:
@@ -124,7 +124,7 @@ class Messages:
         tables: list[pa.Table] = []
         place: SnapshotPosition | None = since
         while True:
-            page = self.read_feed.page(dataset, place or since, _query(begun, _ROWS_OF_A_READ, None))
+            page = self.read_feed.page(dataset, place or since, _query(message_format, _ROWS_OF_A_READ, None))
             before = (
                 page.events.table
                 if until is None or page.places is None

@@ -24,13 +24,13 @@ def new_secret() -> str:
 
 def key_of(secret: str) -> bytes:
     """The bytes of a secret. Raises ValueError, which says what is expected."""
-    expected = f"expected {PREFIX} and the base64 of {SECRET_BYTES_MIN}–{SECRET_BYTES_MAX} random bytes"
+    detail = f"expected {PREFIX} and the base64 of {SECRET_BYTES_MIN}–{SECRET_BYTES_MAX} random bytes"
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError(expected) from None
+        raise ValueError(detail) from None
     if not secret.startswith(PREFIX) or not SECRET_BYTES_MIN <= len(key) <= SECRET_BYTES_MAX:
-        raise ValueError(expected)
+        raise ValueError(detail)
     return key
 
 

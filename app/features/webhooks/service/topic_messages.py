@@ -40,13 +40,15 @@ def topic_messages(
     options = webhook.definition.kafka or TopicOptions()
     delivery_format = delivery.delivery_format
     if options.format is TopicFormat.JSON or content.changes is None:
-        found = json_messages(content.json, delivery_format, record_key, options.value)
+        change_messages = json_messages(content.json, delivery_format, record_key, options.value)
     else:
         topic = TopicAddress.of(webhook.definition.url).topic
-        found = avro_messages(content.changes, delivery_format, record_key, options.value, topic, register)
+        change_messages = avro_messages(
+            content.changes, delivery_format, record_key, options.value, topic, register
+        )
     messages = []
     try:
-        for number, message in enumerate(found):
+        for number, message in enumerate(change_messages):
             headers = [(DELIVERY_HEADER, f"{delivery.id}/{number}".encode())]
             for header, fact in ((VERSION_HEADER, message.version), (OFFSET_HEADER, message.offset)):
                 if fact is not None:

@@ -79,8 +79,8 @@ class Webhooks:
         if (_registry_user(new.definition) is None) != (new.registry_password is None):
             raise _invalid("/registry_password", "kafka.registry_username and a password need each other")
         _check_start(new.definition, new.since)
-        shown = msgspec.structs.replace(new.definition.delivery_format, access=access)
-        definition = msgspec.structs.replace(new.definition, delivery_format=shown)
+        delivery_format = msgspec.structs.replace(new.definition.delivery_format, access=access)
+        definition = msgspec.structs.replace(new.definition, delivery_format=delivery_format)
         self._check(dataset, definition, new.max_lag)
         webhook = self.index.add(
             dataset.tenant_id,
@@ -135,34 +135,34 @@ class Webhooks:
         Raises NotFound, PreconditionFailed, InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, OffsetAhead,
         OffsetExpired.
         """
-        webhook = self.index.get(tenant_id, webhook_id)
-        if webhook.revision != revision:
+        before = self.index.get(tenant_id, webhook_id)
+        if before.revision != revision:
             raise PreconditionFailed(
-                f"The webhook is at revision {webhook.revision}, not {revision}", revision=webhook.revision
+                f"The webhook is at revision {before.revision}, not {revision}", revision=before.revision
             )
-        wanted = apply(webhook)
-        if wanted.definition.of_topic != webhook.definition.of_topic:
+        change = apply(before)
+        if change.definition.of_topic != before.definition.of_topic:
             raise _invalid("/url", "a webhook of a topic and one of a receiver cannot replace each other")
-        if _registry_user(wanted.definition) != _registry_user(webhook.definition):
+        if _registry_user(change.definition) != _registry_user(before.definition):
             raise _invalid(
                 "/kafka/registry_username",
                 "another registry or user has another password: register another webhook",
             )
-        _check_start(wanted.definition, wanted.since)
-        if wanted.state is WebhookState.ACTIVE or wanted.definition != webhook.definition:
-            dataset = self.catalog.get(tenant_id, webhook.dataset_id)
-            self._check(dataset, wanted.definition, wanted.max_lag)
-        changed = self.index.change(
+        _check_start(change.definition, change.since)
+        if change.state is WebhookState.ACTIVE or change.definition != before.definition:
+            dataset = self.catalog.get(tenant_id, before.dataset_id)
+            self._check(dataset, change.definition, change.max_lag)
+        webhook = self.index.change(
             tenant_id,
             webhook_id,
             revision=revision,
-            definition=wanted.definition,
-            state=wanted.state,
-            max_lag=wanted.max_lag,
-            since=wanted.since,
+            definition=change.definition,
+            state=change.state,
+            max_lag=change.max_lag,
+            since=change.since,
         )
         self.wake()
-        return changed
+        return webhook
 
     def rotate(self, tenant_id: str, webhook_id: str) -> str:
         """Another secret; the one before signs along for OVERLAP_SECONDS. Raises NotFound, InvalidWebhook."""
@@ -271,15 +271,15 @@ def _check_topic(dataset: Dataset, definition: WebhookDefinition) -> None:
     """Raises InvalidWebhook for what messages of a topic cannot have."""
     if definition.events is not WebhookEvents.CHANGES:
         raise _invalid("/events", "a topic gets changes; events of partitions need a URL with https")
-    shown, options = definition.delivery_format, definition.kafka or TopicOptions()
+    delivery_format, options = definition.delivery_format, definition.kafka or TopicOptions()
     key = key_fields(dataset.definition)
-    if shown.columns is not None and not set(key) <= set(shown.columns):
+    if delivery_format.columns is not None and not set(key) <= set(delivery_format.columns):
         raise _invalid(
             "/columns", f"messages of a topic have the record key as key; include {', '.join(key)}"
         )
-    if set(key) & set(shown.access.masked):
+    if set(key) & set(delivery_format.access.masked):
         raise seen_in_part(dataset.definition.name)
-    if options.value is TopicValue.ROW and (shown.form is not ChangeForm.UPSERT or not key):
+    if options.value is TopicValue.ROW and (delivery_format.form is not ChangeForm.UPSERT or not key):
         raise _invalid("/kafka/value", "rows alone need the form upsert, and a dataset with a record key")
     if options.security_protocol.identifies != (options.username is not None):
         raise _invalid("/kafka/username", "a user name and sasl_plaintext or sasl_ssl need each other")
@@ -305,16 +305,16 @@ def _registry_user(definition: WebhookDefinition) -> tuple[str | None, str | Non
 
 def _check_messages(dataset: Dataset, definition: WebhookDefinition, selection: ChangeSelection) -> None:
     """Raises InvalidWebhook if Avro cannot represent the changes."""
-    options, shown = definition.kafka or TopicOptions(), definition.delivery_format
+    options, delivery_format = definition.kafka or TopicOptions(), definition.delivery_format
     if options.format is not TopicFormat.AVRO:
         return
-    events = in_form(selection.changes_schema().empty_table(), shown.form, dataset.definition.name)
-    named = msgspec.structs.replace(
-        shown, vocabulary=shown.vocabulary or dataset.definition.changelog.vocabulary
+    events = in_form(selection.changes_schema().empty_table(), delivery_format.form, dataset.definition.name)
+    message_format = msgspec.structs.replace(
+        delivery_format, vocabulary=delivery_format.vocabulary or dataset.definition.changelog.vocabulary
     )
     topic = TopicAddress.of(definition.url).topic
     try:
-        avro_parts(events.table, named, dataset.definition.record_key, options.value, topic)
+        avro_parts(events.table, message_format, dataset.definition.record_key, options.value, topic)
     except UnsupportedSchema as error:
         raise _invalid("/kafka/format", f"Avro cannot represent the changes: {error}") from None
 
@@ -336,11 +336,11 @@ def _check_partitions(dataset: Dataset, delivery_format: DeliveryFormat, max_lag
         )
     usual = DeliveryFormat()
     members = ("form", "columns", "where", "partitions")
-    specified = [name for name in members if getattr(delivery_format, name) != getattr(usual, name)]
+    extra_members = [name for name in members if getattr(delivery_format, name) != getattr(usual, name)]
     if max_lag != MaxLag():
-        specified.append("max_lag")
-    if specified:
-        raise _invalid(f"/{specified[0]}", "this is of changes; leave it out, or let `events` be changes")
+        extra_members.append("max_lag")
+    if extra_members:
+        raise _invalid(f"/{extra_members[0]}", "this is of changes; leave it out, or let `events` be changes")
     if delivery_format.access.restricted:
         # The paths of partitions have values of all rows.
         raise seen_in_part(dataset.definition.name)
