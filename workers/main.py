@@ -202,12 +202,12 @@ def _write_runner(
     derived: DerivedProcesses,
     weight: Callable[[str], float],
     stopping: threading.Event,
-    round_ended: Callable[[], None],
+    after_round: Callable[[], None],
 ) -> Runner:
     """The runner of writes whose rows were sent. It is notified of all writes, and passes the others on."""
     settings = worker.platform.settings
     return Runner(
-        run_writes(worker, hand_over=derived.wake, round_ended=round_ended),
+        run_writes(worker, hand_over=derived.wake, after_round=after_round),
         name="writes",
         threads=settings.worker_threads,
         per_dataset_max=settings.dataset_writers_max,

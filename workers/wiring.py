@@ -34,15 +34,15 @@ def run_writes(
     worker: SparkWorker,
     *,
     hand_over: Callable[[WriteProcess, str, str], None] = _keep,
-    round_ended: Callable[[], None] = lambda: None,
+    after_round: Callable[[], None] = lambda: None,
 ) -> RunWrites:
     """The queue of writes, as far as they run in this process.
 
     `hand_over` is called with a tenant and a dataset whose next write runs in another one, which is named first;
-    `round_ended` after a round of a source.
+    `after_round` after a round of a source.
     """
     stagers = for_each(STAGED_WRITES, merged(*(feature.stagers(worker) for feature in _FEATURES)))
-    return writes.run_writes(worker, stagers, hand_over=hand_over, round_ended=round_ended)
+    return writes.run_writes(worker, stagers, hand_over=hand_over, after_round=after_round)
 
 
 def start_rounds(worker: SparkWorker) -> StartRounds:

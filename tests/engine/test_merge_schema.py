@@ -42,7 +42,7 @@ def decoded_rows(
     store = StagedFileStore(storage)
     rows = [
         row
-        for file in decoded.staged
+        for file in decoded.files
         for row in store.read(file, range(len(file.batches)), decoded.definition)
         .select(decoded.definition.schema.names())
         .to_pylist()

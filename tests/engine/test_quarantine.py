@@ -49,18 +49,18 @@ def test_bad_records_of_a_large_body_are_quarantined_with_their_positions(
         quarantine="quarantine/mixed",
         tag="mixed",
     )
-    assert len(decoded.quarantined) == len(decoded.staged) == 3
+    assert len(decoded.quarantine_files) == len(decoded.files) == 3
     store = QuarantineFileStore(storage)
     found = {
         file.first_row + record.position: record.payload
-        for file in decoded.quarantined
+        for file in decoded.quarantine_files
         for record in store.read(file, 0, file.row_count)
     }
     assert found == bad
     staged = StagedFileStore(storage)
     rows = [
         staged.read(file, range(len(file.batches)), DATASET).select([ROW_COLUMN, "id"])
-        for file in decoded.staged
+        for file in decoded.files
     ]
     pairs = sorted((row[ROW_COLUMN], row["id"]) for part in rows for row in part.to_pylist())
     # The rows that were taken are numbered in order of arrival, across splits.
@@ -89,8 +89,8 @@ def test_redriven_records_are_each_decoded_alone(engine: SparkEngine, storage: L
         quarantine="quarantine/again",
         tag="again",
     )
-    assert sum(file.rows for file in decoded.staged) == 2
-    (file,) = decoded.quarantined
+    assert sum(file.rows for file in decoded.files) == 2
+    (file,) = decoded.quarantine_files
     assert [(record.position, record.payload) for record in store.read(file, 0, 9)] == [
         (1, b'2,"b'),
         (3, b"{"),

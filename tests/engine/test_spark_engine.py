@@ -228,7 +228,7 @@ def test_small_writes_and_other_tenants_run_beside_any_number_of_slow_tasks(
             )
             try:
                 assert small.result(30)
-                assert large_of_another.result(30).staged
+                assert large_of_another.result(30).files
             finally:
                 released.touch()
         assert len(list(held.iterdir())) == 2
@@ -284,7 +284,7 @@ def test_large_body_is_decoded_in_splits(engine: SparkEngine, storage: LocalStor
     padding = "x" * 4000
     count = 2 * SPLIT_BYTES // len(padding) + 100
     source = raw(storage, "staged/large.body", (line(number, padding) for number in range(count)))
-    staged = engine.decode([source], DATASET, Operation.UPSERT, prefix="staged/large", tag="large").staged
+    staged = engine.decode([source], DATASET, Operation.UPSERT, prefix="staged/large", tag="large").files
     assert len(staged) == 3
     assert sum(file.rows for file in staged) == count
     store = StagedFileStore(storage)
@@ -317,7 +317,7 @@ def test_several_inputs_are_decoded_in_their_order(engine: SparkEngine, storage:
         for part in range(12)
     )
     source = msgspec.structs.replace(first, others=tuple(others))
-    staged = engine.decode(source.parts, DATASET, Operation.UPSERT, prefix="staged/parts", tag="parts").staged
+    staged = engine.decode(source.parts, DATASET, Operation.UPSERT, prefix="staged/parts", tag="parts").files
     assert [file.rows for file in staged] == list(range(1, 13))
     assert [file.first_row for file in staged] == [sum(range(1, part + 1)) for part in range(12)]
     damaged = msgspec.structs.replace(others[-1], checksum="0" * 32)
@@ -329,7 +329,7 @@ def test_several_inputs_are_decoded_in_their_order(engine: SparkEngine, storage:
 
 def test_input_of_one_split_takes_one_task(engine: SparkEngine, storage: LocalStorage) -> None:
     source = raw(storage, "staged/one.body", [line(number, "") for number in range(10)])
-    (staged,) = engine.decode([source], DATASET, Operation.UPSERT, prefix="staged/one", tag="one").staged
+    (staged,) = engine.decode([source], DATASET, Operation.UPSERT, prefix="staged/one", tag="one").files
     assert staged.rows == 10
     assert engine.progress("one") == (1, 1)
 
@@ -344,7 +344,7 @@ def test_inputs_of_one_and_several_splits_are_decoded_in_their_order(
         raw(storage, "staged/sizes-1.body", (line(number, padding) for number in range(many))),
         raw(storage, "staged/sizes-2.body", [line(0, "last")]),
     ]
-    staged = engine.decode(sources, DATASET, Operation.UPSERT, prefix="staged/sizes", tag="sizes").staged
+    staged = engine.decode(sources, DATASET, Operation.UPSERT, prefix="staged/sizes", tag="sizes").files
     assert len({file.path for file in staged}) == 4
     assert [file.rows for file in (staged[0], staged[-1])] == [1, 1]
     assert [file.first_row for file in staged] == [0, 1, 1 + staged[1].rows, 1 + many]

@@ -50,14 +50,14 @@ class Claimed(msgspec.Struct, frozen=True, kw_only=True):
         """The next write to read."""
         return self.jobs[len(self.inputs)]
 
-    def read(self, made: StagedInput) -> Claimed | Decoded:
+    def read(self, staged_input: StagedInput) -> Claimed | Decoded:
         """The next write has been read."""
-        return _decoded_so_far(replace(self, inputs=(*self.inputs, made)))
+        return _decoded_so_far(replace(self, inputs=(*self.inputs, staged_input)))
 
-    def retained(self, held: Container[str]) -> Claimed | Decoded | None:
+    def retained(self, job_ids: Container[str]) -> Claimed | Decoded | None:
         """Continues with these jobs only; None if none of them is here."""
-        jobs = tuple(job for job in self.jobs if job.id in held)
-        inputs = tuple(made for made in self.inputs if made.job.id in held)
+        jobs = tuple(job for job in self.jobs if job.id in job_ids)
+        inputs = tuple(staged_input for staged_input in self.inputs if staged_input.job.id in job_ids)
         return _decoded_so_far(replace(self, jobs=jobs, inputs=inputs)) if jobs else None
 
 
@@ -69,12 +69,15 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        return tuple(made.job for made in self.inputs)
+        return tuple(staged_input.job for staged_input in self.inputs)
 
     @property
     def evolved(self) -> DatasetDefinition | None:
         """The dataset under the schema that a write brings, the next after the one that it was read under."""
-        return next((made.definition for made in self.inputs if made.definition is not None), None)
+        return next(
+            (staged_input.definition for staged_input in self.inputs if staged_input.definition is not None),
+            None,
+        )
 
     @property
     def restored(self) -> RestoredVersion | None:
@@ -99,9 +102,9 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
         """Starts over at the head. A restore is read again, since it was computed against an earlier version."""
         return self if self.restored is None else self.read_again()
 
-    def retained(self, held: Container[str]) -> Decoded | None:
+    def retained(self, job_ids: Container[str]) -> Decoded | None:
         """Continues with these jobs only; None if none of them is here."""
-        inputs = tuple(made for made in self.inputs if made.job.id in held)
+        inputs = tuple(staged_input for staged_input in self.inputs if staged_input.job.id in job_ids)
         return replace(self, inputs=inputs) if inputs else None
 
 
@@ -128,9 +131,9 @@ class _Input(msgspec.Struct, frozen=True, kw_only=True):
     def inputs(self) -> tuple[StagedInput, ...]:
         return self.decoded.inputs
 
-    def retained(self, held: Container[str]) -> Decoded | None:
+    def retained(self, job_ids: Container[str]) -> Decoded | None:
         """Continues with these jobs only, from their input; None if none of them is here."""
-        return self.decoded.retained(held)
+        return self.decoded.retained(job_ids)
 
 
 class Replan(_Input, frozen=True, kw_only=True):
@@ -153,20 +156,20 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     messages: Mapping[str, CommitMessage] = {}
 
 
-def basis_of(part: Decoded | Replan, found: Dataset) -> Basis | Claimed:
+def basis_of(part: Decoded | Replan, current: Dataset) -> Basis | Claimed:
     """The basis for planning the part at the current dataset; Claimed if its input must be read again."""
     decoded = part if isinstance(part, Decoded) else part.decoded
-    evolved, schema_id = decoded.evolved, found.definition.schema.id
-    if evolved is not None and evolved.schema.id <= schema_id:
+    new_definition, schema_id = decoded.evolved, current.definition.schema.id
+    if new_definition is not None and new_definition.schema.id <= schema_id:
         # Another write has merged this schema, or the schema of the dataset has changed since.
         return decoded.read_again()
-    dataset = found if evolved is None else replace(found, definition=evolved)
+    dataset = current if new_definition is None else replace(current, definition=new_definition)
     if decoded.restored is not None:
         # The rows were computed against that version.
         return Basis(decoded=decoded, dataset=dataset, version=decoded.restored.read_version)
     if isinstance(part, Replan) and part.schema_id >= schema_id:
         return Basis(decoded=decoded, dataset=dataset, version=part.version, messages=part.messages)
-    return Basis(decoded=decoded, dataset=dataset, version=found.version)
+    return Basis(decoded=decoded, dataset=dataset, version=current.version)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,13 +195,15 @@ class Planned(_Input, frozen=True, kw_only=True):
 
     def merged(self, messages: Sequence[CommitMessage]) -> Merged | Refused:
         """The tasks have ended with these messages."""
-        known = {**self.messages, **{message.file_group: message for message in messages}}
-        failed = failed_writes(list(known.values()))
-        if failed:
+        all_messages = {**self.messages, **{message.file_group: message for message in messages}}
+        conflicts = failed_writes(list(all_messages.values()))
+        if conflicts:
             jobs = self.jobs
-            errors = [(jobs[number], _refusal(jobs[number], failed[number])) for number in sorted(failed)]
+            errors = [
+                (jobs[number], _refusal(jobs[number], conflicts[number])) for number in sorted(conflicts)
+            ]
             return Refused(decoded=self.decoded, errors=tuple(errors))
-        return Merged(decoded=self.decoded, plan=self.plan, messages=known)
+        return Merged(decoded=self.decoded, plan=self.plan, messages=all_messages)
 
 
 class Refused(_Input, frozen=True, kw_only=True):
@@ -235,22 +240,24 @@ class Merged(_Input, frozen=True, kw_only=True):
 
     def commit(self) -> NewCommit:
         """The commit to publish. Raises HeadwaterError unless every input row is accounted for."""
-        evolved, restored = self.decoded.evolved, self.decoded.restored
+        new_definition, restore = self.decoded.evolved, self.decoded.restored
         messages = [self.messages[name] for name in sorted(self.messages)]
-        if restored is not None:
-            messages = restored.plan.with_postponed(self.messages)
-        expected = [job.write.options.expected_version for job in self.jobs]
+        if restore is not None:
+            messages = restore.plan.with_postponed(self.messages)
+        expected_versions = [job.write.options.expected_version for job in self.jobs]
         return NewCommit(
             dataset_id=self.dataset_id,
             action=instant_action(self.jobs[0].write) or Action.COMMIT,
             read_version=self.plan.version,
-            schema_id=self.plan.dataset.definition.schema.id - (evolved is not None),
+            schema_id=self.plan.dataset.definition.schema.id - (new_definition is not None),
             # A write without effect on the table does not change the schema either.
-            definition=None if self.plan.noop else evolved,
-            outcomes=tuple(self._outcome(number, made) for number, made in enumerate(self.inputs)),
+            definition=None if self.plan.noop else new_definition,
+            outcomes=tuple(
+                self._outcome(number, staged_input) for number, staged_input in enumerate(self.inputs)
+            ),
             messages=tuple(messages),
             scope=self.plan.read_scope,
-            expected_version=next((version for version in expected if version is not None), None),
+            expected_version=next((version for version in expected_versions if version is not None), None),
             advances=self.decoded.advances,
             checkpoint=self.decoded.checkpoint,
             ends_partitions=any(job.write.options.partition_done for job in self.jobs),
@@ -263,44 +270,44 @@ class Merged(_Input, frozen=True, kw_only=True):
             return None
         return policy.keep
 
-    def _outcome(self, number: int, made: StagedInput) -> JobOutcome:
-        sent = sum(file.rows for file in made.staged)
-        counts = RowCounts(unchanged=sent if self.plan.noop else 0)
-        refused: list[QuarantineFile] = []
+    def _outcome(self, number: int, staged_input: StagedInput) -> JobOutcome:
+        input_rows = sum(file.rows for file in staged_input.staged)
+        counts = RowCounts(unchanged=input_rows if self.plan.noop else 0)
+        task_files: list[QuarantineFile] = []
         for message in self.messages.values():
             counts += message.counts.get(number, RowCounts())
-            refused += message.quarantined.get(number, ())
-        by_value = matches_equal_rows(made.job.write.operation, self.plan.dataset.definition)
+            task_files += message.quarantined.get(number, ())
+        by_value = matches_equal_rows(staged_input.job.write.operation, self.plan.dataset.definition)
         _check_sum(
-            made.job,
-            sent,
+            staged_input.job,
+            input_rows,
             counts,
-            sum(file.row_count for file in refused),
-            scoped=self.plan.scope is not None and not by_value,
+            sum(file.row_count for file in task_files),
+            has_scope=self.plan.scope is not None and not by_value,
         )
-        quarantined = (*made.quarantined, *refused)
+        quarantine_files = (*staged_input.quarantined, *task_files)
         return JobOutcome(
-            claim=made.job.claim,
-            instant_id=made.job.instant,
-            counts=replace(counts, quarantined=sum(file.row_count for file in quarantined)),
-            quarantined=quarantined,
-            result=self._result(number, made),
+            claim=staged_input.job.claim,
+            instant_id=staged_input.job.instant,
+            counts=replace(counts, quarantined=sum(file.row_count for file in quarantine_files)),
+            quarantined=quarantine_files,
+            result=self._result(number, staged_input),
         )
 
-    def _result(self, number: int, made: StagedInput) -> dict[str, Any] | None:
+    def _result(self, number: int, staged_input: StagedInput) -> dict[str, Any] | None:
         """The result of a write: that of its input, and its late rows where the dataset has a watermark."""
-        if made.restored is not None:
-            return made.restored.result
-        found = [message.lateness for message in self.messages.values() if message.lateness is not None]
-        if not found:
-            return made.result
+        if staged_input.restored is not None:
+            return staged_input.restored.result
+        lateness = [message.lateness for message in self.messages.values() if message.lateness is not None]
+        if not lateness:
+            return staged_input.result
         # All are the same in a commit that is published.
-        before = found[0].before
+        before = lateness[0].before
         late = {
-            "rows": sum(each.rows.get(number, 0) for each in found),
+            "rows": sum(each.rows.get(number, 0) for each in lateness),
             "watermark": None if before is None else before.isoformat(),
         }
-        return {**(made.result or {}), "late": late}
+        return {**(staged_input.result or {}), "late": late}
 
 
 Part = Claimed | Decoded | Replan | Planned | Merged
@@ -329,17 +336,19 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
     replans: int = 0
 
     @classmethod
-    def of(cls, claimed: Sequence[Job]) -> WriteGroup:
-        """`claimed`: in order of acceptance."""
-        leader = claimed[0]
-        jobs: dict[str, list[Job]] = {}
-        for job in claimed:
-            jobs.setdefault(job.dataset_id, []).append(job)
+    def of(cls, jobs: Sequence[Job]) -> WriteGroup:
+        """`jobs`: in order of acceptance."""
+        leader = jobs[0]
+        jobs_by_dataset: dict[str, list[Job]] = {}
+        for job in jobs:
+            jobs_by_dataset.setdefault(job.dataset_id, []).append(job)
         return cls(
             tenant_id=leader.tenant_id,
             tag=engine_tag(leader),
             together=leader.transaction_id is not None,
-            parts=tuple(Claimed(dataset_id=dataset, jobs=tuple(each)) for dataset, each in jobs.items()),
+            parts=tuple(
+                Claimed(dataset_id=dataset, jobs=tuple(each)) for dataset, each in jobs_by_dataset.items()
+            ),
         )
 
     @property
@@ -353,8 +362,8 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def staged_paths(self) -> list[str]:
         """The files of the staged rows of its writes, which nothing reads but its tasks."""
-        staged = (file for part in self.parts for made in part.inputs for file in made.staged)
-        return [file.path for file in staged if file.content is None]
+        files = (file for part in self.parts for staged_input in part.inputs for file in staged_input.staged)
+        return [file.path for file in files if file.content is None]
 
     @property
     def attempt(self) -> str:
@@ -366,9 +375,9 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def next(self) -> Part | None:
         """The part to work on next; None once all are merged. All parts are decoded before the first is merged."""
-        claimed = (part for part in self.parts if isinstance(part, Claimed))
-        unmerged = (part for part in self.parts if not isinstance(part, Merged))
-        return next(claimed, None) or next(unmerged, None)
+        unread_parts = (part for part in self.parts if isinstance(part, Claimed))
+        unmerged_parts = (part for part in self.parts if not isinstance(part, Merged))
+        return next(unread_parts, None) or next(unmerged_parts, None)
 
     @property
     def stage(self) -> str:
@@ -392,37 +401,35 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
         """The claims of the other jobs are void. A transaction is left as a whole to the worker that claims it next."""
         return self._retained(set() if self.together else fence.held)
 
-    def _retained(self, held: Container[str]) -> WriteGroup:
+    def _retained(self, job_ids: Container[str]) -> WriteGroup:
         """Keeps these jobs only. Nothing that was merged stays valid, since it includes rows of the others."""
-        left = [part.retained(held) for part in self.parts]
-        parts = tuple(part for part in left if part is not None)
+        states = [part.retained(job_ids) for part in self.parts]
+        parts = tuple(part for part in states if part is not None)
         return replace(self, parts=parts, round=self.round + 1)
 
-    def without(self, *ended: Job) -> WriteGroup:
+    def without(self, *ended_jobs: Job) -> WriteGroup:
         """Removes jobs that have ended; with a job of a transaction all of its jobs."""
-        held = set() if self.together else {job.id for job in self.jobs} - {job.id for job in ended}
-        return self._retained(held)
+        job_ids = set() if self.together else {job.id for job in self.jobs} - {job.id for job in ended_jobs}
+        return self._retained(job_ids)
 
     def commits(self) -> list[NewCommit]:
         """The commits to publish together, once all parts are merged."""
         return [part.commit() for part in self.parts if isinstance(part, Merged)]
 
-    def committed(self, published: Sequence[Published]) -> Committed:
+    def committed(self, commits: Sequence[Published]) -> Committed:
         """The commits have been published, in the order of the parts."""
         return Committed(
             jobs=self.jobs,
-            versions={
-                part.dataset_id: each.version for part, each in zip(self.parts, published, strict=True)
-            },
-            more=any(each.more for each in published),
+            versions={part.dataset_id: each.version for part, each in zip(self.parts, commits, strict=True)},
+            more=any(each.more for each in commits),
         )
 
-    def replan(self, lost: Conflicted | Overtaken) -> WriteGroup:
+    def replan(self, race: Conflicted | Overtaken) -> WriteGroup:
         """Goes back after a conflict. What the other commit did not change is kept."""
-        [part] = [each for each in self.parts if each.dataset_id == lost.dataset_id]
+        [part] = [each for each in self.parts if each.dataset_id == race.dataset_id]
         if not isinstance(part, Merged):
             raise TypeError(f"a commit of {part.dataset_id} was lost that was not merged")
-        match lost:
+        match race:
             case Conflicted(file_groups=file_groups, head_version=head):
                 back = part.conflicted(file_groups, head)
             case Overtaken():
@@ -432,12 +439,12 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     def affected(self, error: HeadwaterError) -> list[Job]:
         """The writes that the error concerns, if known: the one with the damaged file, or that of the dataset."""
-        damaged = error.facts.get("path") if isinstance(error, CorruptFile) else None
+        damaged_path = error.facts.get("path") if isinstance(error, CorruptFile) else None
         reading = [
-            made.job
+            staged_input.job
             for part in self.parts
-            for made in part.inputs
-            if damaged is not None and damaged in [file.path for file in made.staged]
+            for staged_input in part.inputs
+            if damaged_path is not None and damaged_path in [file.path for file in staged_input.staged]
         ]
         if reading or not self.together:
             return reading
@@ -448,13 +455,15 @@ class WriteGroup(msgspec.Struct, frozen=True, kw_only=True):
 _RANKS: Final = {Claimed: 0, Decoded: 1, Replan: 1, Planned: 2, Merged: 3}
 
 
-def _check_sum(job: Job, sent: int, counts: RowCounts, refused: int, *, scoped: bool) -> None:
+def _check_sum(job: Job, input_rows: int, counts: RowCounts, refused_rows: int, *, has_scope: bool) -> None:
     """Raises HeadwaterError unless every input row is accounted for. Rows that a scope removes are extra."""
-    counted = counts.inserted + counts.updated + counts.unchanged + refused
-    if not scoped:
-        counted += counts.deleted
-    if counted != sent:
-        raise HeadwaterError(f"job {job.id}: {sent} rows went in, {counted} came out; nothing was published")
+    output_rows = counts.inserted + counts.updated + counts.unchanged + refused_rows
+    if not has_scope:
+        output_rows += counts.deleted
+    if output_rows != input_rows:
+        raise HeadwaterError(
+            f"job {job.id}: {input_rows} rows went in, {output_rows} came out; nothing was published"
+        )
 
 
 def _refusal(job: Job, conflicts: Sequence[KeyConflict]) -> HeadwaterError:

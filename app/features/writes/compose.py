@@ -32,7 +32,7 @@ def accept_write(platform: Platform) -> AcceptWrite:
     inputs = WriteInputs(
         catalog=platform.stores.catalog,
         storage=platform.storage,
-        staged=StagedFileStore(platform.storage, inline_bytes_max=settings.staged_inline_bytes_max),
+        staged_files=StagedFileStore(platform.storage, inline_bytes_max=settings.staged_inline_bytes_max),
         quarantine=QuarantineFileStore(platform.storage),
         inline_bytes_max=settings.inline_bytes_max,
         upload_bytes_max=settings.upload_bytes_max,
@@ -74,12 +74,12 @@ def run_writes(
     stagers: Mapping[JobKind, InputStager],
     *,
     hand_over: Callable[[WriteProcess, str, str], None],
-    round_ended: Callable[[], None],
+    after_round: Callable[[], None],
 ) -> RunWrites:
     """Runs the writes of a process. `stagers`: of all features.
 
     `hand_over` is called with a tenant and a dataset whose next write runs in another one, which is named first;
-    `round_ended` after a round of a source.
+    `after_round` after a round of a source.
     """
     platform = worker.platform
     return RunWrites(
@@ -87,17 +87,17 @@ def run_writes(
         storage=platform.storage,
         jobs=platform.stores.jobs,
         timeline=platform.stores.timeline,
-        deletions_held=partial(deletions_held, platform.database),
+        deletion_hold=partial(deletions_held, platform.database),
         engine=worker.engine,
         stagers=stagers,
-        kept=platform.leases,
+        kept_versions=platform.leases,
         announce=platform.wake,
         owner=worker.id,
         rules=msgspec.structs.replace(platform.claim_rules, process=worker.process),
         heartbeat_seconds=platform.settings.heartbeat_seconds,
         replans_max=platform.settings.replans_max,
         hand_over=hand_over,
-        round_ended=round_ended,
+        after_round=after_round,
         seconds_max=platform.job_seconds_max,
         write_seconds_max=platform.write_seconds_max,
     )

@@ -21,8 +21,8 @@ class DecodedInput(msgspec.Struct, frozen=True, kw_only=True):
     `definition`: the dataset under the schema that the input changed it to, where it did.
     """
 
-    staged: tuple[StagedFile, ...]
-    quarantined: tuple[QuarantineFile, ...] = ()
+    files: tuple[StagedFile, ...]
+    quarantine_files: tuple[QuarantineFile, ...] = ()
     definition: DatasetDefinition | None = None
 
 

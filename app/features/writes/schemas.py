@@ -149,12 +149,12 @@ class WriteMembers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def options(self) -> WriteOptions:
         """The options that the request sets."""
-        specified = {
+        members = {
             name: value
             for name in WriteOptions.__struct_fields__
             if (value := getattr(self, name)) is not msgspec.UNSET
         }
-        return WriteOptions(**specified | {"partitions": tuple(specified.get("partitions", ()))})
+        return WriteOptions(**members | {"partitions": tuple(members.get("partitions", ()))})
 
 
 class CreateWrite(WriteMembers, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -204,10 +204,10 @@ def _operation(text: str) -> Operation:
     try:
         return Operation(text)
     except ValueError:
-        known = ", ".join(operation.value for operation in Operation)
+        names = ", ".join(operation.value for operation in Operation)
         raise InvalidRequest(
             f"there is no operation {text!r}",
-            [FieldError(pointer="/operation", detail=f"expected one of {known}")],
+            [FieldError(pointer="/operation", detail=f"expected one of {names}")],
         ) from None
 
 
@@ -297,5 +297,5 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
             scope = self.overwrite_scope or OverwriteScope.TABLE
             overwrite = Overwrite(scope=scope, where=self.overwrite_where)
         names = set(self.__struct_fields__) & set(WriteOptions.__struct_fields__)
-        requested = {name: value for name in names if (value := getattr(self, name)) is not None}
-        return WriteOptions(**requested, overwrite=overwrite)
+        members = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return WriteOptions(**members, overwrite=overwrite)

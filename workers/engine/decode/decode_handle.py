@@ -271,11 +271,11 @@ def decoded_input(splits: Sequence[DecodedRows]) -> DecodedInput:
     staged = [split.staged for split in splits if split.staged is not None]
     rows = accumulate((file.rows for file in staged), initial=0)
     return DecodedInput(
-        staged=tuple(
+        files=tuple(
             msgspec.structs.replace(file, first_row=before)
             for file, before in zip(staged, rows, strict=False)
         ),
-        quarantined=tuple(
+        quarantine_files=tuple(
             msgspec.structs.replace(split.quarantined, first_row=start)
             for split, start in zip(splits, starts, strict=False)
             if split.quarantined is not None

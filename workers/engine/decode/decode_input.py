@@ -64,7 +64,7 @@ def decode_input(
         decoding = msgspec.structs.replace(decoding, dataset=brought)
     decoded = decoded_input(_decoded(run, prepared, decoding))
     limits.check_rows(
-        sum(file.rows for file in decoded.staged) + sum(file.row_count for file in decoded.quarantined)
+        sum(file.rows for file in decoded.files) + sum(file.row_count for file in decoded.quarantine_files)
     )
     return msgspec.structs.replace(decoded, definition=brought)
 

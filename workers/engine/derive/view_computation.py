@@ -92,7 +92,7 @@ def derive(
         plain = result.toDF(*(f"c{number}" for number in range(len(result.columns))))
         staged = plain.mapInArrow(partial(_stage, setup, msgspec.msgpack.encode(stage)), "answer binary")
         answers = [accepted(_ANSWER.decode(bytes(row.answer))) for row in staged.collect()]
-    return decoded_input(answers).staged
+    return decoded_input(answers).files
 
 
 def _read(

@@ -189,22 +189,22 @@ class RunRounds:
             staged = transformed(
                 self.engine,
                 round_.transform,
-                decoded.staged,
+                decoded.files,
                 dataset.definition,
                 round_.job.write.operation,
                 relation=relation_of(round_.job.id, round_.job.epoch),
                 prefix=f"{round_.prefix}-t",
                 tag=round_.tag,
             )
-            decoded = msgspec.structs.replace(decoded, staged=staged)
+            decoded = msgspec.structs.replace(decoded, files=staged)
         checkpoint = round_.checkpoint(fetched, rejected)
         request = _at(round_.job.write, checkpoint.position)
         self.rounds.decide(round_.job.tenant_id, round_.job.claim, request)
         own = tuple(file for part in fetched for file in part.quarantined)
         return StagedInput(
             job=round_.job,
-            staged=decoded.staged,
-            quarantined=(*decoded.quarantined, *own),
+            staged=decoded.files,
+            quarantined=(*decoded.quarantine_files, *own),
             definition=decoded.definition,
             checkpoint=checkpoint,
             result=_result(checkpoint),
@@ -254,7 +254,7 @@ class RunRounds:
                     raise
                 rejected[bad.raw.path] = msgspec.structs.replace(bad.item, error=Fault.of(error))
                 remaining.remove(bad)
-        return DecodedInput(staged=()), rejected
+        return DecodedInput(files=()), rejected
 
     def _decode_all(
         self, round_: _Round, dataset: Dataset, bodies: Sequence[FetchedBody], attempt: int

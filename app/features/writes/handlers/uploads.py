@@ -55,15 +55,15 @@ async def create_upload(
     await threads.run(uploads.check, path_dataset)
     upload_id = new_id()
     with in_flight.reserved(path_dataset.tenant_id, f"{path_dataset.id}/uploads", idempotency.key):
-        stored = await spool_body(request, uploads.spool(path_dataset, upload_id), threads)
-        if not isinstance(stored, StoredBody):
+        body = await spool_body(request, uploads.spool(path_dataset, upload_id), threads)
+        if not isinstance(body, StoredBody):
             raise AssertionError("an upload is always stored")
         upload = Upload(
             id=upload_id,
             dataset_id=path_dataset.id,
-            path=stored.path,
-            size_bytes=stored.size_bytes,
-            checksum=stored.checksum,
+            path=body.path,
+            size_bytes=body.size_bytes,
+            checksum=body.checksum,
             created_at=datetime.now(UTC),
         )
 
@@ -73,7 +73,7 @@ async def create_upload(
 
         # The bytes of a retry are those of no upload, so the reaper removes them.
         return await idempotency.run(
-            create, dataset_id=path_dataset.id, content=f"{stored.size_bytes} {stored.checksum}"
+            create, dataset_id=path_dataset.id, content=f"{body.size_bytes} {body.checksum}"
         )
 
 

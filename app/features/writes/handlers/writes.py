@@ -100,10 +100,10 @@ async def create_write(
         incoming = msgspec.structs.replace(incoming, actor=acceptance.actor)
         if existing is None:
             granted_datasets.check_missing(dataset, registers=incoming.create is not None)
-            accepted = await threads.run(accept_new_dataset.accept, new, incoming)
+            outcome = await threads.run(accept_new_dataset.accept, new, incoming)
         else:
-            accepted = await threads.run(accept_write.accept, existing, incoming)
-    return await acceptance.reply(accepted)
+            outcome = await threads.run(accept_write.accept, existing, incoming)
+    return await acceptance.reply(outcome)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +132,7 @@ class _BodyReader:
         return await self.threads.run(from_envelope, body, self.key)
 
     async def from_raw(
-        self, place: Dataset | NewPlace, requested: WriteQueryOptions, create: CreateWithRows | None
+        self, place: Dataset | NewPlace, query_options: WriteQueryOptions, create: CreateWithRows | None
     ) -> IncomingWrite:
         """Raises UnsupportedMediaType, InvalidRequest, BodyTooLarge, StorageFull."""
         media_type = media_type_of(self.request)
@@ -142,13 +142,13 @@ class _BodyReader:
         gzip = is_gzip(self.request)
         match place:
             case Dataset():
-                keyed, dataset_id = place.definition.keyed, place.id
+                has_key, dataset_id = place.definition.keyed, place.id
             case NewPlace():
-                keyed, dataset_id = create is not None and bool(create.record_key), place.dataset_id
-        default = Operation.UPSERT if keyed else Operation.INSERT
+                has_key, dataset_id = create is not None and bool(create.record_key), place.dataset_id
+        default = Operation.UPSERT if has_key else Operation.INSERT
         incoming = IncomingWrite(
-            operation=requested.operation or default,
-            options=requested.options(),
+            operation=query_options.operation or default,
+            options=query_options.options(),
             source=Body(content=b"", format=form, gzip=gzip),
             idempotency_key=self.key,
             create=create,

@@ -61,20 +61,20 @@ class AcceptWrite:
             self.inputs.discard(incoming)
             return Accepted(job=job, replayed=True)
         new = self.prepare(dataset, incoming)
-        accepted = self.group.accept(dataset.tenant_id, new)
-        if accepted.replayed:
+        outcome = self.group.accept(dataset.tenant_id, new)
+        if outcome.replayed:
             self.inputs.withdraw(new)
             self.inputs.discard(incoming)
         else:
             self.wake()
-        return accepted
+        return outcome
 
     def prepare(self, dataset: Dataset, incoming: IncomingWrite) -> NewJob:
         """The job of a write that was checked, its rows staged; it is still to be recorded. Raises as `accept`."""
-        expected = incoming.options.expected_version
-        if expected is not None and expected < dataset.version:
+        expected_version = incoming.options.expected_version
+        if expected_version is not None and expected_version < dataset.version:
             # It only grows; what is still to come is judged at the commit.
-            self.winners.check_version(dataset.tenant_id, dataset.id, expected, dataset.version)
+            self.winners.check_version(dataset.tenant_id, dataset.id, expected_version, dataset.version)
         job_id = new_id()
         return NewJob(
             id=job_id,

@@ -67,7 +67,7 @@ class AcceptNewDataset:
             self.writes.inputs.discard(incoming)
             raise
         try:
-            accepted = self.creations.accept(place.tenant_id, dataset.definition, new)
+            outcome = self.creations.accept(place.tenant_id, dataset.definition, new)
         except DatasetExists:
             self.writes.inputs.withdraw(new)
             return self._accept_there(place, incoming)
@@ -79,21 +79,21 @@ class AcceptNewDataset:
             self.writes.inputs.discard(incoming)
             raise
         self.wake()
-        return accepted
+        return outcome
 
     def _accept_there(self, place: NewPlace, incoming: IncomingWrite) -> Accepted:
         """Accepts the write to the dataset that another request has registered."""
         dataset = self.catalog.get(place.tenant_id, place.name)
-        moved = incoming
+        write = incoming
         match incoming.source:
             case Body(content=StoredBody(path=path)) as body:
                 # The folder of a dataset that there is not would never be cleaned.
                 content = self._copied(dataset, path)
-                moved = msgspec.structs.replace(
+                write = msgspec.structs.replace(
                     incoming, source=msgspec.structs.replace(body, content=content)
                 )
         self.writes.inputs.discard(incoming)
-        return self.writes.accept(dataset, moved)
+        return self.writes.accept(dataset, write)
 
     def _copied(self, dataset: Dataset, path: str) -> bytes | StoredBody:
         with (

@@ -83,8 +83,8 @@ class ExplainWrite:
         """
         definition = dataset.definition
         incoming = checked_write(incoming, dataset)
-        expected = incoming.options.expected_version
-        self.winners.check_version(dataset.tenant_id, dataset.id, expected, dataset.version)
+        expected_version = incoming.options.expected_version
+        self.winners.check_version(dataset.tenant_id, dataset.id, expected_version, dataset.version)
         if incoming.options.merge_schema:
             detail = "rows are explained under the dataset's own schema: change that first"
             raise InvalidRequest(
@@ -130,11 +130,11 @@ class ExplainWrite:
 
     def _tasks(self, dataset: Dataset, batch: ExplainedBatch) -> list[MergeTask]:
         """The tasks that the write would take at this version."""
-        definition, staged = dataset.definition, batch.staged(dataset.definition)
+        definition, staged_files = dataset.definition, batch.staged(dataset.definition)
         if has_scope(batch.operation, batch.options, definition):
             live = self.timeline.live_files(dataset.tenant_id, dataset.id, dataset.version, None)
         else:
-            live = touched_files(self.timeline, dataset, dataset.version, {0: staged})
+            live = touched_files(self.timeline, dataset, dataset.version, {0: staged_files})
         holds_rows = any(file.live_rows for file in live)
         try:
             if is_no_op(batch.options, holds_rows=holds_rows, version=dataset.version):
@@ -148,10 +148,10 @@ class ExplainWrite:
         )
         return plan_merge(
             definition,
-            {0: staged},
+            {0: staged_files},
             {0: intent},
             live,
-            scope=scope_of(batch.operation, batch.options, definition, staged, live),
+            scope=scope_of(batch.operation, batch.options, definition, staged_files, live),
             attempt="new",
             data_prefix="",
         )
@@ -245,7 +245,7 @@ def _marked(
 
 def _reason(task: MergeTask, storing: Storing) -> str:
     """The reason for the way of storing, as a sentence."""
-    dataset, scoped = task.dataset, task.scope is not None
+    dataset = task.dataset
     table_type, producer = dataset.table_type.value, dataset.changelog.producer
     match storing:
         case Storing.APPEND:
@@ -253,8 +253,8 @@ def _reason(task: MergeTask, storing: Storing) -> str:
         case Storing.POSTPONE:
             return "bucket mode postpone: rows are invisible until a compaction assigns their bucket"
         case Storing.LOG:
-            deferred = "" if producer is not ChangelogProducer.DEFERRED else " and emitted"
-            return f"{table_type} with changelog.producer {producer.value}: rows are merged{deferred} later, by key"
+            suffix = "" if producer is not ChangelogProducer.DEFERRED else " and emitted"
+            return f"{table_type} with changelog.producer {producer.value}: rows are merged{suffix} later, by key"
         case Storing.MARK:
             return (
                 f"{table_type} with changelog.producer full: old rows are found by key and marked as deleted; "
@@ -264,7 +264,7 @@ def _reason(task: MergeTask, storing: Storing) -> str:
             return (
                 "the bucket would have too many rows or bytes: it is halved, and its rows move to the parts"
             )
-        case Storing.REWRITE if scoped and table_type == "merge_on_read":
+        case Storing.REWRITE if task.scope is not None and table_type == "merge_on_read":
             return "the write removes rows by a filter, and the group has logs: all of them are merged now"
         case Storing.REWRITE:
             return f"{table_type}: files with rows that change are rewritten"

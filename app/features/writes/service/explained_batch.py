@@ -55,10 +55,10 @@ class ExplainedBatch(msgspec.Struct, frozen=True, kw_only=True):
         )
         rows = sum(batch.rows for batch in batches)
         size = sum(table.nbytes for table in self.by_slot.values())
-        staged = StagedFile(
+        file = StagedFile(
             path="", size_bytes=size, checksum="", rows=rows, batches=batches, partitions=self.partitions
         )
-        return [staged] if rows else []
+        return [file] if rows else []
 
     def rows_of(self, task: MergeTask) -> pa.Table:
         """The rows that the task merges."""
@@ -83,12 +83,12 @@ def batch_of(
         slot: pa.Table.from_batches([batch])
         for slot, batch in split_by_slot(with_ops(rows, operation, dataset), dataset, 0)
     }
-    hidden = operation is Operation.OVERWRITE and dataset.bucket.mode is BucketMode.KEY_DYNAMIC
+    needs_partitions = operation is Operation.OVERWRITE and dataset.bucket.mode is BucketMode.KEY_DYNAMIC
     return ExplainedBatch(
         operation=operation,
         options=options,
         by_slot=by_slot,
-        partitions=tuple(partition_codes(rows, dataset.partition_by)[1]) if hidden else (),
+        partitions=tuple(partition_codes(rows, dataset.partition_by)[1]) if needs_partitions else (),
         keys_only=keys_only,
     )
 
@@ -107,18 +107,18 @@ def explained_keys(
     values = [
         [value for chunk in column_of(rows, name).chunks for value in to_objects(chunk)] for name in names
     ]
-    found = [live.get(key) for key in keys.to_pylist()]
+    live_keys = [live.get(key) for key in keys.to_pylist()]
     ops = rows.column(OP_COLUMN).to_pylist()
-    effects = [_effect(batch, op, live=at is not None) for op, at in zip(ops, found, strict=True)]
-    slots = _slots(task, batch, rows, found, effects, storing)
-    searched = storing is not Storing.POSTPONE
+    effects = [_effect(batch, op, live=at is not None) for op, at in zip(ops, live_keys, strict=True)]
+    slots = _slots(task, batch, rows, live_keys, effects, storing)
+    searches_keys = storing is not Storing.POSTPONE
     return [
         ExplainedKey(
             row=row,
             key=dict(zip(names, key, strict=True)),
             hash=text,
             live=None if at is None else _live_row(task.files, at),
-            effect=effect if searched else None,
+            effect=effect if searches_keys else None,
             partition_path=None if slot is None else slot.partition_path,
             bucket=None if slot is None else slot.bucket,
         )
@@ -126,7 +126,7 @@ def explained_keys(
             rows.column(ROW_COLUMN).to_pylist(),
             zip(*values, strict=True),
             _hashes(dataset, rows),
-            found,
+            live_keys,
             effects,
             slots,
             strict=True,
@@ -159,7 +159,7 @@ def _slots(
     task: MergeTask,
     batch: ExplainedBatch,
     rows: pa.Table,
-    found: Sequence[LiveKey | None],
+    live_keys: Sequence[LiveKey | None],
     effects: Sequence[WriteEffect],
     storing: Storing,
 ) -> list[Slot | None]:
@@ -168,17 +168,17 @@ def _slots(
     dataset = task.dataset
     if storing in (Storing.LOG, Storing.POSTPONE) and dataset.bucket.opens_by_size:
         return slots
-    former = np.array([-1 if at is None or at.file is None else at.file for at in found], dtype=np.int64)
-    stored = np.array([effect in _STORED for effect in effects])
+    former = np.array([-1 if at is None or at.file is None else at.file for at in live_keys], dtype=np.int64)
+    to_store = np.array([effect in _STORED for effect in effects])
     if dataset.bucket.mode is BucketMode.KEY_DYNAMIC and (batch.keys_only or dataset.merge_mode in _STAYING):
-        stays = stored & (former >= 0)
+        stays = to_store & (former >= 0)
         for number in np.flatnonzero(stays):
             slots[number] = task.files[int(former[number])].slot
         # A key alone does not determine the partition of its row.
-        stored &= ~stays & (not batch.keys_only)
-    numbered = rows.append_column(_NUMBER, pa.array(np.arange(rows.num_rows))).filter(pa.array(stored))
+        to_store &= ~stays & (not batch.keys_only)
+    numbered_rows = rows.append_column(_NUMBER, pa.array(np.arange(rows.num_rows))).filter(pa.array(to_store))
     placement = Placement(dataset, task.slot, task.files)
-    for slot, part in placement.split(numbered, former[stored]):
+    for slot, part in placement.split(numbered_rows, former[to_store]):
         for number in part.column(_NUMBER).to_pylist():
             slots[number] = slot
     return slots

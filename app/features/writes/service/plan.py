@@ -35,11 +35,11 @@ class PlanWrites:
         if isinstance(basis, Claimed):
             return basis
         try:
-            found = self._live(basis)
+            files = self._live(basis)
         except VersionExpired:
             return basis.decoded.from_the_head()
-        restored = basis.decoded.restored
-        live = found if restored is None else restored.plan.in_scope(found)
+        restore = basis.decoded.restored
+        live = files if restore is None else restore.plan.in_scope(files)
         # A write with a scope runs by itself, so the first is the only one.
         first, dataset = basis.decoded.inputs[0], basis.dataset
         operation, options = first.job.write.operation, first.job.write.options
@@ -51,7 +51,7 @@ class PlanWrites:
             read_scope=read_scope(operation, options, scope),
             noop=is_no_op(options, holds_rows=any(file.live_rows for file in live), version=basis.version),
         )
-        groups = {file.file_group for file in found}
+        groups = {file.file_group for file in files}
         tasks = [] if plan.noop else _tasks(basis, plan, live, groups, attempt)
         return Planned(decoded=basis.decoded, plan=plan, tasks=tuple(tasks), messages=basis.messages)
 
@@ -84,9 +84,9 @@ def _tasks(
     )
 
 
-def _writes(decoded: Decoded) -> dict[int, tuple[StagedFile, ...]]:
+def _writes(part: Decoded) -> dict[int, tuple[StagedFile, ...]]:
     """The input by the numbers of the writes in tasks."""
-    return {number: made.staged for number, made in enumerate(decoded.inputs)}
+    return {number: staged_input.staged for number, staged_input in enumerate(part.inputs)}
 
 
 def _intent(job: Job) -> WriteIntent:

@@ -36,7 +36,7 @@ class ReadInput:
         if raw is None:
             return StagedInput(job=job, staged=job.write.staged, quarantined=job.write.quarantined)
         bad_records = f"{quarantine_prefix(place, job.id, job.epoch)}-{number}"
-        decoded = self.engine.decode(
+        decoding = self.engine.decode(
             raw.parts,
             self.catalog.get(job.tenant_id, job.dataset_id).definition,
             job.write.operation,
@@ -47,7 +47,7 @@ class ReadInput:
         )
         return StagedInput(
             job=job,
-            staged=decoded.staged,
-            quarantined=decoded.quarantined,
-            definition=decoded.definition,
+            staged=decoding.files,
+            quarantined=decoding.quarantine_files,
+            definition=decoding.definition,
         )

@@ -59,11 +59,11 @@ class _Reached:
 class RunWrites:
     """The worker's use case. `owner` names this worker process; `announce` is called when jobs have ended.
 
-    `deletions_held`: whether a backup runs, so that no file may be deleted.
+    `deletion_hold`: whether a backup runs, so that no file may be deleted.
 
     `stagers`: make the rows of refreshes and restores. `replans_max`: how often a group may conflict before it fails.
     `hand_over` is called for a dataset whose next write is not one of `rules.process`, with where it runs.
-    `round_ended` is called after a round of a source: its next one may be due at once.
+    `after_round` is called after a round of a source: its next one may be due at once.
     `seconds_max`: the time limit of a tenant's job in seconds, for the kinds whose time is limited.
     `write_seconds_max`: that of a group of other writes.
     """
@@ -72,8 +72,8 @@ class RunWrites:
     storage: ObjectStorage
     jobs: JobStore
     timeline: TimelineStore
-    deletions_held: Callable[[], bool]
-    kept: KeptVersions
+    deletion_hold: Callable[[], bool]
+    kept_versions: KeptVersions
     engine: WriteEngine
     stagers: Mapping[JobKind, InputStager]
     announce: Callable[[], None]
@@ -82,32 +82,32 @@ class RunWrites:
     heartbeat_seconds: float
     replans_max: int
     hand_over: Callable[[WriteProcess, str, str], None]
-    round_ended: Callable[[], None]
+    after_round: Callable[[], None]
     seconds_max: Callable[[str], float]
     write_seconds_max: Callable[[str], float]
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
         """Claims and runs one group of writes; False if the dataset is known to have no more of them."""
-        claimed = self.jobs.claim(tenant_id, dataset_id, self.owner, self.rules)
-        if not claimed:
+        jobs = self.jobs.claim(tenant_id, dataset_id, self.owner, self.rules)
+        if not jobs:
             self._pass_on(tenant_id, dataset_id)
             return False
-        reached = _Reached(WriteGroup.of(claimed))
-        tag = reached.group.tag
+        latest = _Reached(WriteGroup.of(jobs))
+        tag = latest.group.tag
         try:
-            with self._time_limit(reached.group), self._lease(reached):
-                return self._run(reached)
+            with self._time_limit(latest.group), self._lease(latest):
+                return self._run(latest)
         except EngineStopped:
             _log.info("group %s was stopped: its jobs are no longer ours", tag)
         except NotFound:
             _log.info("a dataset of group %s is gone; its jobs were cancelled with it", tag)
         except Exception as error:
-            if not give_back(self.jobs, tenant_id, reached.group.claims, error):
-                self._end(reached.group, error)
+            if not give_back(self.jobs, tenant_id, latest.group.claims, error):
+                self._end(latest.group, error)
         finally:
             self.announce()
-            if any(job.kind is JobKind.SOURCE_ROUND for job in claimed):
-                self.round_ended()
+            if any(job.kind is JobKind.SOURCE_ROUND for job in jobs):
+                self.after_round()
         return True
 
     def _pass_on(self, tenant_id: str, dataset_id: str) -> None:
@@ -130,39 +130,39 @@ class RunWrites:
                 self.jobs.release(group.tenant_id, group.claims)
                 raise error
 
-    def _lease(self, reached: _Reached) -> LeaseHeartbeat:
-        tag = reached.group.tag
+    def _lease(self, latest: _Reached) -> LeaseHeartbeat:
+        tag = latest.group.tag
         return LeaseHeartbeat(
             self.jobs,
-            reached.group.tenant_id,
-            reached.group.claims,
+            latest.group.tenant_id,
+            latest.group.claims,
             lease_seconds=self.rules.lease_seconds,
             heartbeat_seconds=self.heartbeat_seconds,
-            progress=lambda: self._progress(reached.group),
+            progress=lambda: self._progress(latest.group),
             lost=lambda: self.engine.cancel(tag),
         )
 
     def _time_limit(self, group: WriteGroup) -> TimeLimit:
         """Stops what the engine runs for the group. What is merged by then is published: a commit is never stopped."""
-        derived = any(KINDS[job.kind].time_limited for job in group.jobs)
-        seconds_max = self.seconds_max if derived else self.write_seconds_max
+        reading = any(KINDS[job.kind].time_limited for job in group.jobs)
+        seconds_max = self.seconds_max if reading else self.write_seconds_max
         return TimeLimit(
             seconds_max(group.tenant_id),
             lambda: self.engine.cancel(group.tag),
-            advice=ADVICE_OF_READING if derived else ADVICE_OF_WRITING,
+            advice=ADVICE_OF_READING if reading else ADVICE_OF_WRITING,
         )
 
     def _progress(self, group: WriteGroup) -> Progress:
-        done, total = self.engine.progress(group.tag)
-        return Progress(stage=group.stage, done=done, total=total)
+        finished_tasks, total = self.engine.progress(group.tag)
+        return Progress(stage=group.stage, done=finished_tasks, total=total)
 
-    def _run(self, reached: _Reached) -> bool:
+    def _run(self, latest: _Reached) -> bool:
         """Applies the rule of the state that the group is in, until it is committed or no write is left of it.
 
         False if no more writes wait.
         """
-        while reached.group.parts:
-            group = reached.group
+        while latest.group.parts:
+            group = latest.group
             match group.next:
                 case Claimed() as part:
                     after = self._decode(group, part)
@@ -171,13 +171,13 @@ class RunWrites:
                 case Planned() as part:
                     after = self._merge(group, part)
                 case _:
-                    committed = self._commit(group)
-                    if isinstance(committed, Committed):
-                        _log.info("%d write(s) committed: %s", len(committed.jobs), committed.versions)
+                    state = self._commit(group)
+                    if isinstance(state, Committed):
+                        _log.info("%d write(s) committed: %s", len(state.jobs), state.versions)
                         self._remove(group.staged_paths)
-                        return committed.more
-                    after = committed
-            reached.reach(after)
+                        return state.more
+                    after = state
+            latest.reach(after)
         return True
 
     def _decode(self, group: WriteGroup, part: Claimed) -> WriteGroup:
@@ -202,17 +202,19 @@ class RunWrites:
     def _merge(self, group: WriteGroup, part: Planned) -> WriteGroup:
         """Merges a part. A write that conflicts with existing rows fails alone, and the others are merged again."""
         try:
-            with expired_if_missing(self.kept, group.tenant_id, [(part.dataset_id, part.plan.version)]):
+            with expired_if_missing(
+                self.kept_versions, group.tenant_id, [(part.dataset_id, part.plan.version)]
+            ):
                 messages = merge(self.engine, part.tasks, group.tag)
         except VersionExpired:
             # Later commits and a clean have removed the version.
             return group.moved(part.decoded.from_the_head())
-        merged = part.merged(messages)
-        if not isinstance(merged, Refused):
-            return group.moved(merged)
-        for job, error in merged.errors:
+        state = part.merged(messages)
+        if not isinstance(state, Refused):
+            return group.moved(state)
+        for job, error in state.errors:
             self._fail(job, error)
-        return group.without(*(job for job, _ in merged.errors))
+        return group.without(*(job for job, _ in state.errors))
 
     def _commit(self, group: WriteGroup) -> WriteGroup | Committed:
         """Commits the group. After lost claims it continues with the other jobs, after a conflict with the changed
@@ -231,28 +233,28 @@ class RunWrites:
             case _:
                 return group.committed(outcome)
 
-    def _remove(self, staged: Sequence[str]) -> None:
+    def _remove(self, paths: Sequence[str]) -> None:
         """Removes the staged rows of a commit. What cannot be removed now is left to the reaper.
 
         A backup that runs may have copied the jobs as they waited, and their rows not yet.
         """
-        if not staged:
+        if not paths:
             return
         try:
-            if not self.deletions_held():
-                self.storage.delete(staged)
+            if not self.deletion_hold():
+                self.storage.delete(paths)
         except Exception as error:
-            _log.warning("%d files of staged rows stay until they are reaped: %s", len(staged), error)
+            _log.warning("%d files of staged rows stay until they are reaped: %s", len(paths), error)
 
     def _fail_affected(self, group: WriteGroup, error: HeadwaterError) -> None:
         """Fails the writes that the error concerns, if that is known, otherwise all. The others run again.
 
         All writes of a transaction fail with one of them; the store ends the others.
         """
-        affected = group.affected(error) or group.jobs
-        for job in affected:
+        failing_jobs = group.affected(error) or group.jobs
+        for job in failing_jobs:
             self._fail(job, error)
-        self.jobs.release(group.tenant_id, [job.claim for job in group.jobs if job not in affected])
+        self.jobs.release(group.tenant_id, [job.claim for job in group.jobs if job not in failing_jobs])
 
     def _fail_alone(self, group: WriteGroup, error: NotStorable | TimeLimitExceeded) -> None:
         """Fails a write that cannot be stored, or takes too long.
@@ -265,8 +267,8 @@ class RunWrites:
             self.jobs.release(group.tenant_id, group.claims)
 
     def _fail(self, job: Job, error: HeadwaterError) -> None:
-        named = NameWinner(timeline=self.timeline).named(job.tenant_id, job.dataset_id, error)
-        self.jobs.fail(job.tenant_id, job.claim, Fault.of(named))
+        full_error = NameWinner(timeline=self.timeline).named(job.tenant_id, job.dataset_id, error)
+        self.jobs.fail(job.tenant_id, job.claim, Fault.of(full_error))
         # The others of the group may run for long.
         self.announce()
 

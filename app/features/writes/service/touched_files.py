@@ -16,16 +16,16 @@ def touched_files(
     dataset: Dataset,
     version: int,
     writes: Mapping[int, Sequence[StagedFile]],
-    done: Collection[str] = (),
+    done_groups: Collection[str] = (),
 ) -> list[DataFile]:
-    """The files of the file groups that rows may go to, without the groups that are `done`, ordered by path.
+    """The files of the file groups that rows may go to, without `done_groups`, ordered by path.
 
     Raises VersionExpired, NotFound.
     """
-    touched = touched_groups(dataset.definition, writes, done)
-    live = timeline.live_files(dataset.tenant_id, dataset.id, version, touched.names, touched.partitions)
-    opened = touched.open_partitions({*done, *(file.file_group for file in live)})
-    if not opened:
+    groups = touched_groups(dataset.definition, writes, done_groups)
+    live = timeline.live_files(dataset.tenant_id, dataset.id, version, groups.names, groups.partitions)
+    more_partitions = groups.open_partitions({*done_groups, *(file.file_group for file in live)})
+    if not more_partitions:
         return live
-    partitions = (*touched.partitions, *opened)
-    return timeline.live_files(dataset.tenant_id, dataset.id, version, touched.names, partitions)
+    partitions = (*groups.partitions, *more_partitions)
+    return timeline.live_files(dataset.tenant_id, dataset.id, version, groups.names, partitions)

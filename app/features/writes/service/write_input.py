@@ -47,7 +47,7 @@ class WriteInputs:
 
     catalog: CatalogStore
     storage: ObjectStorage
-    staged: StagedFileStore
+    staged_files: StagedFileStore
     quarantine: QuarantineFileStore
     inline_bytes_max: int
     """The size up to which a body is decoded by the API."""
@@ -109,8 +109,8 @@ class WriteInputs:
             case JsonRows(text=text):
                 return decode_json_rows(text, schema, bad_records=bad_records, limits=self.limits)
             case Body(content=bytes() as content, format=form, gzip=gzip):
-                decoded = self._decode_small(content, form, gzip, schema, bad_records)
-                return self._store(dataset, content, form, gzip, job_id) if decoded is None else decoded
+                rows = self._decode_small(content, form, gzip, schema, bad_records)
+                return self._store(dataset, content, form, gzip, job_id) if rows is None else rows
             case _:
                 return None
 
@@ -142,9 +142,9 @@ class WriteInputs:
         except CorruptFile:
             size = None
         if size != upload.size_bytes:
-            found = "no bytes were" if size is None else f"{size} bytes were"
+            actual = "no bytes were" if size is None else f"{size} bytes were"
             raise UploadIncomplete(
-                f"upload {upload.id} was to have {upload.size_bytes} bytes, and {found} sent to its link; send them, "
+                f"upload {upload.id} was to have {upload.size_bytes} bytes, and {actual} sent to its link; send them, "
                 "or request another link",
                 upload_id=upload.id,
                 size_bytes=upload.size_bytes,
@@ -173,28 +173,26 @@ class WriteInputs:
         spool = BodySpool(self.storage, path, memory_bytes_max=0, bytes_max=self.upload_bytes_max)
         with spool:
             spool.feed(content)
-            stored = spool.finish()
-        if not isinstance(stored, StoredBody):
+            body = spool.finish()
+        if not isinstance(body, StoredBody):
             raise AssertionError("a spool without memory stores every body")
-        return RawInput(
-            path=path, size_bytes=stored.size_bytes, checksum=stored.checksum, format=form, gzip=gzip
-        )
+        return RawInput(path=path, size_bytes=body.size_bytes, checksum=body.checksum, format=form, gzip=gzip)
 
     def _stage(
         self, dataset: Dataset, operation: Operation, rows: pa.Table, job_id: str
     ) -> tuple[StagedFile, ...]:
         path = staged_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
-        file = self.staged.stage(dataset.definition, operation, rows, path)
+        file = self.staged_files.stage(dataset.definition, operation, rows, path)
         return () if file is None else (file,)
 
     def withdraw(self, new: NewJob) -> None:
         """Removes what was written for a job that will not be recorded."""
         request = new.write
-        made = [file.path for file in request.staged if file.content is None]
-        made += [file.path for file in request.quarantined]
+        paths = [file.path for file in request.staged if file.content is None]
+        paths += [file.path for file in request.quarantined]
         if request.raw is not None and job_of(request.raw.path) == new.id:
-            made.append(request.raw.path)
-        self.storage.delete(made)
+            paths.append(request.raw.path)
+        self.storage.delete(paths)
 
     def discard(self, incoming: IncomingWrite) -> None:
         """Removes the body of a write that is not accepted."""

@@ -268,7 +268,7 @@ def test_source_of_a_suspended_tenant_starts_no_round(
 
 def test_end_of_a_round_is_announced_to_the_poll_of_sources(incoming: Incoming, orders: str) -> None:
     ended: list[bool] = []
-    runs = replace(incoming.service.run_writes, round_ended=lambda: ended.append(True))
+    runs = replace(incoming.service.run_writes, after_round=lambda: ended.append(True))
     tenant_id = tenant_of(incoming.client, incoming.service)
     dataset_id = incoming.client.get(orders).json()["id"]
     incoming.client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))

@@ -47,8 +47,8 @@ def test_task_refuses_or_quarantines_a_row_above_its_limit(tmp_path: Path) -> No
         quarantine="bad/y",
         tag="x",
     )
-    assert [file.rows for file in decoded.staged] == [8]
-    [file] = decoded.quarantined
+    assert [file.rows for file in decoded.files] == [8]
+    [file] = decoded.quarantine_files
     [record] = QuarantineFileStore(LocalStorage(tmp_path)).read(file, 0, 10)
     assert (record.position, record.payload) == (3, lines[3][: 64 * 1024])
 
