@@ -206,7 +206,7 @@ def planned_again(
         {0: list(staged.values())},
         {0: write.intent},
         table.files.values(),
-        done=kept.keys(),
+        done_groups=kept.keys(),
         attempt=again[0].attempt,
         data_prefix=table.name,
     )

@@ -158,7 +158,7 @@ def test_spark_merge_equals_the_local_merge(engine: SparkEngine, storage: LocalS
     for field in META_FIELDS:
         current = current.append_column(field, pa.nulls(len(first), field.type))
     expected = merge(DATASET, current, incoming, intents)
-    table = plain(pa.concat_tables([current.filter(pa.array(expected.kept)), expected.rows]))
+    table = plain(pa.concat_tables([current.filter(pa.array(expected.stays)), expected.rows]))
     assert as_set(read(storage, [file.path for m in messages for file in m.added])) == as_set(table)
     changes = read(storage, [file.path for file in changelog_of(messages)])
     assert as_set(changes) == as_set(plain(expected.changes))

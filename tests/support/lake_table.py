@@ -142,7 +142,7 @@ class LakeTable:
             scope=scope,
             attempt=attempt,
             data_prefix=self.name,
-            judged=self.dataset.watermark is not None,
+            checks_lateness=self.dataset.watermark is not None,
             watermark=self.watermark,
         )
 

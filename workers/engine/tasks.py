@@ -19,7 +19,7 @@ from app.infra.files.slices.feed_verification import check_files
 from app.infra.files.slices.restore_staging import restage
 from app.infra.files.slices.version_comparison import compare
 from app.kernel.changelog.verification import FoldTask, FoldVerdict
-from app.kernel.commit.comparison import Compared, CompareTask
+from app.kernel.commit.comparison import CompareTask, RowDifferences
 from app.kernel.commit.merge_bundle import MergeBundle, MergedBundle
 from app.kernel.commit.restore_plan import Restaged, RestageTask
 from app.kernel.format.errors import HeadwaterError
@@ -65,7 +65,7 @@ TaskResult = (
     | PublishedFiles
     | ReadPartResult
     | Restaged
-    | Compared
+    | RowDifferences
     | Fetched
 )
 

@@ -470,7 +470,9 @@ def _refusal(job: Job, conflicts: Sequence[KeyConflict]) -> HeadwaterError:
     """The error of a write with keys that exist, with sums that overflow, or that retracts rows that are not there."""
     count = sum(conflict.count for conflict in conflicts)
     keys = [key for conflict in conflicts for key in conflict.keys][:_KEYS_NAMED_MAX]
-    field = next((conflict.overflowed for conflict in conflicts if conflict.overflowed is not None), None)
+    field = next(
+        (conflict.overflow_field for conflict in conflicts if conflict.overflow_field is not None), None
+    )
     if field is not None:
         return AggregateOverflow(
             f"{count} key(s) would have a sum that {field!r} cannot hold; nothing was written",

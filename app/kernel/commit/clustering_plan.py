@@ -80,14 +80,14 @@ class UnorderedGroup(msgspec.Struct, frozen=True, kw_only=True):
 def due_groups(dataset: DatasetDefinition, groups: Iterable[UnorderedGroup], bytes_min: int) -> list[str]:
     """The groups with at least `bytes_min` unordered bytes; without a key the bytes of a partition are added up."""
     waits = dataset.changelog.producer is ChangelogProducer.DEFERRED
-    counted: dict[str, list[UnorderedGroup]] = {}
+    groups_by_name: dict[str, list[UnorderedGroup]] = {}
     for group in groups:
         if not (waits and group.logs):
             name = group.file_group if dataset.keyed else partition_of(group.file_group)
-            counted.setdefault(name, []).append(group)
+            groups_by_name.setdefault(name, []).append(group)
     return sorted(
         group.file_group
-        for together in counted.values()
+        for together in groups_by_name.values()
         for group in together
         if sum(each.size_bytes for each in together) >= bytes_min
     )
@@ -108,14 +108,14 @@ def _movable(
         if file.kind is not FileKind.POSTPONED:
             groups.setdefault(file.file_group, []).append(file)
     waits = dataset.changelog.producer is ChangelogProducer.DEFERRED
-    found = {}
+    movable = {}
     for name, files in groups.items():
         if not any(file.kind is FileKind.LOG for file in files):
             files = [file for file in files if _in_partitions(file, partitions)]
         elif waits or not any(_in_partitions(file, partitions) for file in files):
             continue
-        found[name] = files
-    return found
+        movable[name] = files
+    return movable
 
 
 def _requested(
@@ -133,9 +133,9 @@ def _in_partitions(file: DataFile, partitions: Sequence[str] | None) -> bool:
 def _by_group(groups: Mapping[str, Sequence[DataFile]], mark: str) -> _PlannedGroups:
     for name, files in sorted(groups.items()):
         logs = any(file.kind is FileKind.LOG for file in files)
-        chosen = files if logs else _worthwhile(files, mark)
-        if chosen:
-            yield name, bucket_slot(name), chosen
+        to_rewrite = files if logs else _worthwhile(files, mark)
+        if to_rewrite:
+            yield name, bucket_slot(name), to_rewrite
 
 
 def _by_partition(groups: Mapping[str, Sequence[DataFile]], mark: str, attempt: str) -> _PlannedGroups:
@@ -150,21 +150,21 @@ def _by_partition(groups: Mapping[str, Sequence[DataFile]], mark: str, attempt: 
 
 def _worthwhile(files: Sequence[DataFile], mark: str) -> list[DataFile]:
     """The unordered files, and the ordered files up to twice their size, the smallest first."""
-    chosen = [file for file in files if file.clustered_by != mark]
-    if not chosen:
+    to_rewrite = [file for file in files if file.clustered_by != mark]
+    if not to_rewrite:
         return []
-    size_bytes = _bytes(chosen)
+    size_bytes = _bytes(to_rewrite)
     # The files of one task are in one order.
     orders: dict[tuple[int, str], list[DataFile]] = {}
     for file in files:
         if file.clustered_by == mark:
             orders.setdefault((file.written_version or 0, file.file_group), []).append(file)
-    for _, ordered in sorted(orders.items(), key=lambda item: (_bytes(item[1]), item[0])):
-        if _bytes(ordered) > min(2 * size_bytes, TOGETHER_BYTES_MAX // 2):
+    for _, ordered_files in sorted(orders.items(), key=lambda item: (_bytes(item[1]), item[0])):
+        if _bytes(ordered_files) > min(2 * size_bytes, TOGETHER_BYTES_MAX // 2):
             break
-        chosen += ordered
-        size_bytes += _bytes(ordered)
-    return chosen
+        to_rewrite += ordered_files
+        size_bytes += _bytes(ordered_files)
+    return to_rewrite
 
 
 def _packs(files: Iterable[DataFile]) -> Iterator[list[DataFile]]:

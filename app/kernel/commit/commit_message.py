@@ -14,20 +14,25 @@ from app.kernel.format.instant import RowCounts
 from app.kernel.format.quarantine import QuarantineFile
 
 
-class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
+class KeyConflict(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"other_jobs": "blamed", "overflow_field": "overflowed"},
+):
     """An insert of grouped write `job` has keys that are live, its rows move sums out of the range of a field, or it
     retracts rows without a key that are not there.
 
-    `blamed`: the grouped writes whose rows cause the conflict; -1 stands for the table itself. `keys`: some of the
-    keys. `count`: the number of keys or rows. `overflowed`: the field whose sum does not fit. `absent`: the positions
-    in the write of some of the rows that are not there.
+    `other_jobs`: the grouped writes whose rows cause the conflict; -1 stands for the table itself. `keys`: some of the
+    keys. `count`: the number of keys or rows. `overflow_field`: the field whose sum does not fit. `absent`: the
+    positions in the write of some of the rows that are not there.
     """
 
     job: int
-    blamed: tuple[int, ...]
+    other_jobs: tuple[int, ...]
     keys: tuple[dict[str, Any], ...]
     count: int
-    overflowed: str | None = None
+    overflow_field: str | None = None
     absent: tuple[int, ...] = ()
 
 
@@ -71,13 +76,13 @@ def removed_of(messages: Iterable[CommitMessage]) -> list[str]:
     """The paths that a commit removes. Those that the parts of a file group that is halved remove together are in it
     once.
     """
-    found: list[str] = []
+    paths: list[str] = []
     by_parts: set[str] = set()
     for message in messages:
-        found += [path for path in message.removed if path not in by_parts]
+        paths += [path for path in message.removed if path not in by_parts]
         if halved_slot(message.file_group) is not None:
             by_parts.update(message.removed)
-    return found
+    return paths
 
 
 def failed_writes(messages: list[CommitMessage]) -> dict[int, list[KeyConflict]]:
@@ -92,7 +97,7 @@ def failed_writes(messages: list[CommitMessage]) -> dict[int, list[KeyConflict]]
             conflicts.setdefault(conflict.job, []).append(conflict)
     suspects = set(conflicts)
     return {
-        job: found
-        for job, found in conflicts.items()
-        if any(not suspects.intersection(conflict.blamed) for conflict in found)
+        job: of_job
+        for job, of_job in conflicts.items()
+        if any(not suspects.intersection(conflict.other_jobs) for conflict in of_job)
     }

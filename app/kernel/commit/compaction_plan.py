@@ -97,23 +97,23 @@ def _worthwhile(dataset: DatasetDefinition, files: Sequence[DataFile]) -> list[D
     Files in the order of the dataset's policy are merged by a clustering, which keeps the order.
     """
     mark = policy_mark(dataset)
-    chosen = [
+    candidates = [
         file
         for file in files
         if file.deletion_vector or (is_small(dataset, file) and (mark is None or file.clustered_by != mark))
     ]
-    sharing = Counter(file.slot for file in chosen)
-    return [file for file in chosen if file.deletion_vector or sharing[file.slot] > 1]
+    sharing = Counter(file.slot for file in candidates)
+    return [file for file in candidates if file.deletion_vector or sharing[file.slot] > 1]
 
 
 def _by_partition(
     dataset: DatasetDefinition, attempt: str, files: Sequence[DataFile], partitions: Sequence[str] | None
 ) -> _PlannedGroups:
-    found: dict[Slot, list[DataFile]] = {}
+    files_by_slot: dict[Slot, list[DataFile]] = {}
     for file in files:
         if _in_partitions(file, partitions):
-            found.setdefault(file.slot, []).append(file)
-    for slot, candidates in sorted(found.items()):
+            files_by_slot.setdefault(file.slot, []).append(file)
+    for slot, candidates in sorted(files_by_slot.items()):
         packs = (_worthwhile(dataset, pack) for pack in _packed(dataset, _worthwhile(dataset, candidates)))
         for number, pack in enumerate(filter(None, packs)):
             yield append_file_group(slot, f"{attempt}-{number}" if number else attempt), slot, pack

@@ -19,34 +19,46 @@ from app.kernel.format.file_group import DataFile, FileKind, partition_of
 from app.kernel.format.halving import largest
 from app.kernel.format.schema.schema import Field, Schema
 
-_Groups = tuple[tuple[DataFile, ...], ...]
+_FilesOfGroups = tuple[tuple[DataFile, ...], ...]
+"""The files of each of some file groups."""
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class RowDifferences(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag="Compared",
+    rename={
+        "added_rows": "added",
+        "removed_rows": "removed",
+        "changed_rows": "changed",
+        "unchanged_rows": "unchanged",
+    },
+):
     """The numbers of rows that are only in the later version, only in the earlier one, changed, and unchanged.
 
     Without a key no row is changed: a row with other values is another row. `values`: by field id, the number of
     changed rows in which it differs.
     """
 
-    added: int = 0
-    removed: int = 0
-    changed: int = 0
-    unchanged: int = 0
+    added_rows: int = 0
+    removed_rows: int = 0
+    changed_rows: int = 0
+    unchanged_rows: int = 0
     values: dict[int, int] = {}
 
-    def __add__(self, other: Compared) -> Compared:
+    def __add__(self, other: RowDifferences) -> RowDifferences:
         ids = {**self.values, **other.values}
-        return Compared(
-            added=self.added + other.added,
-            removed=self.removed + other.removed,
-            changed=self.changed + other.changed,
-            unchanged=self.unchanged + other.unchanged,
+        return RowDifferences(
+            added_rows=self.added_rows + other.added_rows,
+            removed_rows=self.removed_rows + other.removed_rows,
+            changed_rows=self.changed_rows + other.changed_rows,
+            unchanged_rows=self.unchanged_rows + other.unchanged_rows,
             values={number: self.values.get(number, 0) + other.values.get(number, 0) for number in ids},
         )
 
 
-class CompareTask(EngineTask[Compared], frozen=True, kw_only=True, tag=True):
+class CompareTask(EngineTask[RowDifferences], frozen=True, kw_only=True, tag=True):
     """Compares the rows of file groups at two versions: all groups that may contain the same keys.
 
     `dataset`: under the later of the two schemas, by which rows are compared. `was`, `is_`: under the schema of each
@@ -57,9 +69,9 @@ class CompareTask(EngineTask[Compared], frozen=True, kw_only=True, tag=True):
     dataset: DatasetDefinition
     was: DatasetDefinition
     is_: DatasetDefinition
-    before: _Groups = ()
-    after: _Groups = ()
-    same: _Groups = ()
+    before: _FilesOfGroups = ()
+    after: _FilesOfGroups = ()
+    same: _FilesOfGroups = ()
 
     @property
     def size_bytes(self) -> int:
@@ -68,7 +80,7 @@ class CompareTask(EngineTask[Compared], frozen=True, kw_only=True, tag=True):
         return sum(file.size_bytes for group in groups for file in group)
 
 
-def compare_rows(dataset: DatasetDefinition, before: pa.Table, after: pa.Table) -> Compared:
+def compare_rows(dataset: DatasetDefinition, before: pa.Table, after: pa.Table) -> RowDifferences:
     """Compares two tables with the dataset's columns. Both have all rows of their keys."""
     rows = pa.concat_tables([before, after])
     if not dataset.keyed:
@@ -81,42 +93,42 @@ def compare_rows(dataset: DatasetDefinition, before: pa.Table, after: pa.Table) 
     both = np.flatnonzero((old >= 0) & (new >= 0))
     was, now = before.take(pa.array(old[both])), after.take(pa.array(new[both]))
     same = equal_rows(was, now)
-    changed = pa.array(~same)
-    was, now = was.filter(changed), now.filter(changed)
-    return Compared(
-        added=int(((old < 0) & (new >= 0)).sum()),
-        removed=int(((old >= 0) & (new < 0)).sum()),
-        changed=was.num_rows,
-        unchanged=int(same.sum()),
+    differs = pa.array(~same)
+    was, now = was.filter(differs), now.filter(differs)
+    return RowDifferences(
+        added_rows=int(((old < 0) & (new >= 0)).sum()),
+        removed_rows=int(((old >= 0) & (new < 0)).sum()),
+        changed_rows=was.num_rows,
+        unchanged_rows=int(same.sum()),
         values=_changed_values(dataset.schema, was, now),
     )
 
 
-def _of_bags(codes: np.ndarray, before_rows: int) -> Compared:
+def _of_bags(codes: np.ndarray, before_rows: int) -> RowDifferences:
     """Compares rows without keys: as a multiset of values."""
     size = int(codes.max(initial=-1)) + 1
     was = np.bincount(codes[:before_rows], minlength=size)
     now = np.bincount(codes[before_rows:], minlength=size)
-    return Compared(
-        added=int(np.maximum(now - was, 0).sum()),
-        removed=int(np.maximum(was - now, 0).sum()),
-        unchanged=int(np.minimum(was, now).sum()),
+    return RowDifferences(
+        added_rows=int(np.maximum(now - was, 0).sum()),
+        removed_rows=int(np.maximum(was - now, 0).sum()),
+        unchanged_rows=int(np.minimum(was, now).sum()),
     )
 
 
 def _changed_values(schema: Schema, was: pa.Table, now: pa.Table) -> dict[int, int]:
-    found = {
+    counts = {
         field.id: int((~equal_rows(was.select([field.name]), now.select([field.name]))).sum())
         for field in schema.fields
     }
-    return {number: count for number, count in found.items() if count}
+    return {number: count for number, count in counts.items() if count}
 
 
 class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The tasks of a comparison, and the number of rows that are unchanged for certain without any task."""
 
     tasks: tuple[CompareTask, ...]
-    unchanged: int
+    unchanged_rows: int
 
 
 def plan_comparison(
@@ -132,16 +144,16 @@ def plan_comparison(
     `dataset`, `was`, `is_`: see `CompareTask`. `before`, `after`: all files of the two versions.
     """
     old, new = files_by_group(before), files_by_group(after)
-    changed = changed_groups(old, new)
+    group_names = changed_groups(old, new)
     units: dict[str, tuple[list[str], list[str]]] = {}
-    whole = largest(changed)
-    for group in changed:
+    whole = largest(group_names)
+    for group in group_names:
         sides = units.setdefault(whole[group] if dataset.keyed else partition_of(group), ([], []))
         for side, groups in zip(sides, (old, new), strict=True):
             if group in groups:
                 side.append(group)
-    same = [visible_files(old[group]) for group in sorted(old.keys() - set(changed))]
-    merged = [files for files in same if any(file.kind is FileKind.LOG for file in files)]
+    same = [visible_files(old[group]) for group in sorted(old.keys() - set(group_names))]
+    to_merge = [files for files in same if any(file.kind is FileKind.LOG for file in files)]
     tasks = [
         CompareTask(
             dataset=dataset, was=was, is_=is_, before=_groups(old, sides[0]), after=_groups(new, sides[1])
@@ -149,12 +161,12 @@ def plan_comparison(
         for _, sides in sorted(units.items())
     ]
     # The number of rows in logs is only known after they are merged.
-    tasks += [CompareTask(dataset=dataset, was=was, is_=is_, same=(tuple(files),)) for files in merged]
-    known = sum(file.live_rows for files in same if files not in merged for file in files)
-    return ComparisonPlan(tasks=tuple(tasks), unchanged=known)
+    tasks += [CompareTask(dataset=dataset, was=was, is_=is_, same=(tuple(files),)) for files in to_merge]
+    unchanged_rows = sum(file.live_rows for files in same if files not in to_merge for file in files)
+    return ComparisonPlan(tasks=tuple(tasks), unchanged_rows=unchanged_rows)
 
 
-def _groups(files: dict[str, list[DataFile]], names: Sequence[str]) -> _Groups:
+def _groups(files: dict[str, list[DataFile]], names: Sequence[str]) -> _FilesOfGroups:
     return tuple(tuple(visible_files(files[name])) for name in names)
 
 
@@ -174,13 +186,13 @@ def compare_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> File
     """Compares the files of two versions."""
     old = {file.path: file for file in before}
     new = {file.path: file for file in after}
-    added = [new[path] for path in new.keys() - old.keys()]
-    removed = [old[path] for path in old.keys() - new.keys()]
+    new_files = [new[path] for path in new.keys() - old.keys()]
+    old_files = [old[path] for path in old.keys() - new.keys()]
     return FilesCompared(
-        added=len(added),
-        added_bytes=sum(file.size_bytes for file in added),
-        removed=len(removed),
-        removed_bytes=sum(file.size_bytes for file in removed),
+        added=len(new_files),
+        added_bytes=sum(file.size_bytes for file in new_files),
+        removed=len(old_files),
+        removed_bytes=sum(file.size_bytes for file in old_files),
         marked=sum(
             old[path].deletion_vector != new[path].deletion_vector for path in old.keys() & new.keys()
         ),
@@ -217,7 +229,7 @@ def compare_schemas(before: Schema, after: Schema) -> list[FieldDifference]:
     """The differences of two schemas. Fields are matched by id."""
     old = {field.id: field for field in before.fields}
     new = {field.id: field for field in after.fields}
-    found = [
+    differences = [
         FieldDifference(change=FieldChange.DROPPED, field_id=field.id, name=field.name, before=field.type)
         for field in before.fields
         if field.id not in new
@@ -226,15 +238,15 @@ def compare_schemas(before: Schema, after: Schema) -> list[FieldDifference]:
     place = 0
     for field in after.fields:
         if field.id not in old:
-            found.append(
+            differences.append(
                 FieldDifference(
                     change=FieldChange.ADDED, field_id=field.id, name=field.name, after=field.type
                 )
             )
             continue
-        found += _differences(old[field.id], field, later=after.id >= before.id)
+        differences += _differences(old[field.id], field, later=after.id >= before.id)
         if places[field.id] != place:
-            found.append(
+            differences.append(
                 FieldDifference(
                     change=FieldChange.REORDERED,
                     field_id=field.id,
@@ -244,7 +256,7 @@ def compare_schemas(before: Schema, after: Schema) -> list[FieldDifference]:
                 )
             )
         place += 1
-    return found
+    return differences
 
 
 def _differences(old: Field, new: Field, *, later: bool) -> Iterator[FieldDifference]:

@@ -67,9 +67,9 @@ def check_conflicts(
     """
     owners = _owners(messages)
     hits = [
-        (owned or {change.file_group}, change)
+        (owner_groups or {change.file_group}, change)
         for change in window
-        if (owned := owners.of(change)) or _within(change, scope)
+        if (owner_groups := owners.of(change)) or _within(change, scope)
     ]
     if not hits:
         return Clean()
@@ -82,38 +82,38 @@ def check_conflicts(
 
 
 class _Owners(msgspec.Struct, frozen=True, kw_only=True):
-    """The file groups and files (by path) that must be unchanged. `halved`: by partition, all that may be halved."""
+    """The file groups and files (by path) that must be unchanged. `buckets`: by partition, all that may be halved."""
 
     groups: frozenset[str]
     files: dict[str, str]
-    halved: dict[str, list[tuple[Slot, str]]]
+    buckets: dict[str, list[tuple[Slot, str]]]
 
     def of(self, change: CommittedChange) -> set[str]:
         """The file groups of the messages that the change conflicts with."""
-        found = {change.file_group} & self.groups
+        groups = {change.file_group} & self.groups
         if change.removed and change.path in self.files:
-            found.add(self.files[change.path])
+            groups.add(self.files[change.path])
         slot = halved_slot(change.file_group)
         if slot is not None:
-            others = self.halved.get(slot.partition_path, ())
-            found |= {group for other, group in others if other != slot and overlap(other, slot)}
-        return found
+            others = self.buckets.get(slot.partition_path, ())
+            groups |= {group for other, group in others if other != slot and overlap(other, slot)}
+        return groups
 
 
 def _owners(messages: Iterable[CommitMessage]) -> _Owners:
     groups: set[str] = set()
     files: dict[str, str] = {}
-    halved: dict[str, list[tuple[Slot, str]]] = {}
+    buckets: dict[str, list[tuple[Slot, str]]] = {}
     for message in messages:
         slot = halved_slot(message.file_group)
         if slot is not None:
-            halved.setdefault(slot.partition_path, []).append((slot, message.file_group))
+            buckets.setdefault(slot.partition_path, []).append((slot, message.file_group))
         match message.reads:
             case Reads.GROUP:
                 groups.add(message.file_group)
             case Reads.FILES:
                 files |= dict.fromkeys(message.removed, message.file_group)
-    return _Owners(groups=frozenset(groups), files=files, halved=halved)
+    return _Owners(groups=frozenset(groups), files=files, buckets=buckets)
 
 
 def _within(change: CommittedChange, scope: WriteScope | None) -> bool:
@@ -122,13 +122,13 @@ def _within(change: CommittedChange, scope: WriteScope | None) -> bool:
     return scope.partitions is None or change.partition_path in scope.partitions
 
 
-def check_version(dataset_id: str, expected: int | None, head_version: int) -> None:
+def check_version(dataset_id: str, expected_version: int | None, head_version: int) -> None:
     """Raises CommitConflict if the write expects a version and the head is at another."""
-    if expected is not None and expected != head_version:
+    if expected_version is not None and expected_version != head_version:
         raise CommitConflict(
-            f"the write expects the dataset at version {expected}, but it is at {head_version}",
+            f"the write expects the dataset at version {expected_version}, but it is at {head_version}",
             dataset_id=dataset_id,
-            expected_version=expected,
+            expected_version=expected_version,
             head_version=head_version,
             retryable=False,
         )

@@ -44,64 +44,68 @@ class HalvedGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     slot: Slot
     files: Sequence[DataFile]
-    staged: Sequence[Slot]
+    staged_slots: Sequence[Slot]
 
 
 def halved_groups(
     dataset: DatasetDefinition,
-    staged: Mapping[Slot, StagedBucket],
+    staged_buckets: Mapping[Slot, StagedBucket],
     files: Mapping[str, Sequence[DataFile]],
-    taken: Iterable[Slot],
-    reached: Collection[str],
+    slots: Iterable[Slot],
+    groups_in_scope: Collection[str],
 ) -> Iterator[HalvedGroup]:
     """The buckets with a task.
 
-    `staged`: the staged buckets of the writes. `files`: by file group. `taken`: all buckets that have files, or that
-    have been merged before. `reached`: file groups with rows that the write may retract without naming their keys.
+    `staged_buckets`: the staged buckets of the writes. `files`: by file group. `slots`: all buckets that have files, or
+    that have been merged before. `groups_in_scope`: file groups with rows that the write may retract without naming
+    their keys.
     """
-    taken_by_path, staged_by_path = _by_partition(taken), _by_partition(staged)
-    for path in sorted({*staged_by_path, *(files[name][0].slot.partition_path for name in reached)}):
-        here = taken_by_path.get(path, [])
+    slots_by_path, staged_by_path = _by_partition(slots), _by_partition(staged_buckets)
+    for path in sorted({*staged_by_path, *(files[name][0].slot.partition_path for name in groups_in_scope)}):
+        here = slots_by_path.get(path, [])
         for bucket in cover(path, here):
             name = bucket_file_group(bucket)
-            held = files.get(name, ())
-            coming = [slot for slot in staged_by_path.get(path, ()) if _brings(slot, staged[slot], bucket)]
-            if not coming and name not in reached:
+            bucket_files = files.get(name, ())
+            coming = [
+                slot for slot in staged_by_path.get(path, ()) if _brings(slot, staged_buckets[slot], bucket)
+            ]
+            if not coming and name not in groups_in_scope:
                 continue
             # The files of a bucket may be left out of the plan; then it is not divided.
-            whole = bucket in here and not held
-            count = 1 if whole else _parts(dataset, bucket, held, {slot: staged[slot] for slot in coming})
+            whole = bucket in here and not bucket_files
+            contents = {slot: staged_buckets[slot] for slot in coming}
+            count = 1 if whole else _parts(dataset, bucket, bucket_files, contents)
             for part in parts_of(bucket, count):
-                own = [slot for slot in coming if _brings(slot, staged[slot], part)]
+                own = [slot for slot in coming if _brings(slot, staged_buckets[slot], part)]
                 # Every part of a bucket with files has a task: together they have all rows of the files.
-                if held or own:
-                    yield HalvedGroup(slot=part, files=held, staged=own)
+                if bucket_files or own:
+                    yield HalvedGroup(slot=part, files=bucket_files, staged_slots=own)
 
 
-def _brings(slot: Slot, staged: StagedBucket, bucket: Slot) -> bool:
+def _brings(slot: Slot, staged_bucket: StagedBucket, bucket: Slot) -> bool:
     """Whether rows of the staged bucket may go to the bucket."""
-    return overlap(slot, bucket) and staged.reaches(bucket)
+    return overlap(slot, bucket) and staged_bucket.reaches(bucket)
 
 
 def _by_partition(slots: Iterable[Slot]) -> dict[str, list[Slot]]:
-    found: dict[str, list[Slot]] = {}
+    slots_by_path: dict[str, list[Slot]] = {}
     for slot in slots:
-        found.setdefault(slot.partition_path, []).append(slot)
-    return found
+        slots_by_path.setdefault(slot.partition_path, []).append(slot)
+    return slots_by_path
 
 
 def _parts(
-    dataset: DatasetDefinition, bucket: Slot, held: Sequence[DataFile], coming: Mapping[Slot, StagedBucket]
+    dataset: DatasetDefinition, bucket: Slot, files: Sequence[DataFile], coming: Mapping[Slot, StagedBucket]
 ) -> int:
     """Into how many parts the bucket is divided: 1, or a power of two."""
     of = bucket.of or 1
-    rows = sum(file.live_rows for file in held)
-    size = sum(file.size_bytes for file in held)
-    for slot, staged in coming.items():
+    rows = sum(file.live_rows for file in files)
+    size = sum(file.size_bytes for file in files)
+    for slot, staged_bucket in coming.items():
         # A larger staged bucket has rows of several.
         share = max(of // (slot.of or 1), 1)
-        rows += staged.rows // share
-        size += staged.size_bytes // share
+        rows += staged_bucket.rows // share
+        size += staged_bucket.size_bytes // share
     parts = 1
     while of * parts < HALVED_MAX and _exceeds(dataset, of * parts, rows / parts, size / parts):
         parts *= 2

@@ -82,7 +82,7 @@ def _weight(task: MergeTask) -> int:
         return _BUNDLE_BYTES_MAX + 1
     incoming = _incoming_bytes(task)
     pending = any(file.kind is not FileKind.BASE for file in task.files)
-    match storing_of(task.dataset, scoped=False, pending=pending):
+    match storing_of(task.dataset, has_scope=False, pending=pending):
         case Storing.MARK:
             return incoming + _LOOKUP_BYTES * len(task.files)
         case Storing.LOG | Storing.POSTPONE if not _reads_keys(task):

@@ -28,20 +28,20 @@ class Rewritten(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rebased(
-    rewritten: Sequence[Rewritten], written: Sequence[DataFile]
+    rewritten: Sequence[Rewritten], new_files: Sequence[DataFile]
 ) -> Mapping[str, npt.NDArray[np.int64]]:
-    """The positions of the deleted rows, by path of the `written` files, in the order in which these were started.
+    """The positions of the deleted rows, by path of the `new_files`, in the order in which these were started.
 
     Files without deleted rows are omitted. Raises ValueError if the written files do not contain exactly the live rows.
     """
-    gone: dict[str, npt.NDArray[np.int64]] = {}
-    for slot in sorted({each.file.slot for each in rewritten} | {file.slot for file in written}):
+    positions_by_path: dict[str, npt.NDArray[np.int64]] = {}
+    for slot in sorted({each.file.slot for each in rewritten} | {file.slot for file in new_files}):
         places = [place for place in _places(slot, rewritten) if len(place)]
-        targets = [file for file in written if file.slot == slot]
+        targets = [file for file in new_files if file.slot == slot]
         ends = np.cumsum([file.row_count for file in targets])
-        lived = sum(_lived(each) for each in rewritten if each.file.slot == slot)
-        if lived != (int(ends[-1]) if targets else 0):
-            raise ValueError(f"{slot} had {lived} live rows, but {ends[-1:]} were written")
+        live_rows = sum(_lived(each) for each in rewritten if each.file.slot == slot)
+        if live_rows != (int(ends[-1]) if targets else 0):
+            raise ValueError(f"{slot} had {live_rows} live rows, but {ends[-1:]} were written")
         if not places:
             continue
         places_all = np.concatenate(places)
@@ -49,8 +49,8 @@ def rebased(
         for number in np.unique(owners):
             target = targets[int(number)]
             first = int(ends[number]) - target.row_count
-            gone[target.path] = places_all[owners == number] - first
-    return gone
+            positions_by_path[target.path] = places_all[owners == number] - first
+    return positions_by_path
 
 
 def _places(slot: Slot, rewritten: Sequence[Rewritten]) -> Iterator[npt.NDArray[np.int64]]:
@@ -60,9 +60,9 @@ def _places(slot: Slot, rewritten: Sequence[Rewritten]) -> Iterator[npt.NDArray[
         if each.file.slot != slot:
             continue
         before = each.before or _EMPTY_BITMAP
-        deleted = positions_of((each.now or _EMPTY_BITMAP) - before)
+        positions = positions_of((each.now or _EMPTY_BITMAP) - before)
         # Deleted rows before a row shift it to the front by their number.
-        yield first + deleted - np.searchsorted(positions_of(before), deleted)
+        yield first + positions - np.searchsorted(positions_of(before), positions)
         first += _lived(each)
 
 

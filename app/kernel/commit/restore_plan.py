@@ -17,7 +17,7 @@ from app.kernel.format.rows.staged import StagedFile
 class Restaged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The staged rows; None without rows."""
 
-    staged: StagedFile | None
+    file: StagedFile | None = msgspec.field(name="staged")
 
 
 class RestageTask(EngineTask[Restaged], frozen=True, kw_only=True, tag=True):
@@ -46,45 +46,45 @@ class RestageTask(EngineTask[Restaged], frozen=True, kw_only=True, tag=True):
 class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     """The differences between an earlier version and the current version of a table.
 
-    `changed`: file groups that consist of other files; the rows of all others are equal. `earlier`: the files of these
-    groups that were live then. Postponed writes have not been visible yet: `dropped` are files to remove from the
-    listing, `revived` are files to list again.
+    `groups`: file groups that consist of other files; the rows of all others are equal. `earlier`: the files of these
+    groups that were live then. Postponed writes have not been visible yet: `files_to_drop` are files to remove from the
+    listing, `files_to_list` are files to list again.
     """
 
-    changed: frozenset[str]
+    groups: frozenset[str]
     earlier: tuple[tuple[DataFile, ...], ...]
-    dropped: tuple[DataFile, ...]
-    revived: tuple[DataFile, ...]
+    files_to_drop: tuple[DataFile, ...]
+    files_to_list: tuple[DataFile, ...]
 
     def in_scope(self, live: Iterable[DataFile]) -> list[DataFile]:
         """The live files whose rows the earlier rows replace."""
         return [
-            file for file in live if file.kind is not FileKind.POSTPONED and file.file_group in self.changed
+            file for file in live if file.kind is not FileKind.POSTPONED and file.file_group in self.groups
         ]
 
     def with_postponed(self, messages: Mapping[str, CommitMessage]) -> list[CommitMessage]:
         """The messages of the file groups in order, with the changes of postponed writes, which need no task."""
-        found = dict(messages)
-        for file in self.dropped:
-            message = found.get(file.file_group, CommitMessage(file_group=file.file_group))
-            removed = (*message.removed, file.path)
-            found[file.file_group] = msgspec.structs.replace(message, removed=removed)
-        for file in self.revived:
-            message = found.get(file.file_group, CommitMessage(file_group=file.file_group))
-            found[file.file_group] = msgspec.structs.replace(message, added=(*message.added, file))
-        return [found[group] for group in sorted(found)]
+        by_group = dict(messages)
+        for file in self.files_to_drop:
+            message = by_group.get(file.file_group, CommitMessage(file_group=file.file_group))
+            removed_paths = (*message.removed, file.path)
+            by_group[file.file_group] = msgspec.structs.replace(message, removed=removed_paths)
+        for file in self.files_to_list:
+            message = by_group.get(file.file_group, CommitMessage(file_group=file.file_group))
+            by_group[file.file_group] = msgspec.structs.replace(message, added=(*message.added, file))
+        return [by_group[group] for group in sorted(by_group)]
 
 
 def plan_restore(earlier: Iterable[DataFile], live: Iterable[DataFile]) -> RestorePlan:
     """The plan of a restore. `earlier`, `live`: all files of the earlier version, and of the current one."""
     then, now = files_by_group(earlier), files_by_group(live)
-    changed = changed_groups(then, now)
-    dropped, revived = _postponed(then, now)
+    groups = changed_groups(then, now)
+    to_drop, to_list = _postponed(then, now)
     return RestorePlan(
-        changed=frozenset(changed),
-        earlier=tuple(tuple(visible_files(then[group])) for group in changed if group in then),
-        dropped=tuple(dropped),
-        revived=tuple(revived),
+        groups=frozenset(groups),
+        earlier=tuple(tuple(visible_files(then[group])) for group in groups if group in then),
+        files_to_drop=tuple(to_drop),
+        files_to_list=tuple(to_list),
     )
 
 
@@ -127,10 +127,10 @@ def plan_restaging(
 
 def files_by_group(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
     """The files of each group in the order of their commits."""
-    found: dict[str, list[DataFile]] = {}
+    groups: dict[str, list[DataFile]] = {}
     for file in sorted(files, key=lambda file: (file.added_version or 0, file.path)):
-        found.setdefault(file.file_group, []).append(file)
-    return found
+        groups.setdefault(file.file_group, []).append(file)
+    return groups
 
 
 def _identity(files: Iterable[DataFile]) -> set[tuple[object, ...]]:
@@ -142,15 +142,15 @@ def _postponed(
     then: Mapping[str, Sequence[DataFile]], now: Mapping[str, Sequence[DataFile]]
 ) -> tuple[list[DataFile], list[DataFile]]:
     """The postponed files to remove from the listing, and those to list again."""
-    dropped: list[DataFile] = []
-    revived: list[DataFile] = []
+    to_drop: list[DataFile] = []
+    to_list: list[DataFile] = []
     for group in sorted({*then, *now}):
-        waited, waits = (
+        old_files, live_files = (
             {file.path: file for file in files.get(group, ()) if file.kind is FileKind.POSTPONED}
             for files in (then, now)
         )
         # Their order is that of their listing: if one must be listed again, all are listed again, together.
-        kept = waited.keys() & waits.keys() if waited.keys() <= waits.keys() else set()
-        dropped += [waits[path] for path in sorted(waits.keys() - kept)]
-        revived += [waited[path] for path in sorted(waited.keys() - kept)]
-    return dropped, revived
+        same_paths = old_files.keys() & live_files.keys() if old_files.keys() <= live_files.keys() else set()
+        to_drop += [live_files[path] for path in sorted(live_files.keys() - same_paths)]
+        to_list += [old_files[path] for path in sorted(old_files.keys() - same_paths)]
+    return to_drop, to_list

@@ -21,16 +21,21 @@ class Storing(str, Enum):
 
 
 def storing_of(
-    dataset: DatasetDefinition, *, scoped: bool, pending: bool, compact: bool = False, divides: bool = False
+    dataset: DatasetDefinition,
+    *,
+    has_scope: bool,
+    pending: bool,
+    compact: bool = False,
+    divides: bool = False,
 ) -> Storing:
     """The form for a file group.
 
-    `scoped`: the write retracts rows that it does not name by key. `pending`: the group has logs, or postponed writes.
-    `compact`: a compaction, not a write. `divides`: the group is a part of one that is halved.
+    `has_scope`: the write retracts rows that it does not name by key. `pending`: the group has logs, or postponed
+    writes. `compact`: a compaction, not a write. `divides`: the group is a part of one that is halved.
     """
-    if compact or divides or (scoped and pending):
+    if compact or divides or (has_scope and pending):
         return Storing.REWRITE
-    if not scoped:
+    if not has_scope:
         if dataset.bucket.mode is BucketMode.POSTPONE and not dataset.bucket.fixed_now:
             return Storing.POSTPONE
         if not dataset.keyed:

@@ -54,9 +54,9 @@ def table_rows(
     have no row from a later commit than this version are omitted, unless None.
     """
     pieces: list[TableRows] = []
-    left = limit
+    remaining_rows = limit
     for scan in scans:
-        if left is not None and left <= 0:
+        if remaining_rows is not None and remaining_rows <= 0:
             break
         if any(file.kind is FileKind.LOG for file in scan.files):
             if any(_may_be_later(file, changed_after) for file in scan.files):
@@ -67,9 +67,9 @@ def table_rows(
             if not _may_be_later(file, changed_after):
                 continue
             pieces += cut_file(file, piece_bytes)
-            if left is not None:
-                left -= file.live_rows
-                if left <= 0:
+            if remaining_rows is not None:
+                remaining_rows -= file.live_rows
+                if remaining_rows <= 0:
                     break
     return pieces
 

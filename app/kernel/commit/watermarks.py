@@ -63,9 +63,9 @@ def latest(watermarks: Iterable[datetime | None]) -> datetime | None:
 
 def least(watermarks: Iterable[datetime | None]) -> datetime | None:
     """The watermark of rows made of several feeds: None if one of them has none."""
-    found = list(watermarks)
-    known = [each for each in found if each is not None]
-    return min(known) if known and len(known) == len(found) else None
+    marks = list(watermarks)
+    times = [each for each in marks if each is not None]
+    return min(times) if times and len(times) == len(marks) else None
 
 
 def _numbers(times: pa.ChunkedArray) -> pa.ChunkedArray:

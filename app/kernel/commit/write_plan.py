@@ -85,9 +85,9 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     grouped writes by number. `scope` (of a write that runs alone) selects the live rows to retract. `compact`: the task
     belongs to a table service, which changes no rows. Then `files` are only those that it rewrites, with logs,
     postponed writes and deletion vectors applied, and may be of other groups; `cluster` is the order of their rows, if
-    any. `attempt` is part of the names of the files that the task writes, so that no two attempts ever write the
-    same path. `watermark`: that of the version before, which decides which rows are late. `judged`: whether they are
-    compared with it.
+    any. `attempt` is part of the names of the files that the task writes, so that no two attempts ever write the same
+    path. `watermark`: that of the version before, which decides which rows are late. `checks_lateness`: whether they
+    are compared with it.
     """
 
     dataset: DatasetDefinition
@@ -101,7 +101,7 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     scope: WriteScope | None = None
     compact: bool = False
     cluster: ClusterBy | None = None
-    judged: bool = False
+    checks_lateness: bool = msgspec.field(default=False, name="judged")
     watermark: datetime | None = None
 
     @property
@@ -140,35 +140,37 @@ class WrittenGroups(msgspec.Struct, frozen=True, kw_only=True):
 
         It depends on all of their buckets which one these keys go to.
         """
-        taken = {slot for name in file_groups if (slot := halved_slot(name)) is not None}
+        slots = {slot for name in file_groups if (slot := halved_slot(name)) is not None}
         return tuple(
             path
             for path, numbers in sorted(self.numbers.items())
-            if any(taken.isdisjoint(around(path, number)) for number in numbers)
+            if any(slots.isdisjoint(around(path, number)) for number in numbers)
         )
 
 
 def touched_groups(
     dataset: DatasetDefinition,
     writes: Mapping[int, Sequence[StagedFile]],
-    done: Container[str] = frozenset(),
+    done_groups: Container[str] = frozenset(),
 ) -> WrittenGroups:
-    """The file groups that a plan of grouped writes reads, without those that are `done`; none without a key."""
+    """The file groups that a plan of grouped writes reads, without the `done_groups`; none without a key."""
     if not dataset.keyed:
         return WrittenGroups()
     segments = _segments_by_slot(writes)
     if not dataset.bucket.halves:
         names = (bucket_file_group(slot) for slot in sorted(segments))
-        return WrittenGroups(names=tuple(name for name in names if name not in done))
+        return WrittenGroups(names=tuple(name for name in names if name not in done_groups))
     by_path: dict[str, list[StagedSegment]] = {}
     for slot, parts in segments.items():
         by_path.setdefault(slot.partition_path, []).extend(parts)
-    known = {path: numbers for path, parts in by_path.items() if (numbers := _numbers(parts)) is not None}
-    few = {path: numbers for path, numbers in known.items() if len(numbers) <= _NUMBERS_MAX}
+    numbers_by_path = {
+        path: numbers for path, parts in by_path.items() if (numbers := _numbers(parts)) is not None
+    }
+    few = {path: numbers for path, numbers in numbers_by_path.items() if len(numbers) <= _NUMBERS_MAX}
     slots = {slot for path, numbers in few.items() for number in numbers for slot in around(path, number)}
     names = (bucket_file_group(slot) for slot in sorted(slots))
     return WrittenGroups(
-        names=tuple(name for name in names if name not in done),
+        names=tuple(name for name in names if name not in done_groups),
         partitions=tuple(sorted(by_path.keys() - few.keys())),
         numbers=few,
     )
@@ -177,8 +179,8 @@ def touched_groups(
 def _numbers(segments: Iterable[StagedSegment]) -> frozenset[int] | None:
     """The numbers of the keys of these rows, where buckets are halved; None if they are not known."""
     batches = [each.file.batches[index] for each in segments for index in each.batch_indices]
-    known = [batch.numbers for batch in batches if batch.numbers is not None]
-    return frozenset().union(*known) if len(known) == len(batches) else None
+    number_sets = [batch.numbers for batch in batches if batch.numbers is not None]
+    return frozenset().union(*number_sets) if len(number_sets) == len(batches) else None
 
 
 def plan_merge(
@@ -188,23 +190,23 @@ def plan_merge(
     live: Iterable[DataFile],
     *,
     scope: WriteScope | None = None,
-    done: Collection[str] = frozenset(),
+    done_groups: Collection[str] = frozenset(),
     beside: Iterable[str] = (),
     attempt: str,
     data_prefix: str,
-    judged: bool = False,
+    checks_lateness: bool = False,
     watermark: datetime | None = None,
 ) -> list[MergeTask]:
-    """One task per file group that the rows go to or the scope covers, without the groups that are `done`.
+    """One task per file group that the rows go to or the scope covers, without the `done_groups`.
 
     `writes`: numbered in order of acceptance. `live`: the live files of the touched groups, and of all groups of open
     partitions; with a scope, of all groups. `beside`: file groups whose files are not in `live`, although they have
-    some. `judged`: whether the rows are compared with the `watermark`.
+    some. `checks_lateness`: whether the rows are compared with the `watermark`.
     """
     segments = _segments_by_slot(writes)
     files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
     if dataset.bucket.halves:
-        work = _by_half(dataset, writes, intents, files, scope, {*done, *beside})
+        work = _by_half(dataset, writes, intents, files, scope, {*done_groups, *beside})
     elif dataset.keyed:
         work = _by_bucket(dataset, segments, files, scope)
     elif scope is None:
@@ -225,11 +227,11 @@ def plan_merge(
             attempt=attempt,
             data_prefix=data_prefix,
             scope=scope,
-            judged=judged,
+            checks_lateness=checks_lateness,
             watermark=watermark,
         )
         for each in work
-        if each.file_group not in done
+        if each.file_group not in done_groups
     ]
 
 
@@ -283,12 +285,16 @@ def _by_half(
     files: dict[str, list[DataFile]] = {}
     for file in live:
         files.setdefault(file.file_group, []).append(file)
-    reached = {file.file_group for file in live if scope is not None and reaches(scope, dataset, file)}
-    taken = [slot for name in {*files, *beside} if (slot := halved_slot(name)) is not None]
-    staged = {slot: _staged_bucket(segments, intents) for slot, segments in _segments_by_slot(writes).items()}
-    groups = list(halved_groups(dataset, staged, files, taken, reached))
+    groups_in_scope = {
+        file.file_group for file in live if scope is not None and reaches(scope, dataset, file)
+    }
+    slots = [slot for name in {*files, *beside} if (slot := halved_slot(name)) is not None]
+    staged_buckets = {
+        slot: _staged_bucket(segments, intents) for slot, segments in _segments_by_slot(writes).items()
+    }
+    groups = list(halved_groups(dataset, staged_buckets, files, slots, groups_in_scope))
     segments = _segments_of(groups, writes)
-    planned = (
+    planned_groups = (
         _PlannedGroup(
             slot=group.slot,
             file_group=bucket_file_group(group.slot),
@@ -297,7 +303,7 @@ def _by_half(
         )
         for group in groups
     )
-    return sorted(planned, key=lambda group: group.file_group)
+    return sorted(planned_groups, key=lambda group: group.file_group)
 
 
 def _staged_bucket(segments: Sequence[StagedSegment], intents: Mapping[int, WriteIntent]) -> StagedBucket:
@@ -315,20 +321,20 @@ def _segments_of(
 ) -> dict[Slot, list[StagedSegment]]:
     """The staged rows that each group reads, in order: one segment of a file, with the rows of several buckets."""
     readers: dict[Slot, list[Slot]] = {}
-    found: dict[Slot, list[StagedSegment]] = {}
+    segments: dict[Slot, list[StagedSegment]] = {}
     for group in groups:
-        found[group.slot] = []
-        for slot in group.staged:
+        segments[group.slot] = []
+        for slot in group.staged_slots:
             readers.setdefault(slot, []).append(group.slot)
     for job in sorted(writes):
-        for staged in writes[job]:
+        for file in writes[job]:
             indices: dict[Slot, list[int]] = {}
-            for batch in staged.batches:
+            for batch in file.batches:
                 for slot in _readers_of(batch, readers.get(batch.slot, ())):
                     indices.setdefault(slot, []).append(batch.index)
             for slot, own in indices.items():
-                found[slot].append(StagedSegment(job=job, file=staged, batch_indices=tuple(own)))
-    return found
+                segments[slot].append(StagedSegment(job=job, file=file, batch_indices=tuple(own)))
+    return segments
 
 
 def _readers_of(batch: StagedBatch, groups: Sequence[Slot]) -> Iterable[Slot]:
@@ -336,8 +342,8 @@ def _readers_of(batch: StagedBatch, groups: Sequence[Slot]) -> Iterable[Slot]:
     if batch.numbers is None or len(groups) == 1:
         return groups
     counts = {slot.of or 1 for slot in groups}
-    found = {(number % of, of) for number in batch.numbers for of in counts}
-    return [slot for slot in groups if (slot.bucket, slot.of) in found]
+    buckets = {(number % of, of) for number in batch.numbers for of in counts}
+    return [slot for slot in groups if (slot.bucket, slot.of) in buckets]
 
 
 def _appends(dataset: DatasetDefinition, segments: _Segments, attempt: str) -> list[_PlannedGroup]:
@@ -392,22 +398,24 @@ def reaches(scope: WriteScope, dataset: DatasetDefinition, file: DataFile) -> bo
         return False
     if scope.where is None:
         return True
-    known = [partition_statistics(path, dataset.partition_by, dataset.schema)]
+    known_statistics = [partition_statistics(path, dataset.partition_by, dataset.schema)]
     # The resulting values of rows in a log are only known after the merge.
     if file.kind is FileKind.BASE:
-        known.append(file.statistics)
-    return all(may_match(scope.where, statistics, dataset.schema, file.row_count) for statistics in known)
+        known_statistics.append(file.statistics)
+    return all(
+        may_match(scope.where, statistics, dataset.schema, file.row_count) for statistics in known_statistics
+    )
 
 
 def _segments_by_slot(writes: Mapping[int, Sequence[StagedFile]]) -> dict[Slot, list[StagedSegment]]:
     segments: dict[Slot, list[StagedSegment]] = {}
     for job in sorted(writes):
-        for staged in writes[job]:
+        for file in writes[job]:
             batches: dict[Slot, list[int]] = {}
-            for batch in staged.batches:
+            for batch in file.batches:
                 batches.setdefault(batch.slot, []).append(batch.index)
             for slot, indices in batches.items():
-                segment = StagedSegment(job=job, file=staged, batch_indices=tuple(indices))
+                segment = StagedSegment(job=job, file=file, batch_indices=tuple(indices))
                 segments.setdefault(slot, []).append(segment)
     return segments
 

@@ -105,8 +105,8 @@ def _partitions_rule(
         yield "/operation", "the dataset has no partitions (no partition_by); delete with a filter instead"
         return
     if not 1 <= len(options.partitions) <= PARTITION_GLOBS_MAX:
-        expected = f"expected 1–{PARTITION_GLOBS_MAX} globs of partition paths, such as 'day=2026-11-*'"
-        yield "/partitions", expected
+        detail = f"expected 1–{PARTITION_GLOBS_MAX} globs of partition paths, such as 'day=2026-11-*'"
+        yield "/partitions", detail
     for number, glob in enumerate(options.partitions):
         try:
             check_partition_glob(glob, dataset.partition_by)

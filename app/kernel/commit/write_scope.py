@@ -30,13 +30,13 @@ def scope_of(
     operation: Operation,
     options: WriteOptions,
     dataset: DatasetDefinition,
-    staged: Sequence[StagedFile],
+    staged_files: Sequence[StagedFile],
     live: Iterable[DataFile],
 ) -> WriteScope | None:
     """The live rows that the write retracts, unless it has them itself; None for a write that touches only its keys."""
     match operation:
         case Operation.OVERWRITE:
-            return _overwritten(options.overwrite or Overwrite(), dataset, staged)
+            return _overwritten(options.overwrite or Overwrite(), dataset, staged_files)
         case Operation.SNAPSHOT:
             return WriteScope()
         case Operation.DELETE_PARTITION:
@@ -51,7 +51,7 @@ def scope_of(
         case Operation.DELETE if options.where is not None:
             return WriteScope(where=parse_filter(options.where, dataset.schema))
         case _ if matches_equal_rows(operation, dataset):
-            return _staged_partitions(staged)
+            return _staged_partitions(staged_files)
         case _:
             return None
 
@@ -75,21 +75,21 @@ def is_no_op(options: WriteOptions, *, holds_rows: bool, version: int) -> bool:
 
 
 def _overwritten(
-    overwrite: Overwrite, dataset: DatasetDefinition, staged: Sequence[StagedFile]
+    overwrite: Overwrite, dataset: DatasetDefinition, staged_files: Sequence[StagedFile]
 ) -> WriteScope:
     match overwrite.scope:
         case OverwriteScope.PARTITIONS:
-            return _staged_partitions(staged)
+            return _staged_partitions(staged_files)
         case OverwriteScope.FILTER:
             return WriteScope(where=parse_filter(overwrite.where or "", dataset.schema))
         case OverwriteScope.TABLE:
             return WriteScope()
 
 
-def _staged_partitions(staged: Sequence[StagedFile]) -> WriteScope:
+def _staged_partitions(staged_files: Sequence[StagedFile]) -> WriteScope:
     """The partitions that staged rows are in."""
-    paths = {path for file in staged for path in file.partitions}
-    paths = paths or {batch.slot.partition_path for file in staged for batch in file.batches}
+    paths = {path for file in staged_files for path in file.partitions}
+    paths = paths or {batch.slot.partition_path for file in staged_files for batch in file.batches}
     return WriteScope(partitions=tuple(sorted(paths)))
 
 

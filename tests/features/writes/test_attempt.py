@@ -185,7 +185,7 @@ def test_messages_of_earlier_tasks_and_new_ones_are_merged() -> None:
 
 
 def conflict(job: int, *blamed: int, **more: str) -> KeyConflict:
-    return KeyConflict(job=job, blamed=blamed, keys=({"id": job},), count=1, **more)  # type: ignore[arg-type]
+    return KeyConflict(job=job, other_jobs=blamed, keys=({"id": job},), count=1, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_conflict_in_a_message_from_before_refuses_its_write() -> None:
 
 def test_write_whose_sum_overflows_is_refused_and_names_the_field() -> None:
     after = planned(of_rows(1)).merged(
-        [CommitMessage(file_group="a", conflicts=(conflict(0, -1, overflowed="total"),))]
+        [CommitMessage(file_group="a", conflicts=(conflict(0, -1, overflow_field="total"),))]
     )
     assert isinstance(after, Refused)
     [(_, error)] = after.errors
@@ -223,7 +223,7 @@ def test_write_whose_sum_overflows_is_refused_and_names_the_field() -> None:
 
 
 def test_refusal_names_ten_keys_at_most() -> None:
-    many = KeyConflict(job=0, blamed=(-1,), keys=tuple({"id": number} for number in range(12)), count=40)
+    many = KeyConflict(job=0, other_jobs=(-1,), keys=tuple({"id": number} for number in range(12)), count=40)
     after = planned(of_rows(1)).merged([CommitMessage(file_group="a", conflicts=(many,))])
     assert isinstance(after, Refused)
     [(_, error)] = after.errors

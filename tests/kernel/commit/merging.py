@@ -236,13 +236,13 @@ def _check_rows(end: Table, current: Sequence[Row], writes: Sequence[Write], res
     keys = {end.key(values) for values in current} | {
         end.key(values) for write in writes for _, values in write.rows
     }
-    kept = [values for values, stays in zip(current, result.kept, strict=True) if stays]
+    kept = [values for values, stays in zip(current, result.stays, strict=True) if stays]
     rows = result.rows.drop_columns(list(META_NAMES)).to_pylist()
     stored = {end.key(values): exact(values) for values in kept + rows}
     assert stored == {key: exact(values) for key, values in end.live.items() if key in keys}
     assert len(kept) + len(rows) == len(stored)
     numbers = {end.key(values): at for at, values in enumerate(current)}
-    assert result.replaced.tolist() == [numbers.get(end.key(values), -1) for values in rows]
+    assert result.replaces.tolist() == [numbers.get(end.key(values), -1) for values in rows]
 
 
 def _check_past(end: Table, current: Sequence[Row], result: MergeResult) -> None:

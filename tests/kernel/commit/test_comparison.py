@@ -9,7 +9,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kernel.commit.comparison import Compared, FieldChange, compare_files, compare_rows, compare_schemas
+from app.kernel.commit.comparison import (
+    FieldChange,
+    RowDifferences,
+    compare_files,
+    compare_rows,
+    compare_schemas,
+)
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.definition.dataset_definition import define_dataset
 from app.kernel.format.definition.evolution import evolve
@@ -71,11 +77,11 @@ def test_keyed_rows_are_compared_like_dictionaries(before: list[Any], after: lis
     found = compare_rows(
         definition, table(list(was.values()), definition), table(list(now.values()), definition)
     )
-    assert found == Compared(
-        added=len(now.keys() - was.keys()),
-        removed=len(was.keys() - now.keys()),
-        changed=len(changed),
-        unchanged=len(both) - len(changed),
+    assert found == RowDifferences(
+        added_rows=len(now.keys() - was.keys()),
+        removed_rows=len(was.keys() - now.keys()),
+        changed_rows=len(changed),
+        unchanged_rows=len(both) - len(changed),
         values=dict(values),
     )
 
@@ -86,17 +92,19 @@ def test_keyless_rows_are_compared_like_multisets(before: list[Any], after: list
     definition = dataset()
     was, now = ([{"id": key, **values} for key, values in rows] for rows in (before, after))
     bags = Counter(map(shown, was)), Counter(map(shown, now))
-    assert compare_rows(definition, table(was, definition), table(now, definition)) == Compared(
-        added=(bags[1] - bags[0]).total(),
-        removed=(bags[0] - bags[1]).total(),
-        unchanged=(bags[0] & bags[1]).total(),
+    assert compare_rows(definition, table(was, definition), table(now, definition)) == RowDifferences(
+        added_rows=(bags[1] - bags[0]).total(),
+        removed_rows=(bags[0] - bags[1]).total(),
+        unchanged_rows=(bags[0] & bags[1]).total(),
     )
 
 
 def test_comparisons_of_parts_add_up() -> None:
-    one = Compared(added=1, removed=2, changed=3, unchanged=4, values={2: 3})
-    other = Compared(added=10, changed=1, values={2: 1, 3: 1})
-    assert one + other == Compared(added=11, removed=2, changed=4, unchanged=4, values={2: 4, 3: 1})
+    one = RowDifferences(added_rows=1, removed_rows=2, changed_rows=3, unchanged_rows=4, values={2: 3})
+    other = RowDifferences(added_rows=10, changed_rows=1, values={2: 1, 3: 1})
+    assert one + other == RowDifferences(
+        added_rows=11, removed_rows=2, changed_rows=4, unchanged_rows=4, values={2: 4, 3: 1}
+    )
 
 
 def test_fields_are_compared_by_their_ids() -> None:

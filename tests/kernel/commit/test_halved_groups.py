@@ -65,7 +65,7 @@ def rows(count: int) -> StagedBucket:
 def test_first_write_makes_as_many_buckets_as_its_rows_fill(count: int, buckets: int) -> None:
     found = planned({ROOT: rows(count)})
     assert set(found) == {bucket(number, buckets) for number in range(buckets)}
-    assert all(not group.files and group.staged == [ROOT] for group in found.values())
+    assert all(not group.files and group.staged_slots == [ROOT] for group in found.values())
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_every_part_of_a_halved_bucket_has_a_task_also_without_rows_of_the_write
     known = StagedBucket(rows=20, numbers=frozenset({0, 2}))
     found = planned({ROOT: known}, stored(ROOT, 90))
     assert set(found) == {bucket(0, 2), bucket(1, 2)}
-    assert [list(found[slot].staged) for slot in (bucket(0, 2), bucket(1, 2))] == [[ROOT], []]
+    assert [list(found[slot].staged_slots) for slot in (bucket(0, 2), bucket(1, 2))] == [[ROOT], []]
 
 
 def test_bytes_halve_a_bucket_like_rows() -> None:
@@ -123,7 +123,7 @@ def test_partitions_and_scopes_are_apart() -> None:
     there = [stored(bucket(0, 1, "p=a"), 1), stored(bucket(0, 1, "p=b"), 1), stored(bucket(0, 1, "p=c"), 1)]
     found = planned({bucket(0, 1, "p=a"): rows(1)}, *there, reached=(bucket(0, 1, "p=b"),))
     assert set(found) == {bucket(0, 1, "p=a"), bucket(0, 1, "p=b")}
-    assert found[bucket(0, 1, "p=b")].staged == []
+    assert found[bucket(0, 1, "p=b")].staged_slots == []
 
 
 def test_smallest_buckets_are_not_halved() -> None:

@@ -168,7 +168,7 @@ def test_overflowing_sum_within_an_insert_conflicts() -> None:
     rows = [row("new", size=-100), row("new", size=-100)]
     assert table.conflicts(Operation.INSERT, rows)
     result = run(table, [(Operation.INSERT, rows)])
-    assert [(conflict.job, conflict.overflowed) for conflict in result.conflicts] == [(0, "size")]
+    assert [(conflict.job, conflict.overflow_field) for conflict in result.conflicts] == [(0, "size")]
 
 
 def test_sum_that_overflows_only_with_a_failed_write_is_not_certain() -> None:
@@ -176,7 +176,10 @@ def test_sum_that_overflows_only_with_a_failed_write_is_not_certain() -> None:
     table.apply(Operation.UPSERT, [row("live")])
     first = (Operation.INSERT, [row("live"), row("new", size=100)])
     result = run(table, [first, (Operation.UPSERT, [row("new", size=100)])])
-    assert [(conflict.job, conflict.overflowed) for conflict in result.conflicts] == [(0, None), (1, "size")]
+    assert [(conflict.job, conflict.overflow_field) for conflict in result.conflicts] == [
+        (0, None),
+        (1, "size"),
+    ]
     message = CommitMessage(file_group="g", conflicts=result.conflicts)
     assert list(failed_writes([message])) == [0]
 
@@ -192,7 +195,7 @@ def test_late_row_changes_nothing_and_emits_nothing() -> None:
     table = Table(dataset=dataset(ordered=True))
     table.apply(Operation.UPSERT, [row("a", ts=5)])
     result = run(table, [(Operation.UPSERT, [row("a", ts=4, price=None)])])
-    assert result.kept.tolist() == [True]
+    assert result.stays.tolist() == [True]
     assert (result.rows.num_rows, result.changes.num_rows) == (0, 0)
     assert result.counts == {0: RowCounts(unchanged=1)}
 
@@ -214,7 +217,7 @@ def test_late_delete_loses_and_a_delete_without_an_ordering_value_wins(ts: int |
     table = Table(dataset=dataset(ordered=True))
     table.apply(Operation.UPSERT, [row("a", ts=5)])
     result = run(table, [(Operation.DELETE, [row("a", ts=ts)])])
-    assert result.kept.tolist() == [not deleted]
+    assert result.stays.tolist() == [not deleted]
     assert result.counts == {0: RowCounts(deleted=int(deleted), unchanged=int(not deleted))}
 
 
@@ -242,7 +245,7 @@ def test_insert_of_a_live_key_names_its_keys_and_the_blamed_writes() -> None:
         table, [(Operation.INSERT, [row("b")]), (Operation.BULK_INSERT, [row("a"), row("b"), row("c")])]
     )
     (conflict,) = result.conflicts
-    assert (conflict.job, conflict.count, conflict.blamed) == (1, 2, (-1, 0))
+    assert (conflict.job, conflict.count, conflict.other_jobs) == (1, 2, (-1, 0))
     assert conflict.keys == ({"k": "a"}, {"k": "b"})
 
 
@@ -252,4 +255,4 @@ def test_unchanged_row_of_nested_values_is_recognised() -> None:
     same = run(table, [(Operation.UPSERT, [row("a", tags=[("x", [1, None])])])])
     other = run(table, [(Operation.UPSERT, [row("a", tags=[("x", [1, 0])])])])
     assert (same.counts[0].unchanged, other.counts[0].updated) == (1, 1)
-    assert np.array_equal(same.kept, [True])
+    assert np.array_equal(same.stays, [True])

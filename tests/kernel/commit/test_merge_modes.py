@@ -38,7 +38,7 @@ def run(
 
 
 def after(result: MergeResult, live: list[Row]) -> list[Row]:
-    kept = [values for values, stays in zip(live, result.kept, strict=True) if stays]
+    kept = [values for values, stays in zip(live, result.stays, strict=True) if stays]
     return kept + result.rows.drop_columns(list(META_NAMES)).to_pylist()
 
 
@@ -153,7 +153,12 @@ def test_overflowing_sum_fails_its_write(field: str, values: list[Any]) -> None:
     live = [row("a", **{field: values[0]})]
     result = run(definition, live, puts(row("a", **{field: values[1]})))
     (conflict,) = result.conflicts
-    assert (conflict.job, conflict.overflowed, conflict.keys, conflict.count) == (0, field, ({"k": "a"},), 1)
+    assert (conflict.job, conflict.overflow_field, conflict.keys, conflict.count) == (
+        0,
+        field,
+        ({"k": "a"},),
+        1,
+    )
     assert (result.rows.num_rows, result.changes.num_rows) == (0, 0)
 
 
@@ -332,7 +337,7 @@ def test_merged_log_rows_keep_their_version_and_offset() -> None:
         for each in result.rows.to_pylist()
     }
     assert found == {"a": ("y", 6, None), "c": (None, 5, 201)}
-    assert result.kept.tolist() == [False, False]
+    assert result.stays.tolist() == [False, False]
     corrects = result.changes.column(CORRECTS_COLUMN).to_pylist()
     assert corrects == [100, None, None, 200, None, 101]
 

@@ -54,13 +54,13 @@ def test_keyless_overwrite_keeps_common_rows_and_emits_the_difference(
     added = sum(op == Op.APPEND for op, _ in expected)
     removed = len(expected) - added
     assert result.counts == {0: RowCounts(inserted=added, deleted=removed, unchanged=len(rows) - added)}
-    assert int((~result.kept).sum()) == removed
+    assert int((~result.stays).sum()) == removed
     stored = result.rows.drop_columns(list(META_NAMES)).to_pylist()
-    kept = [values for values, stays in zip(before, result.kept, strict=True) if stays]
+    kept = [values for values, stays in zip(before, result.stays, strict=True) if stays]
     assert sorted(map(exact, kept + stored)) == sorted(map(exact, rows))
-    assert result.replaced.tolist() == [-1] * added
+    assert result.replaces.tolist() == [-1] * added
 
-    gone = [values for values, stays in zip(current.to_pylist(), result.kept, strict=True) if not stays]
+    gone = [values for values, stays in zip(current.to_pylist(), result.stays, strict=True) if not stays]
     changes = result.changes.to_pylist()
     corrected = [change[CORRECTS_COLUMN] for change in changes if change[OP_COLUMN] == Op.RETRACT]
     assert sorted(corrected) == sorted(values[OFFSET_COLUMN] for values in gone)
@@ -110,7 +110,7 @@ def test_changes_without_a_key_are_counted_row_by_row(
         return
     assert result.conflicts == ()
     assert result.quarantined_rows.column(ROW_COLUMN).to_pylist() == absent
-    kept = [exact(values) for values, stays in zip(before, result.kept, strict=True) if stays]
+    kept = [exact(values) for values, stays in zip(before, result.stays, strict=True) if stays]
     stored = [exact(values) for values in result.rows.drop_columns(list(META_NAMES)).to_pylist()]
     assert sorted(kept + stored) == sorted(table)
     added = list((Counter(table) - Counter(map(exact, before))).elements())

@@ -81,8 +81,8 @@ def test_new_rows_are_merged_as_all_rows_are(of: DatasetDefinition, group: list[
     assert found.rows.schema == expected.rows.schema
     assert found.changes.schema == expected.changes.schema
     assert found.counts == expected.counts
-    assert found.kept.tolist() == expected.kept.tolist()
-    assert found.replaced.tolist() == expected.replaced.tolist()
+    assert found.stays.tolist() == expected.stays.tolist()
+    assert found.replaces.tolist() == expected.replaces.tolist()
     assert found.quarantined_rows.equals(expected.quarantined_rows)
     assert found.appends_only
     assert expected.appends_only

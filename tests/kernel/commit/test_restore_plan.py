@@ -31,16 +31,16 @@ def test_groups_with_equal_files_and_vectors_are_unchanged() -> None:
     vector = DeletionVector(path="v", offset=0, size_bytes=1, checksum="c", cardinality=1)
     now = msgspec.structs.replace(marked, deletion_vector=vector, added_version=3)
     plan = plan_restore([same, gone, marked], [same, new, now])
-    assert plan.changed == {gone.file_group, marked.file_group}
+    assert plan.groups == {gone.file_group, marked.file_group}
     assert plan.earlier == ((gone,), (marked,))
     assert plan.in_scope([same, new, now]) == [new, now]
-    assert (plan.dropped, plan.revived) == ((), ())
+    assert (plan.files_to_drop, plan.files_to_list) == ((), ())
 
 
 def test_writes_postponed_after_the_version_are_dropped_unread() -> None:
     base, early, late = data_file(), postponed(1), postponed(2)
     plan = plan_restore([base, early], [base, early, late])
-    assert (plan.changed, plan.dropped, plan.revived) == (frozenset(), (late,), ())
+    assert (plan.groups, plan.files_to_drop, plan.files_to_list) == (frozenset(), (late,), ())
     [message] = plan.with_postponed({})
     assert (message.removed, message.added) == ((late.path,), ())
 
@@ -49,8 +49,8 @@ def test_restored_postponed_writes_keep_their_order() -> None:
     """The first of them was folded into a base file while the second was written."""
     first, second, base = postponed(1), postponed(2), data_file()
     plan = plan_restore([first, second], [base, second])
-    assert plan.changed == {base.file_group}
-    assert (plan.dropped, plan.revived) == ((second,), (first, second))
+    assert plan.groups == {base.file_group}
+    assert (plan.files_to_drop, plan.files_to_list) == ((second,), (first, second))
     staged_message = CommitMessage(file_group=base.file_group, removed=(base.path,))
     [message] = plan.with_postponed({base.file_group: staged_message})
     assert (message.removed, message.added) == ((base.path, second.path), (first, second))

@@ -83,7 +83,7 @@ def plan(
 ) -> list[MergeTask]:
     intents = {number: WriteIntent(operation=operation) for number in writes}
     return plan_merge(
-        definition, writes, intents, live, scope=scope, done=done, attempt="at", data_prefix="p"
+        definition, writes, intents, live, scope=scope, done_groups=done, attempt="at", data_prefix="p"
     )
 
 
@@ -201,7 +201,7 @@ def test_merged_buckets_are_taken_in_a_plan_of_the_others() -> None:
 def test_few_keys_read_the_buckets_of_all_sizes_that_may_have_them() -> None:
     batch = StagedBatch(slot=Slot(partition_path="day=a", bucket=0, of=1), index=0, rows=2, numbers=(1, 5))
     writes = {0: [StagedFile(path="x", size_bytes=1, checksum="c", rows=2, batches=(batch,))]}
-    touched = touched_groups(HALVED, writes, done=("day=a/bucket-00001-of-8",))
+    touched = touched_groups(HALVED, writes, done_groups=("day=a/bucket-00001-of-8",))
     assert not touched.partitions
     assert {bucket_slot(name) for name in touched.names} == {
         Slot(partition_path="day=a", bucket=number % of, of=of)

@@ -141,7 +141,7 @@ def test_rows_written_before_a_change_are_read_correctly_after_it(data: st.DataO
         )
         untouched = live.filter(pa.compute.invert(touched))
         new = project_rows(result.rows, live.schema)
-        live = pa.concat_tables([untouched, live.filter(touched).filter(pa.array(result.kept)), new])
+        live = pa.concat_tables([untouched, live.filter(touched).filter(pa.array(result.stays)), new])
         for each in new.to_pylist():
             by_id[each["k"]] = {field.id: each[field.name] for field in dataset.schema.fields}
     latest = dataset.schema

@@ -46,7 +46,7 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
             if not isinstance(item, MatchedRows):
                 continue
             report.place(item, placement, sink)
-            gone = ~item.result.kept
+            gone = ~item.result.stays
             for number in numbers_in(item.files[gone]):
                 if int(number) not in small_files:
                     marked[int(number)].append(item.positions[gone & (item.files == number)])

@@ -44,7 +44,7 @@ class LateRows:
     def taken(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """The rows to merge. `tables`: incoming rows, each of one write. Raises StorageFull."""
         rule = self._task.dataset.watermark
-        if rule is None or not self._task.judged:
+        if rule is None or not self._task.checks_lateness:
             yield from tables
             return
         for rows in tables:
@@ -89,7 +89,7 @@ class LateRows:
 
     def reported(self, message: CommitMessage) -> CommitMessage:
         """The message of the task with what was found of its late rows. Rows that were dropped count as unchanged."""
-        if not self._task.judged:
+        if not self._task.checks_lateness:
             return message
         counts = dict(message.counts)
         for job, dropped in self._dropped.items():

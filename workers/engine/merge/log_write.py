@@ -74,8 +74,8 @@ def _resolved(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:
         fresh = report.add_result(item.result)
         yield _as_log(files, _numbered(fresh), np.full(fresh.num_rows, PUT))
         replaced = np.zeros(item.live.num_rows, dtype=bool)
-        replaced[item.result.replaced[item.result.replaced >= 0]] = True
-        gone = item.live.filter(pa.array(~item.result.kept & ~replaced))
+        replaced[item.result.replaces[item.result.replaces >= 0]] = True
+        gone = item.live.filter(pa.array(~item.result.stays & ~replaced))
         yield _as_log(files, _numbered(_bare(files, gone)), np.full(gone.num_rows, Op.RETRACT))
 
 

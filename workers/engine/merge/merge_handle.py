@@ -77,7 +77,7 @@ class MergeHandle:
         task = files.task
         storing = storing_of(
             task.dataset,
-            scoped=task.scope is not None,
+            has_scope=task.scope is not None,
             pending=bool(files.pending),
             compact=task.compact,
             divides=task.divides,

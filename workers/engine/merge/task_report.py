@@ -92,7 +92,7 @@ class TaskReport:
         self._conflicts += result.conflicts
         if result.quarantined_rows.num_rows:
             self._quarantined_rows.append(result.quarantined_rows)
-            self._overflowed += result.overflowed
+            self._overflowed += result.overflow_fields
         self.changed |= result.changes.num_rows > 0
         if not (self._loads and result.appends_only):
             return result

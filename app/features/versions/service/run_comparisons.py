@@ -12,7 +12,7 @@ from app.core.jobs.repository.jobs import JobStore
 from app.core.jobs.values import Job
 from app.core.timeline.ports import VersionReader
 from app.core.timeline.service.version_pins import VersionPins
-from app.kernel.commit.comparison import Compared, compare_files, compare_schemas, plan_comparison
+from app.kernel.commit.comparison import RowDifferences, compare_files, compare_schemas, plan_comparison
 from app.kernel.format.definition.evolution import under_schema
 from app.kernel.format.file_group import DataFile
 
@@ -45,13 +45,16 @@ class RunComparisons:
         later = max(was, is_, key=lambda each: each.schema.id)
         before, after = (self._files(dataset, version) for version in versions)
         plan = plan_comparison(later, was, is_, before, after)
-        rows = sum(self.engine.run(plan.tasks, tag), Compared(unchanged=plan.unchanged))
+        rows = sum(self.engine.run(plan.tasks, tag), RowDifferences(unchanged_rows=plan.unchanged_rows))
         names = {field.id: field.name for field in later.schema.fields}
         return ComparisonResult(
             from_version=task.from_version,
             to_version=task.to_version,
             rows=RowsCompared(
-                added=rows.added, removed=rows.removed, changed=rows.changed, unchanged=rows.unchanged
+                added=rows.added_rows,
+                removed=rows.removed_rows,
+                changed=rows.changed_rows,
+                unchanged=rows.unchanged_rows,
             ),
             columns={names[number]: count for number, count in sorted(rows.values.items())},
             files=compare_files(before, after),

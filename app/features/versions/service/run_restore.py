@@ -48,7 +48,7 @@ class StageEarlier:
                 dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
             )
             tasks = plan_restaging(plan, then, dataset.definition, prefix)
-            staged = [each.staged for each in self.engine.run(tasks, tag) if each.staged is not None]
+            staged = [each.file for each in self.engine.run(tasks, tag) if each.file is not None]
         return StagedInput(
             job=job,
             staged=_numbered(staged),

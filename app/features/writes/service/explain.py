@@ -159,7 +159,7 @@ class ExplainWrite:
     def _group(self, task: MergeTask, batch: ExplainedBatch) -> ExplainedGroup:
         dataset = task.dataset
         pending = any(file.kind is not FileKind.BASE for file in task.files)
-        storing = storing_of(dataset, scoped=task.scope is not None, pending=pending, divides=task.divides)
+        storing = storing_of(dataset, has_scope=task.scope is not None, pending=pending, divides=task.divides)
         rows = batch.rows_of(task) if task.segments else None
         keys = encode_keys(rows, dataset.record_key) if rows is not None and dataset.keyed else _NO_KEYS
         if task.divides or (

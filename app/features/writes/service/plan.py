@@ -74,12 +74,12 @@ def _tasks(
         {number: _intent(job) for number, job in enumerate(basis.decoded.jobs)},
         live,
         scope=plan.scope,
-        done=basis.messages,
+        done_groups=basis.messages,
         beside=groups,
         attempt=attempt,
         data_prefix=dataset_prefix(plan.dataset.tenant_id, plan.dataset.id),
         # Restored rows were judged when they were written.
-        judged=plan.dataset.definition.watermark is not None and basis.decoded.restored is None,
+        checks_lateness=plan.dataset.definition.watermark is not None and basis.decoded.restored is None,
         watermark=plan.dataset.watermark,
     )
 

@@ -21,7 +21,7 @@ def restage(task: RestageTask, storage: Storage, slices: SliceReader, memory: Me
     staged = StagedFileStore(storage).write(
         task.now, Operation.SNAPSHOT, _rows(task, slices, memory), task.path, synced=False
     )
-    return Restaged(staged=staged)
+    return Restaged(file=staged)
 
 
 def _rows(task: RestageTask, slices: SliceReader, memory: MemoryBudget) -> Iterator[pa.Table]:

@@ -70,7 +70,7 @@ class MatchedRows:
 
     def former_files(self) -> np.ndarray:
         """By new row, the number of the file that had its key; -1 for a new key (int64)."""
-        replaced = self.result.replaced
+        replaced = self.result.replaces
         former = np.full(len(replaced), -1, dtype=np.int64)
         former[replaced >= 0] = self.files[replaced[replaced >= 0]]
         return former
@@ -78,7 +78,7 @@ class MatchedRows:
     def kept_blocks(self) -> Iterator[Block]:
         """The unchanged live rows, by their files."""
         for file in numbers_in(self.files):
-            chosen = self.result.kept & (self.files == file)
+            chosen = self.result.stays & (self.files == file)
             if chosen.any():
                 yield Block(
                     file=int(file),

@@ -11,19 +11,19 @@ from app.infra.files.slices.memory_budget import MemoryBudget
 from app.infra.files.slices.merged_slice import merged_blocks
 from app.infra.files.slices.slice_merge import row_hashes
 from app.infra.files.slices.spill import SpillBuffer
-from app.kernel.commit.comparison import Compared, CompareTask, compare_rows
+from app.kernel.commit.comparison import CompareTask, RowDifferences, compare_rows
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.schema.schema_projection import project_rows
 
 
-def compare(task: CompareTask, slices: SliceReader, memory: MemoryBudget) -> Compared:
+def compare(task: CompareTask, slices: SliceReader, memory: MemoryBudget) -> RowDifferences:
     """Compares the rows, split by key over a scratch folder if they do not fit into memory. Raises CorruptFile."""
     target = task.dataset.schema.to_arrow()
     empty = target.empty_table()
     expected = sum(file.live_rows for group in (*task.before, *task.after) for file in group)
     same = sum(rows.num_rows for rows in _rows(slices, task.is_, task.same, target, memory))
-    found = Compared(unchanged=same)
+    differences = RowDifferences(unchanged_rows=same)
     with SpillBuffer(
         row_hashes(task.dataset),
         memory_bytes=memory.bytes_max,
@@ -35,10 +35,10 @@ def compare(task: CompareTask, slices: SliceReader, memory: MemoryBudget) -> Com
         for rows in _rows(slices, task.is_, task.after, target, memory):
             rows_by_key.add_incoming(rows)
         for before, after in rows_by_key.parts():
-            found += compare_rows(
+            differences += compare_rows(
                 task.dataset, empty if before is None else before, empty if after is None else after
             )
-    return found
+    return differences
 
 
 def _rows(

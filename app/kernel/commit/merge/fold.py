@@ -43,14 +43,16 @@ class Fold:
         if not dataset.keyed or dataset.merge_mode not in FOLDING:
             return None
         # A row stays in its place: the key and the partition fields are those of the live row.
-        fixed = {*dataset.record_key, *partition_sources(dataset)}
-        grouped = {
+        place_fields = {*dataset.record_key, *partition_sources(dataset)}
+        group_fields = {
             name for group in dataset.sequence_groups for name in (group.ordering_field, *group.fields)
         }
         rules = {
-            name: Aggregate.FIRST if name in fixed else dataset.aggregates.get(name, Aggregate.LAST_NON_NULL)
+            name: Aggregate.FIRST
+            if name in place_fields
+            else dataset.aggregates.get(name, Aggregate.LAST_NON_NULL)
             for name in dataset.schema.names()
-            if name not in grouped
+            if name not in group_fields
         }
         return cls(schema=dataset.schema.to_arrow(), rules=rules, groups=dataset.sequence_groups)
 
@@ -64,18 +66,18 @@ class Fold:
 
     def states(self, rows: pa.Table, raw: np.ndarray) -> pa.Table:
         """The rows as states. Rows that are not `raw` (bool) are states already."""
-        chosen = pa.array(raw)
+        is_raw = pa.array(raw)
         for name, rule in self.rules.items():
             if rule is Aggregate.COUNT:
                 column = rows.column(name)
-                counted = pc.cast(pc.cast(column.is_valid(), pa.int64()), column.type)
-                rows = _with_column(rows, name, pc.if_else(chosen, counted, column))
+                counts = pc.cast(pc.cast(column.is_valid(), pa.int64()), column.type)
+                rows = _with_column(rows, name, pc.if_else(is_raw, counts, column))
         for group in self.groups:
-            unordered = pc.and_(chosen, rows.column(group.ordering_field).is_null())
+            lacks_order = pc.and_(is_raw, rows.column(group.ordering_field).is_null())
             for name in group.fields:
                 column = rows.column(name)
                 null = pa.scalar(None, column.type)
-                rows = _with_column(rows, name, pc.if_else(unordered, null, column))
+                rows = _with_column(rows, name, pc.if_else(lacks_order, null, column))
         return rows
 
     def combine(self, one: pa.Table, other: pa.Table, newer: np.ndarray) -> pa.Table:
@@ -84,15 +86,15 @@ class Fold:
         `newer` (bool): where the row of `other` is not older than its counterpart.
         """
         later = pa.array(newer)
-        combined = {
+        columns = {
             name: _combined(rule, one.column(name), other.column(name), later, all_later=bool(newer.all()))
             for name, rule in self.rules.items()
         }
         for group in self.groups:
-            taken = _takes_over(one.column(group.ordering_field), other.column(group.ordering_field))
+            from_other = _takes_over(one.column(group.ordering_field), other.column(group.ordering_field))
             for name in (group.ordering_field, *group.fields):
-                combined[name] = pc.if_else(taken, other.column(name), one.column(name))
-        return pa.table([combined[name] for name in one.column_names], schema=one.schema)
+                columns[name] = pc.if_else(from_other, other.column(name), one.column(name))
+        return pa.table([columns[name] for name in one.column_names], schema=one.schema)
 
     def combine_in_order(self, rows: pa.Table, segments: np.ndarray) -> pa.Table:
         """One row per segment. `segments` (int64, ascending) numbers the segment of each row; each row is newer than
@@ -105,21 +107,21 @@ class Fold:
             if not second.any():
                 return rows
             after = np.flatnonzero(second)
-            folded = self.combine(_take(rows, after - 1), _take(rows, after), np.ones(len(after), dtype=bool))
+            pairs = self.combine(_take(rows, after - 1), _take(rows, after), np.ones(len(after), dtype=bool))
             alone = np.flatnonzero(~second & ~np.append(second[1:], False))
             order = np.argsort(np.concatenate([after - 1, alone]))
-            rows = _take(pa.concat_tables([folded, _take(rows, alone)]), order)
+            rows = _take(pa.concat_tables([pairs, _take(rows, alone)]), order)
             segments = segments[~second]
 
     def overflows(self, rows: pa.Table) -> dict[str, np.ndarray]:
         """By field, the rows (bool) with a sum that is out of the range of the field; only fields with such rows."""
-        found = {}
+        fields = {}
         for name, rule in self.rules.items():
             if rule in _SUMMED:
                 beyond = _out_of_range(rows.column(name), self.schema.field(name).type)
                 if beyond.any():
-                    found[name] = beyond
-        return found
+                    fields[name] = beyond
+        return fields
 
 
 def _combined(

@@ -75,7 +75,7 @@ class KeyMerger:
     """Merges mutations into key states and records the decisions.
 
     `events`: (causes, op, row numbers, jobs), unordered. `outcomes`: jobs of rows, by the name of the outcome.
-    `refused`: (causes, jobs of the live rows). `quarantined`: mutations whose rows are quarantined because their key is
+    `refusals`: (causes, jobs of the live rows). `quarantine`: mutations whose rows are quarantined because their key is
     live. `overflowing`: by field, mutations that are not applied because of its sum. `quarantining` (bool, by job): the
     writes that quarantine such rows.
     """
@@ -89,8 +89,8 @@ class KeyMerger:
     quarantining: np.ndarray
     events: list[tuple[np.ndarray, Op, np.ndarray, np.ndarray]] = field(default_factory=list)
     outcomes: dict[str, list[np.ndarray]] = field(default_factory=dict)
-    refused: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
-    quarantined: list[np.ndarray] = field(default_factory=list)
+    refusals: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    quarantine: list[np.ndarray] = field(default_factory=list)
     overflowing: list[tuple[str, np.ndarray]] = field(default_factory=list)
 
     def run(self) -> None:
@@ -130,12 +130,12 @@ class KeyMerger:
         self._delete(mutations[~puts & resets])
         self.record("unchanged", self.mutations.job[mutations[~puts & ~resets]])
         self._insert(mutations[puts & ~present])
-        matched = puts & present
-        self._refuse(mutations, matched & (action >= MatchAction.REFUSE), action)
-        matched &= action < MatchAction.REFUSE
+        matches = puts & present
+        self._refuse(mutations, matches & (action >= MatchAction.REFUSE), action)
+        matches &= action < MatchAction.REFUSE
         overwrites = resets | (action == MatchAction.REPLACE)
-        self._replace(mutations[matched & overwrites])
-        self._merge(mutations[matched & ~overwrites])
+        self._replace(mutations[matches & overwrites])
+        self._merge(mutations[matches & ~overwrites])
 
     def _delete(self, mutations: np.ndarray) -> None:
         key, job = self.mutations.key[mutations], self.mutations.job[mutations]
@@ -151,11 +151,13 @@ class KeyMerger:
         self._emit(self.mutations.cause[mutations], Op.APPEND, row, job)
         self.record("inserted", job)
 
-    def _refuse(self, mutations: np.ndarray, matched: np.ndarray, action: np.ndarray) -> None:
-        refused = mutations[matched & (action == MatchAction.REFUSE)]
-        self.refused.append((self.mutations.cause[refused], self.key_state.job[self.mutations.key[refused]]))
-        self.record("unchanged", self.mutations.job[mutations[matched & (action == MatchAction.DROP)]])
-        self.quarantined.append(mutations[matched & (action == MatchAction.QUARANTINE)])
+    def _refuse(self, mutations: np.ndarray, matches: np.ndarray, action: np.ndarray) -> None:
+        conflicts = mutations[matches & (action == MatchAction.REFUSE)]
+        self.refusals.append(
+            (self.mutations.cause[conflicts], self.key_state.job[self.mutations.key[conflicts]])
+        )
+        self.record("unchanged", self.mutations.job[mutations[matches & (action == MatchAction.DROP)]])
+        self.quarantine.append(mutations[matches & (action == MatchAction.QUARANTINE)])
 
     def _merge(self, mutations: np.ndarray) -> None:
         """Applies mutations by the rule of the merge mode."""
@@ -175,9 +177,9 @@ class KeyMerger:
             mutations = mutations[self._fits(mutations, self.rows.gather(self.mutations.row[mutations]))]
         row = self.mutations.row[mutations]
         before = self.rows.gather(self.key_state.live[self.mutations.key[mutations]])
-        changed = ~equal_rows(before, self.rows.gather(row))
-        self.record("unchanged", self.mutations.job[mutations[~changed]])
-        self._correct(mutations[changed], row[changed], self.mutations.order[mutations[changed]])
+        differs = ~equal_rows(before, self.rows.gather(row))
+        self.record("unchanged", self.mutations.job[mutations[~differs]])
+        self._correct(mutations[differs], row[differs], self.mutations.order[mutations[differs]])
 
     def _fold(self, mutations: np.ndarray, fold: Fold) -> None:
         if len(mutations) == 0:
@@ -190,10 +192,10 @@ class KeyMerger:
             fits = self._fits(mutations, after)
             mutations, key, order = mutations[fits], key[fits], order[fits]
             before, after = before.filter(pa.array(fits)), after.filter(pa.array(fits))
-        changed = ~equal_rows(before, after)
-        self.record("unchanged", self.mutations.job[mutations[~changed]])
-        row = self.rows.add(after.filter(pa.array(changed)))
-        self._correct(mutations[changed], row, np.maximum(order, self.key_state.order[key])[changed])
+        differs = ~equal_rows(before, after)
+        self.record("unchanged", self.mutations.job[mutations[~differs]])
+        row = self.rows.add(after.filter(pa.array(differs)))
+        self._correct(mutations[differs], row, np.maximum(order, self.key_state.order[key])[differs])
 
     def _checks(self, mutations: np.ndarray) -> bool:
         """Whether some of the mutations are quarantined if their sums overflow."""
@@ -204,11 +206,11 @@ class KeyMerger:
 
         A mutation of a write that does not quarantine is applied: its overflow is found in the changes.
         """
-        left = self.quarantining[self.mutations.job[mutations]]
+        quarantines = self.quarantining[self.mutations.job[mutations]]
         fits = np.ones(len(mutations), dtype=bool)
         for name, beyond in self.fold.overflows(after).items() if self.fold is not None else ():
-            self.overflowing.append((name, mutations[beyond & left & fits]))
-            fits &= ~(beyond & left)
+            self.overflowing.append((name, mutations[beyond & quarantines & fits]))
+            fits &= ~(beyond & quarantines)
         return fits
 
     def _correct(self, mutations: np.ndarray, row: np.ndarray, order: np.ndarray) -> None:
@@ -228,10 +230,10 @@ class KeyMerger:
 
 def quarantining(intents: Mapping[int, WriteIntent]) -> np.ndarray:
     """Whether each write quarantines rows (bool, by job number)."""
-    found = np.zeros(max(intents, default=0) + 1, dtype=bool)
+    flags = np.zeros(max(intents, default=0) + 1, dtype=bool)
     for job, intent in intents.items():
-        found[job] = intent.quarantine
-    return found
+        flags[job] = intent.quarantine
+    return flags
 
 
 def match_actions(intents: Mapping[int, WriteIntent]) -> np.ndarray:

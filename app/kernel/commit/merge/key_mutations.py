@@ -82,29 +82,29 @@ def reduce_writes(rows: IncomingRows, *, keep: Keep) -> ReducedWrites:
     deletes = rows.deletes
     if len(rows.key) == 0 or np.bincount(rows.key).max() == 1:
         return _one_each(rows, deletes)
-    arrived = np.argsort(rows.key, kind="stable")
-    unit = _units(rows.key[arrived], rows.job[arrived])
-    counts = np.ones(len(arrived), dtype=bool)
+    positions = np.argsort(rows.key, kind="stable")
+    unit = _units(rows.key[positions], rows.job[positions])
+    counts = np.ones(len(positions), dtype=bool)
     units = int(unit[-1]) + 1
     reset = np.full(units, NEVER, dtype=np.int64)
     last_delete = np.full(units, -1, dtype=np.int64)
     if deletes.any():
-        counts &= ~_corrected(rows.op[arrived], unit)
-        final = counts & deletes[arrived] & (rows.order[arrived] == 0)
-        counts = _cut(arrived, unit, counts, final, last_delete)
+        counts &= ~_corrected(rows.op[positions], unit)
+        final = counts & deletes[positions] & (rows.order[positions] == 0)
+        counts = _cut(positions, unit, counts, final, last_delete)
         reset[last_delete >= 0] = ALWAYS
-    arrived, unit = arrived[counts], unit[counts]
-    order = np.lexsort((rows.order[arrived], unit))
-    arrived, unit = arrived[order], unit[order]
+    positions, unit = positions[counts], unit[counts]
+    order = np.lexsort((rows.order[positions], unit))
+    positions, unit = positions[order], unit[order]
     if deletes.any():
-        ordered = deletes[arrived]
+        ends = deletes[positions]
         cut = np.full(units, -1, dtype=np.int64)
-        counts = _cut(arrived, unit, np.ones(len(arrived), dtype=bool), ordered, cut)
-        found = cut >= 0
-        reset[found] = np.maximum(reset[found], rows.order[cut[found]])
-        last_delete[found] = cut[found]
-        arrived, unit = arrived[counts], unit[counts]
-    return _chosen(rows, arrived, unit, reset, last_delete, keep)
+        counts = _cut(positions, unit, np.ones(len(positions), dtype=bool), ends, cut)
+        has_cut = cut >= 0
+        reset[has_cut] = np.maximum(reset[has_cut], rows.order[cut[has_cut]])
+        last_delete[has_cut] = cut[has_cut]
+        positions, unit = positions[counts], unit[counts]
+    return _chosen(rows, positions, unit, reset, last_delete, keep)
 
 
 def _one_each(rows: IncomingRows, deletes: np.ndarray) -> ReducedWrites:
@@ -130,9 +130,9 @@ def _units(key: np.ndarray, job: np.ndarray) -> np.ndarray:
 
 def _corrected(op: np.ndarray, unit: np.ndarray) -> np.ndarray:
     """Whether each row is the -C of a +C that directly follows in the same mutation."""
-    found = np.zeros(len(op), dtype=bool)
-    found[:-1] = (op[:-1] == Op.CORRECT_FROM) & (op[1:] == Op.CORRECT_TO) & (unit[:-1] == unit[1:])
-    return found
+    pair_starts = np.zeros(len(op), dtype=bool)
+    pair_starts[:-1] = (op[:-1] == Op.CORRECT_FROM) & (op[1:] == Op.CORRECT_TO) & (unit[:-1] == unit[1:])
+    return pair_starts
 
 
 def _cut(
@@ -146,10 +146,10 @@ def _cut(
     cut = np.full(len(last), -1, dtype=np.int64)
     # Of several assignments to one element, the last one stays.
     cut[unit[places]] = places
-    found = cut >= 0
-    last[found] = positions[cut[found]]
-    left: np.ndarray = counts & (np.arange(len(unit)) > cut[unit])
-    return left
+    has_cut = cut >= 0
+    last[has_cut] = positions[cut[has_cut]]
+    still_counts: np.ndarray = counts & (np.arange(len(unit)) > cut[unit])
+    return still_counts
 
 
 def _chosen(
@@ -172,13 +172,13 @@ def _chosen(
         members, member_of = positions, unit
     else:
         members, member_of = cause[puts], np.flatnonzero(puts)
-    counted = np.zeros(len(rows.key), dtype=bool)
-    counted[cause] = True
+    is_cause = np.zeros(len(rows.key), dtype=bool)
+    is_cause[cause] = True
     return ReducedWrites(
         cause=cause,
         reset=reset,
         puts=puts,
         members=members,
         member_of=member_of,
-        merged_away=np.flatnonzero(~counted),
+        merged_away=np.flatnonzero(~is_cause),
     )

@@ -69,9 +69,9 @@ def merge(
         if not all(matches_equal_rows(intent.operation, dataset) for intent in intents.values()):
             raise ValueError("rows without a key can only be merged with retract_rest, or as changes")
         return merge_row_changes(dataset, current, incoming, intents)
-    added = add_new_rows(dataset, current, incoming, intents)
-    if added is not None:
-        return added
+    result = add_new_rows(dataset, current, incoming, intents)
+    if result is not None:
+        return result
     merge_input = _MergeInput.of(dataset, current, incoming, intents)
     merger = merge_input.merger(intents)
     merger.run()
@@ -92,7 +92,7 @@ class _MergeInput:
     key: np.ndarray
     order: np.ndarray
     incoming_rows: IncomingRows
-    reduced: ReducedWrites
+    reduced_writes: ReducedWrites
 
     @classmethod
     def of(
@@ -104,17 +104,20 @@ class _MergeInput:
     ) -> _MergeInput:
         fold = Fold.of(dataset)
         columns = dataset.schema.names()
-        relaxed = pa.schema([field.with_nullable(True) for field in dataset.schema.to_arrow()])
-        widened = relaxed if fold is None else fold.widened()
+        nullable_schema = pa.schema([field.with_nullable(True) for field in dataset.schema.to_arrow()])
+        state_schema = nullable_schema if fold is None else fold.widened()
         job = incoming.column(JOB_COLUMN).to_numpy().astype(np.int64)
-        states = incoming.select(columns).cast(widened).combine_chunks()
+        states = incoming.select(columns).cast(state_schema).combine_chunks()
         if fold is not None:
             replacing = [number for number, intent in intents.items() if intent.operation.replaces]
             states = fold.states(states, ~np.isin(job, replacing))
-        rows = NumberedRows([current.select(columns).cast(widened), states])
+        rows = NumberedRows([current.select(columns).cast(state_schema), states])
         base, everything = current.num_rows, rows.all()
-        keyed = dataset.keyed
-        key = key_numbers(everything, dataset.record_key) if keyed else occurrence_numbers(everything, base)
+        key = (
+            key_numbers(everything, dataset.record_key)
+            if dataset.keyed
+            else occurrence_numbers(everything, base)
+        )
         order = _order_ranks(everything, dataset)
         incoming_rows = IncomingRows(
             key=key[base:], job=job, op=incoming.column(OP_COLUMN).to_numpy(), order=order[base:]
@@ -130,7 +133,7 @@ class _MergeInput:
             key=key,
             order=order,
             incoming_rows=incoming_rows,
-            reduced=reduce_writes(incoming_rows, keep=keep),
+            reduced_writes=reduce_writes(incoming_rows, keep=keep),
         )
 
     def merger(self, intents: Mapping[int, WriteIntent]) -> KeyMerger:
@@ -146,70 +149,72 @@ class _MergeInput:
         )
 
     def _mutations(self) -> KeyMutations:
-        reduced, incoming_rows = self.reduced, self.incoming_rows
-        cause = reduced.cause
+        writes, incoming_rows = self.reduced_writes, self.incoming_rows
+        cause = writes.cause
         row = self.current.num_rows + cause
         order = incoming_rows.order[cause]
         if self.fold is not None:
-            several = np.bincount(reduced.member_of, minlength=len(cause)) > 1
+            several = np.bincount(writes.member_of, minlength=len(cause)) > 1
             if several.any():
-                folded = several[reduced.member_of]
-                numbers = self.current.num_rows + reduced.members[folded]
-                made = self.fold.combine_in_order(self.rows.gather(numbers), reduced.member_of[folded])
-                row[several] = self.rows.add(made)
+                of_several = several[writes.member_of]
+                numbers = self.current.num_rows + writes.members[of_several]
+                combined_rows = self.fold.combine_in_order(
+                    self.rows.gather(numbers), writes.member_of[of_several]
+                )
+                row[several] = self.rows.add(combined_rows)
         return KeyMutations(
             cause=cause,
             row=row,
             key=incoming_rows.key[cause],
             job=incoming_rows.job[cause],
             order=order,
-            reset=reduced.reset,
-            puts=reduced.puts,
+            reset=writes.reset,
+            puts=writes.puts,
         )
 
     def retract_rest(self, merger: KeyMerger, job: int) -> None:
         base = self.current.num_rows
-        matched = np.zeros(len(merger.key_state.live), dtype=bool)
-        matched[self.incoming_rows.key] = True
+        in_write = np.zeros(len(merger.key_state.live), dtype=bool)
+        in_write[self.incoming_rows.key] = True
         for _, mutations in merger.overflowing:
             # Their rows are quarantined, so they are no part of the new content.
-            matched[merger.mutations.key[mutations]] = False
-        gone = self.key[:base][~matched[self.key[:base]]]
+            in_write[merger.mutations.key[mutations]] = False
+        rest = self.key[:base][~in_write[self.key[:base]]]
         # Without a key no row replaces another: the feed retracts the old rows first.
-        merger.retract(gone, job, len(self.incoming_rows.key) if self.dataset.keyed else -len(gone))
+        merger.retract(rest, job, len(self.incoming_rows.key) if self.dataset.keyed else -len(rest))
 
     def result(self, merger: KeyMerger, intents: Mapping[int, WriteIntent]) -> MergeResult:
         base = self.current.num_rows
-        quarantined, overflowed = self._quarantine(merger)
+        quarantine_positions, overflow_fields = self._quarantine(merger)
         feed = ChangeArrays.of(merger.events)
         changes = self.rows.gather(feed.row)
         keys = columns_of(self.incoming, self.dataset.record_key)
-        conflicts = key_conflicts(merger.refused, self.incoming_rows.job, keys)
+        conflicts = key_conflicts(merger.refusals, self.incoming_rows.job, keys)
         if self.fold is not None:
             conflicts += overflow_conflicts(self.fold.overflows(changes), feed, keys, intents)
         counts = row_counts(merger.outcomes, intents)
         if conflicts:
             return self._refused(counts, conflicts)
         at = merger.key_state.live[self.key[:base]]
-        kept = at == np.arange(base)
+        stays = at == np.arange(base)
         appends_only = bool((feed.op == Op.APPEND).all())
         live = merger.key_state.live[merger.key_state.live >= base]
         # Every appended row is live, unless another change takes it back.
         live = feed.row if appends_only else np.sort(live)
         replaced_by = np.full(self.rows.count, -1, dtype=np.int64)
-        gone = np.flatnonzero(~kept & (at != ABSENT))
-        replaced_by[at[gone]] = gone
+        replaced_rows = np.flatnonzero(~stays & (at != ABSENT))
+        replaced_by[at[replaced_rows]] = replaced_rows
         lineage = RowLineage.of(self.rows.count, self.current, self.incoming, feed)
         schema = self.dataset.schema.to_arrow()
         return MergeResult(
-            kept=kept,
+            stays=stays,
             rows=lineage.stored_rows(self.rows.gather(live).cast(schema), live),
-            replaced=replaced_by[live],
+            replaces=replaced_by[live],
             changes=lineage.change_rows(changes.cast(schema), feed),
             counts=counts,
             conflicts=(),
-            quarantined_rows=self.incoming.take(pa.array(quarantined)),
-            overflowed=overflowed,
+            quarantined_rows=self.incoming.take(pa.array(quarantine_positions)),
+            overflow_fields=overflow_fields,
             appends_only=appends_only,
         )
 
@@ -218,10 +223,10 @@ class _MergeInput:
 
         Of a key whose sum overflows, all rows of the write. Other rows that a write merged away are unchanged.
         """
-        chosen = np.zeros(len(self.reduced.cause), dtype=bool)
-        chosen[np.concatenate([np.zeros(0, dtype=np.int64), *merger.quarantined])] = True
+        selection = np.zeros(len(self.reduced_writes.cause), dtype=bool)
+        selection[np.concatenate([np.zeros(0, dtype=np.int64), *merger.quarantine])] = True
         fields: dict[int, str | None] = dict.fromkeys(
-            self.reduced.members[chosen[self.reduced.member_of]].tolist()
+            self.reduced_writes.members[selection[self.reduced_writes.member_of]].tolist()
         )
         for name, mutations in merger.overflowing:
             rows, jobs = self.incoming_rows, int(self.incoming_rows.job.max()) + 1
@@ -229,18 +234,18 @@ class _MergeInput:
             fields |= dict.fromkeys(
                 np.flatnonzero(np.isin(rows.key * jobs + rows.job, of_write)).tolist(), name
             )
-        quarantined = np.array(sorted(fields), dtype=np.int64)
-        merger.record("quarantined", self.incoming_rows.job[quarantined])
-        away = self.reduced.merged_away
-        merger.record("unchanged", self.incoming_rows.job[away[~np.isin(away, quarantined)]])
-        return quarantined, tuple(fields[position] for position in quarantined.tolist())
+        positions = np.array(sorted(fields), dtype=np.int64)
+        merger.record("quarantined", self.incoming_rows.job[positions])
+        away = self.reduced_writes.merged_away
+        merger.record("unchanged", self.incoming_rows.job[away[~np.isin(away, positions)]])
+        return positions, tuple(fields[position] for position in positions.tolist())
 
     def _refused(self, counts: dict[int, RowCounts], conflicts: list[KeyConflict]) -> MergeResult:
         schema = self.dataset.schema.to_arrow()
         return MergeResult(
-            kept=np.ones(self.current.num_rows, dtype=bool),
+            stays=np.ones(self.current.num_rows, dtype=bool),
             rows=pa.schema([*schema, *META_FIELDS]).empty_table(),
-            replaced=np.zeros(0, dtype=np.int64),
+            replaces=np.zeros(0, dtype=np.int64),
             changes=pa.schema([OP_FIELD, CORRECTS_FIELD, *schema]).empty_table(),
             counts=counts,
             conflicts=tuple(conflicts),

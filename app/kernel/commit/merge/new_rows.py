@@ -38,11 +38,11 @@ def add_new_rows(
         return None
     rows = incoming.select(dataset.schema.names()).cast(dataset.schema.to_arrow()).combine_chunks()
     count = rows.num_rows
-    stored = rows.append_column(META_FIELDS[0], pa.nulls(count, pa.int64()))
+    versioned_rows = rows.append_column(META_FIELDS[0], pa.nulls(count, pa.int64()))
     return MergeResult(
-        kept=np.zeros(0, dtype=bool),
-        rows=stored.append_column(META_FIELDS[1], relative_offsets(np.arange(count))),
-        replaced=np.full(count, -1, dtype=np.int64),
+        stays=np.zeros(0, dtype=bool),
+        rows=versioned_rows.append_column(META_FIELDS[1], relative_offsets(np.arange(count))),
+        replaces=np.full(count, -1, dtype=np.int64),
         changes=appends(rows),
         counts=row_counts({"inserted": [incoming.column(JOB_COLUMN).to_numpy()]}, intents),
         conflicts=(),

@@ -63,14 +63,14 @@ def key_numbers(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
     keys = encode_keys(rows, key)
     hashes = hash_keys(keys)
     order = ascending_order(hashes)
-    repeated = np.append(False, np.diff(hashes[order]) == 0) if len(order) else np.zeros(0, dtype=bool)
-    repeats = np.flatnonzero(repeated)
+    equals_previous = np.append(False, np.diff(hashes[order]) == 0) if len(order) else np.zeros(0, dtype=bool)
+    repeats = np.flatnonzero(equals_previous)
     one, other = (keys.take(pa.array(order[at])) for at in (repeats, repeats - 1))
     if pc.all(pc.equal(one, other)).as_py() is False:
-        encoded = keys.combine_chunks().dictionary_encode()
-        return np.asarray(encoded.indices).astype(np.int64)
+        codes = keys.combine_chunks().dictionary_encode()
+        return np.asarray(codes.indices).astype(np.int64)
     numbers = np.empty(len(order), dtype=np.int64)
-    numbers[order] = np.cumsum(~repeated) - 1
+    numbers[order] = np.cumsum(~equals_previous) - 1
     return numbers
 
 

@@ -30,23 +30,23 @@ UNKNOWN: Final = np.iinfo(np.int64).min
 class MergeResult:
     """The result of a merge.
 
-    `kept`: over the current rows (bool), true where the row is unchanged. `rows`: rows to add, the dataset's columns
-    and the meta columns. `replaced`: by row of `rows`, the index of the current row that it replaces, or -1 (int64).
+    `stays`: over the current rows (bool), true where the row is unchanged. `rows`: rows to add, the dataset's columns
+    and the meta columns. `replaces`: by row of `rows`, the index of the current row that it replaces, or -1 (int64).
     `changes`: `_hw_op`, `_hw_corrects` and the dataset's columns, in feed order. `counts`: by grouped write.
-    `quarantined_rows`: incoming rows to quarantine. `overflowed`: for each of them, the field whose sum would overflow,
-    None for a row whose key is live. If there are conflicts, rows and changes are not usable.
-    `appends_only`: whether the changes are the appends of `rows`, in their order, and no others. `key_hashes`: of the
-    keys of `rows` (uint64), if they are known.
+    `quarantined_rows`: incoming rows to quarantine. `overflow_fields`: for each of them, the field whose sum would
+    overflow, None for a row whose key is live. If there are conflicts, rows and changes are not usable. `appends_only`:
+    whether the changes are the appends of `rows`, in their order, and no others. `key_hashes`: of the keys of `rows`
+    (uint64), if they are known.
     """
 
-    kept: np.ndarray
+    stays: np.ndarray
     rows: pa.Table
-    replaced: np.ndarray
+    replaces: np.ndarray
     changes: pa.Table
     counts: dict[int, RowCounts]
     conflicts: tuple[KeyConflict, ...]
     quarantined_rows: pa.Table
-    overflowed: tuple[str | None, ...] = ()
+    overflow_fields: tuple[str | None, ...] = ()
     appends_only: bool = False
     key_hashes: np.ndarray | None = None
 
@@ -59,7 +59,7 @@ class MergeResult:
         return replace(
             self,
             rows=rows,
-            replaced=self.replaced[order],
+            replaces=self.replaces[order],
             changes=appends(columns),
             key_hashes=None if self.key_hashes is None else self.key_hashes[order],
         )
@@ -152,30 +152,30 @@ def row_counts(
     """The counts by job, from the jobs of rows by the name of the outcome."""
     totals = {job: dict.fromkeys(RowCounts.__struct_fields__, 0) for job in sorted(intents)}
     for outcome, parts in outcomes.items():
-        counted = np.bincount(np.concatenate([*parts]), minlength=max(totals, default=0) + 1)
+        counts = np.bincount(np.concatenate([*parts]), minlength=max(totals, default=0) + 1)
         for job, total in totals.items():
-            total[outcome] = int(counted[job])
+            total[outcome] = int(counts[job])
     return {job: RowCounts(**total) for job, total in totals.items()}
 
 
 def key_conflicts(
-    refused: Iterable[tuple[np.ndarray, np.ndarray]], job_of: np.ndarray, keys: pa.Table
+    refusals: Iterable[tuple[np.ndarray, np.ndarray]], job_of: np.ndarray, keys: pa.Table
 ) -> list[KeyConflict]:
-    """One conflict per write. `refused`: positions of incoming rows, and the jobs of the rows that they conflict with.
+    """One conflict per write. `refusals`: positions of incoming rows, and the jobs of the rows that they conflict with.
 
     `keys`: the key fields of the incoming rows.
     """
-    parts = [part for part in refused if len(part[0])]
+    parts = [part for part in refusals if len(part[0])]
     if not parts:
         return []
-    positions, blamed = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    positions, other_jobs = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     conflicts = []
     for job in np.unique(job_of[positions]):
         of_job = job_of[positions] == job
         conflicts.append(
             KeyConflict(
                 job=int(job),
-                blamed=tuple(int(other) for other in np.unique(blamed[of_job])),
+                other_jobs=tuple(int(other) for other in np.unique(other_jobs[of_job])),
                 keys=_listed_keys(keys, positions[of_job]),
                 count=int(of_job.sum()),
             )
@@ -202,10 +202,10 @@ def overflow_conflicts(
             conflicts.append(
                 KeyConflict(
                     job=int(job),
-                    blamed=(-1, *(other for other in sorted(intents) if other < job)),
+                    other_jobs=(-1, *(other for other in sorted(intents) if other < job)),
                     keys=_listed_keys(keys, causes),
                     count=len(causes),
-                    overflowed=name,
+                    overflow_field=name,
                 )
             )
     return conflicts

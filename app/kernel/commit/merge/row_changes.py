@@ -39,22 +39,22 @@ def merge_row_changes(
         )
     [(job, intent)] = intents.items()
     names = dataset.schema.names()
-    relaxed = pa.schema([field.with_nullable(True) for field in dataset.schema.to_arrow()])
-    numbered = NumberedRows(
+    nullable_schema = pa.schema([field.with_nullable(True) for field in dataset.schema.to_arrow()])
+    rows = NumberedRows(
         [
-            current.select(names).cast(relaxed).combine_chunks(),
-            incoming.select(names).cast(relaxed).combine_chunks(),
+            current.select(names).cast(nullable_schema).combine_chunks(),
+            incoming.select(names).cast(nullable_schema).combine_chunks(),
         ]
     )
     base = current.num_rows
     puts = np.isin(incoming.column(OP_COLUMN).to_numpy(), _PUTS)
-    _, value = np.unique(row_codes(numbered.all()), return_inverse=True)
+    _, value = np.unique(row_codes(rows.all()), return_inverse=True)
     effect = _Effect.of(value[:base].astype(np.int64), value[base:].astype(np.int64), puts)
-    cancelled = len(puts) - len(effect.appended) - len(effect.retracting) - len(effect.absent)
+    unchanged_count = len(puts) - len(effect.appending) - len(effect.retracting) - len(effect.absent)
     outcomes = {
-        "inserted": len(effect.appended),
+        "inserted": len(effect.appending),
         "deleted": len(effect.retracting),
-        "unchanged": cancelled,
+        "unchanged": unchanged_count,
         "quarantined": len(effect.absent) if intent.quarantine else 0,
     }
     counts = row_counts({name: [np.full(count, job)] for name, count in outcomes.items()}, intents)
@@ -64,23 +64,23 @@ def merge_row_changes(
     jobs = incoming.column(JOB_COLUMN).to_numpy().astype(np.int64)
     feed = ChangeArrays.of(
         [
-            (effect.retracting, Op.RETRACT, effect.gone, jobs[effect.retracting]),
-            (effect.appended, Op.APPEND, base + effect.appended, jobs[effect.appended]),
+            (effect.retracting, Op.RETRACT, effect.targets, jobs[effect.retracting]),
+            (effect.appending, Op.APPEND, base + effect.appending, jobs[effect.appending]),
         ]
     )
-    kept = np.ones(base, dtype=bool)
-    kept[effect.gone] = False
-    lineage = RowLineage.of(numbered.count, current, incoming, feed)
-    added = base + effect.appended
+    stays = np.ones(base, dtype=bool)
+    stays[effect.targets] = False
+    lineage = RowLineage.of(rows.count, current, incoming, feed)
+    new_numbers = base + effect.appending
     return MergeResult(
-        kept=kept,
-        rows=lineage.stored_rows(numbered.gather(added).cast(schema), added),
-        replaced=np.full(len(added), -1, dtype=np.int64),
-        changes=lineage.change_rows(numbered.gather(feed.row).cast(schema), feed),
+        stays=stays,
+        rows=lineage.stored_rows(rows.gather(new_numbers).cast(schema), new_numbers),
+        replaces=np.full(len(new_numbers), -1, dtype=np.int64),
+        changes=lineage.change_rows(rows.gather(feed.row).cast(schema), feed),
         counts=counts,
         conflicts=(),
         quarantined_rows=incoming.take(pa.array(effect.absent)),
-        overflowed=(None,) * len(effect.absent),
+        overflow_fields=(None,) * len(effect.absent),
         appends_only=not len(effect.retracting),
     )
 
@@ -97,16 +97,16 @@ def _refused(
     positions = np.sort(incoming.column(ROW_COLUMN).to_numpy()[absent])
     conflict = KeyConflict(
         job=job,
-        blamed=(-1,),
+        other_jobs=(-1,),
         keys=(),
         count=len(positions),
         absent=tuple(positions[:KEYS_NAMED_MAX].tolist()),
     )
     schema = dataset.schema.to_arrow()
     return MergeResult(
-        kept=np.ones(current.num_rows, dtype=bool),
+        stays=np.ones(current.num_rows, dtype=bool),
         rows=pa.schema([*schema, *META_FIELDS]).empty_table(),
-        replaced=np.zeros(0, dtype=np.int64),
+        replaces=np.zeros(0, dtype=np.int64),
         changes=pa.schema([OP_FIELD, CORRECTS_FIELD, *schema]).empty_table(),
         counts=counts,
         conflicts=(conflict,),
@@ -118,13 +118,13 @@ def _refused(
 class _Effect:
     """The changes that remain, by position of the incoming row (int64, ascending but for `retracting`).
 
-    `appended` adds a row. `retracting` removes the current row that is at the same place of `gone`. `absent` retracts
-    a row that is not there.
+    `appending` adds a row. `retracting` removes the current row that is at the same place of `targets`. `absent`
+    retracts a row that is not there.
     """
 
-    appended: np.ndarray
+    appending: np.ndarray
     retracting: np.ndarray
-    gone: np.ndarray
+    targets: np.ndarray
     absent: np.ndarray
 
     @classmethod
@@ -134,17 +134,17 @@ class _Effect:
         live = np.bincount(current, minlength=values)
         absent = _absent(live, incoming, puts)
         takes = ~puts & ~absent
-        put, taken = (np.bincount(incoming[rows], minlength=values) for rows in (puts, takes))
-        cancelled = np.minimum(put, taken)
+        put_counts, take_counts = (np.bincount(incoming[rows], minlength=values) for rows in (puts, takes))
+        cancel_counts = np.minimum(put_counts, take_counts)
         appending, retracting = np.flatnonzero(puts), np.flatnonzero(takes)
-        appended = appending[occurrences_of(incoming[appending]) >= cancelled[incoming[appending]]]
-        retracting = retracting[occurrences_of(incoming[retracting]) >= cancelled[incoming[retracting]]]
+        appending = appending[occurrences_of(incoming[appending]) >= cancel_counts[incoming[appending]]]
+        retracting = retracting[occurrences_of(incoming[retracting]) >= cancel_counts[incoming[retracting]]]
         # Of equal rows the last ones go. Both sides have the same number of each value.
-        gone = np.flatnonzero(occurrences_of(current) >= (live - (taken - cancelled))[current])
+        targets = np.flatnonzero(occurrences_of(current) >= (live - (take_counts - cancel_counts))[current])
         return cls(
-            appended=appended,
+            appending=appending,
             retracting=retracting[np.argsort(incoming[retracting], kind="stable")],
-            gone=gone[np.argsort(current[gone], kind="stable")],
+            targets=targets[np.argsort(current[targets], kind="stable")],
             absent=np.flatnonzero(absent),
         )
 
@@ -155,9 +155,9 @@ def _absent(live: np.ndarray, incoming: np.ndarray, puts: np.ndarray) -> np.ndar
     `live`: by value, the number of rows before. Such a retraction has no effect on those after it. It is one that takes
     the sum of the value below 0 and below each earlier sum.
     """
-    found = np.zeros(len(incoming), dtype=bool)
+    absent = np.zeros(len(incoming), dtype=bool)
     if not len(incoming):
-        return found
+        return absent
     order = np.argsort(incoming, kind="stable")
     value, steps = incoming[order], np.where(puts[order], 1, -1)
     first = np.diff(value, prepend=-1) != 0
@@ -169,5 +169,5 @@ def _absent(live: np.ndarray, incoming: np.ndarray, puts: np.ndarray) -> np.ndar
     apart = value * (2 * len(order) + int(live.max()) + 2)
     lowest = np.minimum(np.minimum.accumulate(sums - apart) + apart, 0)
     earlier = np.where(first, 0, np.append(0, lowest[:-1]))
-    found[order] = (steps < 0) & (lowest < earlier)
-    return found
+    absent[order] = (steps < 0) & (lowest < earlier)
+    return absent

@@ -31,9 +31,9 @@ def value_codes(values: pa.Array) -> np.ndarray:
         lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy().astype(np.int64)
         ends = np.concatenate([[0], np.cumsum(lengths)]) * _CODE_BYTES
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(elements)]
-        encoded = pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
+        list_bytes = pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
         present = values.is_valid().to_numpy(zero_copy_only=False)
-        return np.where(present, _dictionary_codes(encoded), 0)
+        return np.where(present, _dictionary_codes(list_bytes), 0)
     return _dictionary_codes(values)
 
 
@@ -90,9 +90,9 @@ def _bits(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def _tuple_codes(parts: Sequence[np.ndarray], rows: int) -> np.ndarray:
     codes = np.ones(rows, dtype=np.int64)
     for start in range(0, len(parts), _TOGETHER):
-        stacked = np.stack([codes, *parts[start : start + _TOGETHER]], axis=1)
-        kind = pa.binary(stacked.shape[1] * _CODE_BYTES)
-        codes = _dictionary_codes(pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(stacked)]))
+        tuples = np.stack([codes, *parts[start : start + _TOGETHER]], axis=1)
+        kind = pa.binary(tuples.shape[1] * _CODE_BYTES)
+        codes = _dictionary_codes(pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(tuples)]))
     return codes
 
 
@@ -103,5 +103,5 @@ def _dictionary_codes(values: pa.Array) -> np.ndarray:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+    array = column.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
