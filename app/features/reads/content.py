@@ -62,9 +62,9 @@ class JoinedContent:
                 yield from self._bytes(files[0], 0, files[0].size_bytes) if files else [_empty(schema)]
 
     def _bytes(self, file: _File, first: int, end: int) -> Iterator[bytes]:
-        with self._storage.open(file.path) as opened:
+        with self._storage.open(file.path) as stream:
             for start in range(first, end, _STEP_BYTES):
-                yield opened.read_at(min(_STEP_BYTES, end - start), start)
+                yield stream.read_at(min(_STEP_BYTES, end - start), start)
 
     def _stream(self, schema: pa.Schema, files: Sequence[_File]) -> Iterator[bytes]:
         # The files have the extension types of Arrow, which the writer adds again.
@@ -72,8 +72,8 @@ class JoinedContent:
 
     def _batches(self, files: Sequence[_File]) -> Iterator[pa.RecordBatch]:
         for file in files:
-            with self._storage.open(file.path) as opened:
-                reader = ipc.open_file(opened)
+            with self._storage.open(file.path) as stream:
+                reader = ipc.open_file(stream)
                 for number in range(reader.num_record_batches):
                     yield reader.get_batch(number)
 
@@ -84,12 +84,12 @@ def _stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def stream_parts(schema: pa.Schema, rows: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[bytes]:
     """An Arrow IPC stream in parts: one for each batch or table of rows, which have the schema, and its end."""
-    written = _Written()
-    with ipc.new_stream(pa.PythonFile(written, mode="w"), schema) as writer:
+    sink = _Written()
+    with ipc.new_stream(pa.PythonFile(sink, mode="w"), schema) as writer:
         for each in rows:
             writer.write(each)
-            yield written.taken()
-    yield written.taken()
+            yield sink.taken()
+    yield sink.taken()
 
 
 class _Written(io.RawIOBase):

@@ -74,7 +74,7 @@ class FinishedRead(msgspec.Struct, frozen=True, kw_only=True):
 class ReadResults(Protocol):
     """The files of read jobs, as long as they are kept."""
 
-    def finish(self, tenant_id: str, finished: FinishedRead) -> bool:
+    def finish(self, tenant_id: str, read: FinishedRead) -> bool:
         """Stores the files and the success of the job in one transaction. False, and nothing, if the claim is void."""
         ...
 

@@ -22,12 +22,12 @@ class ReadResultStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def finish(self, tenant_id: str, finished: FinishedRead) -> bool:
+    def finish(self, tenant_id: str, read: FinishedRead) -> bool:
         """Stores the files and the success of the job in one transaction. False, and nothing, if the claim is void."""
         rows = [
             {
-                "dataset_id": finished.dataset_id,
-                "job_id": finished.claim.job_id,
+                "dataset_id": read.dataset_id,
+                "job_id": read.claim.job_id,
                 "number": number,
                 "path": file.path,
                 "name": file.name,
@@ -35,10 +35,10 @@ class ReadResultStore:
                 "size_bytes": file.size_bytes,
                 "checksum": file.checksum,
             }
-            for number, file in enumerate(finished.files)
+            for number, file in enumerate(read.files)
         ]
         with self._database.tenant(tenant_id) as connection:
-            if not succeed_task(connection, held_by([finished.claim]), finished.result):
+            if not succeed_task(connection, held_by([read.claim]), read.result):
                 return False
             if rows:
                 connection.execute(insert(read_files), rows)

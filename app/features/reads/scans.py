@@ -66,13 +66,13 @@ class PlannedPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedScan(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan. `shown`: the columns of the rows. `columns`, `partitions`: of the request, which links have as options.
+    """A plan. `schema`: that of the rows. `columns`, `partitions`: of the request, which links have as options.
 
     `kept_seconds`: for how long the version is kept.
     """
 
     version: int
-    shown: Schema
+    schema: Schema
     columns: tuple[str, ...] | None
     partitions: tuple[str, ...] | None
     kept_seconds: int

@@ -133,23 +133,23 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """The parts, in no particular order."""
 
 
-def scan_of(dataset: str, planned: PlannedScan) -> Scan:
+def scan_of(dataset: str, plan: PlannedScan) -> Scan:
     """The JSON form of a plan. `dataset`: its id."""
-    prefix = f"/datasets/{dataset}/scans/{planned.version}"
-    of_file = urlencode(link_options(planned.columns))
-    of_rows = urlencode(link_options(planned.columns, planned.partitions))
+    prefix = f"/datasets/{dataset}/scans/{plan.version}"
+    of_file = urlencode(link_options(plan.columns))
+    of_rows = urlencode(link_options(plan.columns, plan.partitions))
     return Scan(
-        version=planned.version,
-        kept_until=datetime.now(UTC) + timedelta(seconds=planned.kept_seconds),
+        version=plan.version,
+        kept_until=datetime.now(UTC) + timedelta(seconds=plan.kept_seconds),
         schema=ReadSchema(
-            id=planned.shown.id,
-            fields=tuple(msgspec.structs.replace(each, nullable=True) for each in planned.shown.fields),
+            id=plan.schema.id,
+            fields=tuple(msgspec.structs.replace(each, nullable=True) for each in plan.schema.fields),
         ),
         parts=[
             _scan_part(part, f"{prefix}/rows/{part.name}", of_rows)
             if part.direct is None
             else _scan_part(part, f"{prefix}/files/{part.name}", of_file)
-            for part in planned.parts
+            for part in plan.parts
         ],
     )
 

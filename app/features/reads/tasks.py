@@ -174,11 +174,11 @@ def shortened(
 
     The next part is rerun with a lower limit; None if the limit falls between two parts, or is not reached.
     """
-    left = limit
+    remaining_rows = limit
     for number, (part, answer) in enumerate(zip(parts, answers, strict=False)):
-        if left == 0:
+        if remaining_rows == 0:
             return number, None
-        if answer.rows > left:
-            return number, msgspec.structs.replace(part, limit=left, prefix=f"{part.prefix}-cut")
-        left -= answer.rows
+        if answer.rows > remaining_rows:
+            return number, msgspec.structs.replace(part, limit=remaining_rows, prefix=f"{part.prefix}-cut")
+        remaining_rows -= answer.rows
     return len(answers), None

@@ -92,7 +92,7 @@ def end_tenants(platform: Platform) -> EndTenants:
 
 def sample_usage(platform: Platform) -> SampleUsage:
     """Sums up what tenants store."""
-    return SampleUsage(stored=StoredBytesStore(platform.database), usage=UsageStore(platform.database))
+    return SampleUsage(store=StoredBytesStore(platform.database), usage=UsageStore(platform.database))
 
 
 def _tasks(worker: Worker[object]) -> TaskHandlers:

@@ -100,8 +100,8 @@ async def get_source(
     threads: Provided[Threads],
 ) -> Tagged[SourceResponse]:
     """Returns a source: its position, what it has not read yet, and why its last round failed, if it did."""
-    found = await threads.run(sources.get, principal.tenant_id, source)
-    return Tagged(source_response(found), revision=found.revision)
+    data_source = await threads.run(sources.get, principal.tenant_id, source)
+    return Tagged(source_response(data_source), revision=data_source.revision)
 
 
 @patch(
@@ -124,10 +124,10 @@ async def change_source(
     rows are read again from there.
     """
     require_member(data)
-    changed = await threads.run(
+    data_source = await threads.run(
         sources.change, principal.tenant_id, source, source_change(data, if_match_revision)
     )
-    return Tagged(source_response(changed), revision=changed.revision)
+    return Tagged(source_response(data_source), revision=data_source.revision)
 
 
 @delete(
@@ -164,6 +164,6 @@ async def start_source_round(
     outbound: Provided[Threads],
 ) -> JobReply:
     """Queues a round now, whatever the state of the source. If one is queued already, that one is returned."""
-    found = await outbound.run(sources.get, principal.tenant_id, source)
-    accepted = await outbound.run(sources.start, found, acceptance.idempotency_key, acceptance.actor)
-    return await acceptance.reply(accepted)
+    data_source = await outbound.run(sources.get, principal.tenant_id, source)
+    round_job = await outbound.run(sources.start, data_source, acceptance.idempotency_key, acceptance.actor)
+    return await acceptance.reply(round_job)

@@ -32,16 +32,16 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
     """The `Output` of one call of `fetch`."""
 
     def __init__(
-        self, storage: Storage, prefix: str, quarantine: str | None, needed: Callable[[], bool] = _always
+        self, storage: Storage, prefix: str, quarantine: str | None, is_live: Callable[[], bool] = _always
     ) -> None:
         """`prefix`: of the paths of bodies. `quarantine`: that of the file of rejected records; None to reject none.
 
-        `needed`: whether the round was not cancelled.
+        `is_live`: whether the round was not cancelled.
         """
         self._storage = storage
         self._prefix = prefix
         self._quarantine = quarantine
-        self._needed = needed
+        self._is_live = is_live
         self._bodies: list[FetchedBody] = []
         self._open = ExitStack()
         self._sink: QuarantineSink | None = None
@@ -82,7 +82,7 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
 
     def check(self) -> None:
         """See `Output.check`."""
-        if not self._needed():
+        if not self._is_live():
             raise EngineStopped("the round was cancelled, or its source deleted")
 
     def reject(self, payload: bytes, detail: str, position: int) -> None:
@@ -115,18 +115,18 @@ class FetchOutput(AbstractContextManager["FetchOutput"]):
 
     def fetched(self, part: PartRead) -> Fetched:
         """What was written and read. Called once the output is left."""
-        rejected = None if self._sink is None else self._sink.file
+        quarantine_file = None if self._sink is None else self._sink.file
         return Fetched(
             bodies=tuple(self._bodies),
             position=part.position,
             items=part.items,
-            quarantined=() if rejected is None else (rejected,),
+            quarantine_files=() if quarantine_file is None else (quarantine_file,),
         )
 
 
 def _shapes(columns: Mapping[str, str | Shape]) -> dict[str, Shape]:
     """The shapes of columns of these types."""
     return {
-        name: typed_shape(parse_type(found)) if isinstance(found, str) else found
-        for name, found in columns.items()
+        name: typed_shape(parse_type(column)) if isinstance(column, str) else column
+        for name, column in columns.items()
     }

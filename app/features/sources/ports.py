@@ -97,7 +97,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     bodies: tuple[FetchedBody, ...] = ()
     position: Position = {}
     items: tuple[SourceItem, ...] = ()
-    quarantined: tuple[QuarantineFile, ...] = ()
+    quarantine_files: tuple[QuarantineFile, ...] = ()
 
 
 class SourceLag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

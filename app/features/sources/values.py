@@ -154,8 +154,9 @@ class DataSource(msgspec.Struct, frozen=True, kw_only=True):
     """A source, and how far it has been read.
 
     `dataset_id`: None until it has registered its dataset. `dataset_name`: the present one. `rounds`: the number of
-    committed rounds; a change of the position by request counts, too. `reported`: that number when the kind was last
-    called after a commit. `failures`: the number of failures in a row, the last with `error`. `epoch`: of the claim.
+    committed rounds; a change of the position by request counts, too. `reported_rounds`: that number when the kind was
+    last called after a commit. `failures`: the number of failures in a row, the last with `error`. `epoch`: of the
+    claim.
     """
 
     id: str
@@ -169,7 +170,7 @@ class DataSource(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
     position: Position
     rounds: int
-    reported: int
+    reported_rounds: int
     failures: int
     error: Fault | None
     lag: SourceLag | None
@@ -241,5 +242,5 @@ def is_transient(code: str) -> bool:
 
 def retry_seconds(failures: int) -> float:
     """The pause after this number of failures in a row, in seconds: it doubles up to five minutes."""
-    doubled: float = _RETRY_SECONDS * 2.0 ** min(max(failures - 1, 0), _DOUBLINGS_MAX)
-    return min(doubled, _RETRY_SECONDS_MAX)
+    pause: float = _RETRY_SECONDS * 2.0 ** min(max(failures - 1, 0), _DOUBLINGS_MAX)
+    return min(pause, _RETRY_SECONDS_MAX)

@@ -246,21 +246,21 @@ def _sent_key(request: ApiRequest, key: str) -> str:
     return raw.decode("latin-1").rpartition("/")[2] if raw else key
 
 
-def _key_object(definition: DatasetDefinition, sent: str) -> str:
+def _key_object(definition: DatasetDefinition, key_text: str) -> str:
     """The key as the JSON object of its fields. Raises InvalidRequest."""
     names = definition.record_key
-    texts = [unquote(text) for text in sent.split(",")] if len(names) > 1 else [unquote(sent)]
+    texts = [unquote(text) for text in key_text.split(",")] if len(names) > 1 else [unquote(key_text)]
     if names and len(texts) != len(names):
         detail = f"expected the values of {', '.join(names)}, separated by commas; got {len(texts)}"
         raise InvalidRequest(f"key: {detail}", [FieldError(pointer="/key", detail=detail)])
-    found: dict[str, Any] = {}
+    key_object: dict[str, Any] = {}
     for name, text in zip(names, texts, strict=False):
         *structs, last = path = member_path(name, definition.schema.names())
-        members = found
+        members = key_object
         for struct in structs:
             members = members.setdefault(struct, {})
         members[last] = _value(definition, path, text)
-    return msgspec.json.encode(found).decode()
+    return msgspec.json.encode(key_object).decode()
 
 
 def _value(definition: DatasetDefinition, path: Sequence[str], text: str) -> int | str:

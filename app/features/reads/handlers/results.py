@@ -76,9 +76,9 @@ async def get_result(
     If that is too much for one response, or if the read job has disposition `files`, it lists the files. A failed job
     responds with its problem.
     """
-    found = await threads.run(jobs.get, principal.tenant_id, job)
-    found = await waiter.until_final(found, preference.wait_seconds or 0)
-    result, files = await threads.run(read_jobs.result, _not_cancelled(found))
+    read_job = await threads.run(jobs.get, principal.tenant_id, job)
+    read_job = await waiter.until_final(read_job, preference.wait_seconds or 0)
+    result, files = await threads.run(read_jobs.result, _not_cancelled(read_job))
     headers = {
         "Headwater-Version": str(result.version),
         "Headwater-Schema-Id": str(result.schema.id),
@@ -86,7 +86,7 @@ async def get_result(
         "Cache-Control": "private, no-transform",
     }
     if not result.inline:
-        return ApiResponse(read_files(found, result, files), media_type=JSON, headers=headers)
+        return ApiResponse(read_files(read_job, result, files), media_type=JSON, headers=headers)
     parts = await threads.run(read_jobs.joined, result, files)
     return Stream(
         streamed(threads.run, parts),
@@ -113,8 +113,8 @@ async def download_result_file(
     threads: Provided[Threads],
 ) -> FileStream:
     """Sends a file that a read job has written. An interrupted download is resumed with `Range` and `If-Range`."""
-    found = await threads.run(jobs.get, principal.tenant_id, job)
-    file = await threads.run(read_jobs.file, _not_cancelled(found), name)
+    read_job = await threads.run(jobs.get, principal.tenant_id, job)
+    file = await threads.run(read_jobs.file, _not_cancelled(read_job), name)
     return await download.send(read_jobs.open, file, _media_type(name))
 
 
@@ -135,8 +135,8 @@ async def check_result_file(
     threads: Provided[Threads],
 ) -> ApiResponse[None]:
     """Returns the headers of `GET`, without the file: among them its size and its ETag."""
-    found = await threads.run(jobs.get, principal.tenant_id, job)
-    file = await threads.run(read_jobs.file, _not_cancelled(found), name)
+    read_job = await threads.run(jobs.get, principal.tenant_id, job)
+    file = await threads.run(read_jobs.file, _not_cancelled(read_job), name)
     return without_content(file, _media_type(name))
 
 

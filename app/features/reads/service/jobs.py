@@ -76,14 +76,14 @@ class ReadJobs:
             idempotency_key=idempotency_key,
             actor=actor,
         )
-        replayed = self.requests.replayed(dataset, identity)
-        if replayed is not None:
-            return replayed
+        earlier_job = self.requests.replayed(dataset, identity)
+        if earlier_job is not None:
+            return earlier_job
         task = self._task(dataset, new, access)
-        pinned = AcceptPinned(requests=self.requests, leases=self.versions.leases)
+        acceptor = AcceptPinned(requests=self.requests, leases=self.versions.leases)
         if task.begin is not None and reads_feed(dataset.definition) and not task.with_sources:
-            return pinned.accept_changes(dataset, task.begin, task, identity)
-        return pinned.accept(dataset, task.version, task, identity, feed=task.corrected_since)
+            return acceptor.accept_changes(dataset, task.begin, task, identity)
+        return acceptor.accept(dataset, task.version, task, identity, feed=task.corrected_since)
 
     def _task(self, dataset: Dataset, new: CreateRead, access: RowAccess) -> ReadTask:
         incremental = new.query is ReadQuery.INCREMENTAL
@@ -239,12 +239,12 @@ class ReadJobs:
 
 def _refuse(new: CreateRead, names: tuple[str, ...]) -> None:
     """Raises InvalidRequest for members that this query does not have."""
-    specified = [name for name in names if getattr(new, name) is not None]
-    if not specified:
+    members = [name for name in names if getattr(new, name) is not None]
+    if not members:
         return
     incremental = new.query is ReadQuery.INCREMENTAL
     use = "begin and end" if incremental else "version, as_of or tag"
     detail = f"not for the query {new.query.value}; use {use}"
     raise InvalidRequest(
-        f"{specified[0]}: {detail}", [FieldError(pointer=f"/{name}", detail=detail) for name in specified]
+        f"{members[0]}: {detail}", [FieldError(pointer=f"/{name}", detail=detail) for name in members]
     )

@@ -117,19 +117,21 @@ class RowLookup:
             )
         bound = bind_access(access, dataset.definition.schema, definition.schema)
         bound.refuse_masked(key_fields(definition), "a lookup by key")
-        shown = projection(definition.schema, query.columns)
-        found = self._rows(dataset, definition, keys, _read_schema(definition, shown.names(), bound), version)
+        result_schema = projection(definition.schema, query.columns)
+        rows = self._rows(
+            dataset, definition, keys, _read_schema(definition, result_schema.names(), bound), version
+        )
         if bound.where is not None:
-            found = found.filter(pa.array(matches(bound.where, found)))
+            rows = rows.filter(pa.array(matches(bound.where, rows)))
         # The place of each requested key among the found rows; null for a key without a row.
         places = pc.index_in(
             encode_keys(keys, definition.record_key),
-            value_set=encode_keys(found, definition.record_key).combine_chunks(),
+            value_set=encode_keys(rows, definition.record_key).combine_chunks(),
         )
-        offsets = found.column(OFFSET_COLUMN)
+        offsets = rows.column(OFFSET_COLUMN)
         return FoundKeys(
-            rows=bound.shown(found.select(shown.names())).take(places),
-            row_versions=found.column(VERSION_COLUMN).take(places),
+            rows=bound.shown(rows.select(result_schema.names())).take(places),
+            row_versions=rows.column(VERSION_COLUMN).take(places),
             row_offsets=pc.if_else(pc.less(offsets, 0), pa.scalar(None, pa.int64()), offsets).take(places),
             version=version,
             schema_id=definition.schema.id,
@@ -144,7 +146,7 @@ class RowLookup:
         version: int,
     ) -> pa.Table:
         """The rows of the keys at the version, in any order, each once."""
-        ordered, parts = in_slot_order(keys, definition)
+        sorted_keys, parts = in_slot_order(keys, definition)
         names = [_file_groups(part) for part in parts]
         every = list(chain.from_iterable(names))
         groups: dict[str, list[DataFile]] = {}
@@ -153,14 +155,14 @@ class RowLookup:
         tables = [schema.empty_table()]
         first = 0
         for part, own in zip(parts, names, strict=True):
-            rows = ordered.slice(first, part.rows)
+            rows = sorted_keys.slice(first, part.rows)
             first += part.rows
             for name in own:
                 files = sorted(groups.get(name, ()), key=lambda file: (file.added_version or 0, file.path))
-                sought = _of_group(rows, definition, name)
-                if files and sought.num_rows:
-                    encoded = encode_keys(sought, definition.record_key)
-                    tables.append(self.search.rows(definition, files, encoded, schema))
+                group_keys = _of_group(rows, definition, name)
+                if files and group_keys.num_rows:
+                    encoded_keys = encode_keys(group_keys, definition.record_key)
+                    tables.append(self.search.rows(definition, files, encoded_keys, schema))
         return pa.concat_tables(tables)
 
 
@@ -184,8 +186,10 @@ def _of_group(keys: pa.Table, dataset: DatasetDefinition, file_group: str) -> pa
     return keys if slot is None else keys.filter(pa.array(inside(keys, dataset, slot)))
 
 
-def _read_schema(definition: DatasetDefinition, shown: Sequence[str], access: BoundAccess) -> pa.Schema:
+def _read_schema(
+    definition: DatasetDefinition, result_columns: Sequence[str], access: BoundAccess
+) -> pa.Schema:
     """The columns to read: those returned, those that decide, and those that identify a row."""
-    wanted = {*shown, *key_fields(definition), *(access.where.columns() if access.where else ())}
-    fields = [field for field in definition.schema.to_arrow() if field.name in wanted]
+    columns = {*result_columns, *key_fields(definition), *(access.where.columns() if access.where else ())}
+    fields = [field for field in definition.schema.to_arrow() if field.name in columns]
     return pa.schema([*(field.with_nullable(True) for field in fields), *META_FIELDS])

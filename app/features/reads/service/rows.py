@@ -153,10 +153,10 @@ class ReadTable:
             version=position.version,
             kinds=tuple(FileKind),
         )
-        numbered = groups if access.restricted else None
-        if numbered is None:
+        group_numbers = groups if access.restricted else None
+        if group_numbers is None:
             groups = groups.reached(definition, where=selection.where, globs=selection.partitions)
-        position = _with_name(position, numbered)
+        position = _with_name(position, group_numbers)
         kinds = (FileKind.BASE,) if query.query_type is QueryType.READ_OPTIMIZED else groups.kinds
         scans = chain.from_iterable(
             plan_read(
@@ -168,19 +168,19 @@ class ReadTable:
             for files in groups.batches(position.file_group, position.number or 0)
         )
         place = RowPlace(file_group=position.file_group, row=position.row)
-        found = self.walk.page(selection, scans, place, query.limit)
-        following = None if found.following is None else _at(position, found.following)
+        page = self.walk.page(selection, scans, place, query.limit)
+        following = None if page.following is None else _at(position, page.following)
         if following is not None:
             # One lease for all readers of the version, which each page extends.
             leases = self.versions.leases
             leases.acquire(dataset.tenant_id, dataset.id, position.version, ROW_PAGES, PINNED_SECONDS)
         return RowPage(
-            rows=self._shown(dataset, selection, position.version, found.rows),
+            rows=self._shown(dataset, selection, position.version, page.rows),
             version=position.version,
-            schema_id=selection.shown.id,
+            schema_id=selection.result_schema.id,
             next_page_token=None
             if following is None
-            else _encode(dataset, query, _without_name(following, numbered)),
+            else _encode(dataset, query, _without_name(following, group_numbers)),
         )
 
     def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
@@ -202,25 +202,25 @@ class ReadTable:
 
     def _shown(self, dataset: Dataset, selection: _RowSelection, version: int, rows: pa.Table) -> pa.Table:
         """The rows with the requested columns, in their order."""
-        shown = selection.access.shown(rows.select(selection.shown.names()))
+        table = selection.access.shown(rows.select(selection.result_schema.names()))
         if selection.meta:
             versions = versions_of(rows)
             times = self.timeline.commit_times(dataset.tenant_id, dataset.id, versions) if versions else {}
-            shown = with_meta(shown, rows, selection.definition, selection.access.masked, times)
+            table = with_meta(table, rows, selection.definition, selection.access.masked, times)
         if selection.corrected_since:
-            shown = self._with_corrections(dataset, version, shown, rows.column(OFFSET_COLUMN).to_pylist())
-        return shown
+            table = self._with_corrections(dataset, version, table, rows.column(OFFSET_COLUMN).to_pylist())
+        return table
 
     def _with_corrections(
-        self, dataset: Dataset, version: int, shown: pa.Table, offsets: Sequence[int | None]
+        self, dataset: Dataset, version: int, table: pa.Table, offsets: Sequence[int | None]
     ) -> pa.Table:
         """The rows with the corrections of the changes at these offsets, which gave them their values."""
-        known = [offset for offset in offsets if offset is not None]
+        row_offsets = [offset for offset in offsets if offset is not None]
         since = self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
-        found = self.corrections.of_rows(dataset, known, since)
-        by = [found.get(offset) if offset is not None else None for offset in offsets]
+        corrections = self.corrections.of_rows(dataset, row_offsets, since)
+        by = [corrections.get(offset) if offset is not None else None for offset in offsets]
         return with_corrections(
-            shown,
+            table,
             pa.array([each and each.by for each in by], pa.int64()),
             pa.array([each and each.version for each in by], pa.int64()),
         )
@@ -228,13 +228,13 @@ class ReadTable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _RowSelection:
-    """The selected rows and columns. `read`: the columns to read; `shown`: those to return, besides meta columns.
+    """The selected rows and columns. `read`: the columns to read. `result_schema`: those to return beside meta columns.
 
     `partitions`: globs; None for all.
     """
 
     definition: DatasetDefinition
-    shown: Schema
+    result_schema: Schema
     read: pa.Schema
     where: Filter | None
     partitions: tuple[str, ...] | None
@@ -254,32 +254,32 @@ class _RowSelection:
 
     def chosen(self, rows: pa.Table) -> npt.NDArray[np.int64]:
         """The numbers of the selected rows."""
-        selected = np.ones(rows.num_rows, dtype=np.bool_)
+        selection = np.ones(rows.num_rows, dtype=np.bool_)
         if self.where is not None:
-            selected &= matches(self.where, rows)
+            selection &= matches(self.where, rows)
         if self.by_row:
             paths = rows.column(PARTITION_FIELD.name).combine_chunks().dictionary_encode()
-            named = [in_globs(path, self.partitions or ()) for path in paths.dictionary.to_pylist()]
-            selected &= np.array(named, dtype=np.bool_)[paths.indices.to_numpy()]
-        return np.flatnonzero(selected)
+            path_matches = [in_globs(path, self.partitions or ()) for path in paths.dictionary.to_pylist()]
+            selection &= np.array(path_matches, dtype=np.bool_)[paths.indices.to_numpy()]
+        return np.flatnonzero(selection)
 
 
 def _row_selection(definition: DatasetDefinition, query: RowQuery, access: BoundAccess) -> _RowSelection:
     """Raises InvalidRequest, InvalidFilter, MaskedColumn."""
     schema = definition.schema
-    shown = projection(schema, query.columns)
+    result_schema = projection(schema, query.columns)
     where = access.selecting(None if query.where is None else parse_filter(query.where, schema))
     check_partitions(definition, query.partitions)
     access.check_partitions(definition, query.partitions)
-    wanted = {
-        *shown.names(),
+    columns = {
+        *result_schema.names(),
         *(where.columns() if where else ()),
         *(key_fields(definition) if query.meta else ()),
     }
-    fields = list(schema.select([name for name in schema.names() if name in wanted]).to_arrow())
+    fields = list(schema.select([name for name in schema.names() if name in columns]).to_arrow())
     selection = _RowSelection(
         definition=definition,
-        shown=shown,
+        result_schema=result_schema,
         read=pa.schema([*fields, *_meta_sources(query)]),
         where=where,
         partitions=query.partitions,

@@ -97,13 +97,13 @@ class RunReads:
             with self.pins.pin(job.tenant_id, [(job.dataset_id, task.version)], tag):
                 sources = (self._changed_in_table if incremental else self._table)(dataset, task, spec)
                 files = self._read(spec, sources, task, folder, tag)
-        finished = FinishedRead(
+        read = FinishedRead(
             dataset_id=job.dataset_id,
             claim=job.claim,
             result=READ.stored(self._result(task, spec, files)),
             files=tuple(_result_file(file, number, spec.format) for number, file in enumerate(files, 1)),
         )
-        self.results.finish(job.tenant_id, finished)
+        self.results.finish(job.tenant_id, read)
 
     def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
         if version == dataset.version or dataset.definition.schema.id == 1:
@@ -170,8 +170,8 @@ class RunReads:
             return [file for answer in answers for file in answer.files]
         size = sum(run.memory_bytes for run in runs)
         ranges = cut_ranges(runs, spec.order_by, bytes_max=_RANGE_BYTES)
-        ordered = range_parts(spec, ranges, f"{folder}/range", size_bytes=size, limit=task.limit)
-        files = self._files(ordered, task.limit, tag)
+        sorted_parts = range_parts(spec, ranges, f"{folder}/range", size_bytes=size, limit=task.limit)
+        files = self._files(sorted_parts, task.limit, tag)
         self.storage.delete([run.path for run in runs])
         return files
 
@@ -192,7 +192,7 @@ class RunReads:
 
     def _result(self, task: ReadTask, spec: ReadSpec, files: Sequence[ExportedFile]) -> ReadResult:
         size = sum(file.size_bytes for file in files)
-        shown = spec.dataset.schema.select(spec.columns)
+        schema = spec.dataset.schema.select(spec.columns)
         joins = spec.format is not FileFormat.PARQUET or len(files) <= 1
         return ReadResult(
             query=task.query,
@@ -204,9 +204,9 @@ class RunReads:
             files=len(files),
             size_bytes=size,
             schema=ReadSchema(
-                id=shown.id,
+                id=schema.id,
                 fields=(
-                    *(msgspec.structs.replace(each, nullable=True) for each in shown.fields),
+                    *(msgspec.structs.replace(each, nullable=True) for each in schema.fields),
                     *(META_RESULT_FIELDS if task.meta else ()),
                     *(CORRECTED_RESULT_FIELDS if task.corrected_since else ()),
                 ),

@@ -98,7 +98,7 @@ class ScanTables:
     def _plan(self, dataset: Dataset, new: CreateScan) -> PlannedScan:
         version = self.versions.find(dataset, version=new.version, as_of=new.as_of, tag=new.tag)
         definition = self._definition(dataset, version)
-        shown = projection(definition.schema, new.columns)
+        result_schema = projection(definition.schema, new.columns)
         check_partitions(definition, new.partitions)
         _check_links(new)
         self._keep(dataset, version, new.keep_seconds)
@@ -106,7 +106,7 @@ class ScanTables:
         if new.query is ScanQuery.READ_OPTIMIZED:
             live = [file for file in live if file.kind is FileKind.BASE]
         scans = plan_read(definition, live, partitions=new.partitions)
-        layouts = _Layouts(self.catalog, dataset, definition.schema, shown)
+        layouts = _Layouts(self.catalog, dataset, definition.schema, result_schema)
         parts = [
             part for piece in table_rows(scans, piece_bytes=sys.maxsize) for part in _planned(piece, layouts)
         ]
@@ -119,7 +119,7 @@ class ScanTables:
             )
         return PlannedScan(
             version=version,
-            shown=shown,
+            schema=result_schema,
             columns=new.columns,
             partitions=new.partitions,
             kept_seconds=new.keep_seconds,
@@ -132,8 +132,8 @@ class ScanTables:
         Raises InvalidRequest, NotFound (no such part, or one that is no file), VersionExpired, CorruptFile.
         """
         definition, source = self._found(dataset, version, name)
-        shown = projection(definition.schema, columns)
-        layouts = _Layouts(self.catalog, dataset, definition.schema, shown)
+        result_schema = projection(definition.schema, columns)
+        layouts = _Layouts(self.catalog, dataset, definition.schema, result_schema)
         if not (isinstance(source, BaseRows) and layouts.direct(source)):
             raise NotFound(f"part {name[:100]!r} is no file of these columns: read its rows")
         return self._file(source.file)
@@ -144,9 +144,9 @@ class ScanTables:
         Raises InvalidRequest, NotFound (no such part), VersionExpired, CorruptFile.
         """
         definition, source = self._found(dataset, version, name)
-        shown = projection(definition.schema, options.columns)
+        result_schema = projection(definition.schema, options.columns)
         check_partitions(definition, options.partitions)
-        schema = pa.schema([field.with_nullable(True) for field in shown.to_arrow()])
+        schema = pa.schema([field.with_nullable(True) for field in result_schema.to_arrow()])
         tables = self._rows(definition, source, schema, options.partitions)
         # The first rows are read before a byte is sent: after it, the status of the response is final.
         first = next(tables, None)
@@ -181,9 +181,9 @@ class ScanTables:
 
     def _source(self, dataset: Dataset, version: int, place: _PartName, name: str) -> TableRows:
         """The rows of a part, among the files of its group at the version. Raises NotFound, VersionExpired."""
-        found = self.timeline.live_files(dataset.tenant_id, dataset.id, version, [place.file_group])
+        live_files = self.timeline.live_files(dataset.tenant_id, dataset.id, version, [place.file_group])
         files = sorted(
-            (file for file in found if file.kind is not FileKind.POSTPONED),
+            (file for file in live_files if file.kind is not FileKind.POSTPONED),
             key=lambda file: (file.added_version or 0, file.path),
         )
         if place.file is None:
@@ -235,13 +235,15 @@ class ScanTables:
 class _Layouts:
     """Which files have the columns of a read as they are."""
 
-    def __init__(self, catalog: DatasetLookup, dataset: Dataset, schema: Schema, shown: Schema) -> None:
-        """`schema`: of the version. `shown`: the columns that are read."""
+    def __init__(
+        self, catalog: DatasetLookup, dataset: Dataset, schema: Schema, result_schema: Schema
+    ) -> None:
+        """`schema`: of the version. `result_schema`: the columns that are read."""
         self._catalog = catalog
         self._dataset = dataset
         self._schema_id = schema.id
-        self._known = _identities(schema)
-        self._shown = _identities(shown)
+        self._schema_columns = _identities(schema)
+        self._result_columns = _identities(result_schema)
         self._plain = {schema.id: True}
 
     def direct(self, rows: BaseRows) -> bool:
@@ -253,8 +255,10 @@ class _Layouts:
             return False
         if file.schema_id not in self._plain:
             dataset = self._dataset
-            stored = _identities(self._catalog.schema(dataset.tenant_id, dataset.id, file.schema_id).schema)
-            self._plain[file.schema_id] = self._shown <= stored <= self._known
+            file_columns = _identities(
+                self._catalog.schema(dataset.tenant_id, dataset.id, file.schema_id).schema
+            )
+            self._plain[file.schema_id] = self._result_columns <= file_columns <= self._schema_columns
         return self._plain[file.schema_id]
 
 

@@ -20,11 +20,11 @@ def _dependants() -> list[Table]:
 
     Jobs expire by themselves. Messages of the outbox are deleted when they are sent.
     """
-    kept = (datasets, jobs, outbox)
+    other_tables = (datasets, jobs, outbox)
     return [
         table
         for table in reversed(metadata.sorted_tables)
-        if "dataset_id" in table.c and all(table is not each for each in kept)
+        if "dataset_id" in table.c and all(table is not each for each in other_tables)
     ]
 
 
@@ -39,10 +39,10 @@ class DeletedDatasetStore:
 
     def ended(self, tenant_id: str, *, grace_seconds: float) -> Sequence[str]:
         """Ids of the datasets that were deleted more than `grace_seconds` ago and have no unfinished job."""
-        unfinished = select(1).where(jobs.c.dataset_id == datasets.c.id, UNFINISHED).exists()
+        unfinished_job = select(1).where(jobs.c.dataset_id == datasets.c.id, UNFINISHED).exists()
         query = select(datasets.c.id).where(
             datasets.c.deleted_at < seconds_ago(grace_seconds),
-            ~unfinished,
+            ~unfinished_job,
         )
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(query).scalars().all()
@@ -53,8 +53,8 @@ class DeletedDatasetStore:
         After all other rows, that of the dataset itself, if it has no job any more. A live dataset is not touched.
         """
         with self._database.tenant(tenant_id) as connection:
-            deleted = select(1).where(datasets.c.id == dataset_id, datasets.c.deleted_at.is_not(None))
-            if connection.execute(deleted).first() is None:
+            query = select(1).where(datasets.c.id == dataset_id, datasets.c.deleted_at.is_not(None))
+            if connection.execute(query).first() is None:
                 return 0
             rows = 0
             for table in _dependants():

@@ -71,18 +71,18 @@ class EndingTenantStore:
         """Deletes up to `limit` rows of the tenant in one transaction, which also counts them; returns their number."""
         with self._database.tenant(tenant_id) as connection:
             deletion = _lock(connection)
-            counted: dict[str, int] = dict(deletion.rows_deleted)
+            counts: dict[str, int] = dict(deletion.rows_deleted)
             rows = 0
             for table in _emptied():
                 some = select(_ROW).select_from(table).limit(limit - rows)
-                found = connection.execute(delete(table).where(_ROW.in_(some))).rowcount
-                if found:
-                    counted[table.name] = counted.get(table.name, 0) + found
-                    rows += found
+                row_count = connection.execute(delete(table).where(_ROW.in_(some))).rowcount
+                if row_count:
+                    counts[table.name] = counts.get(table.name, 0) + row_count
+                    rows += row_count
                 if rows == limit:
                     break
             if rows:
-                connection.execute(update(tenant_deletions).values(rows_deleted=counted))
+                connection.execute(update(tenant_deletions).values(rows_deleted=counts))
         return rows
 
     def count_files(self, tenant_id: str, files: int, size_bytes: int) -> None:
@@ -99,18 +99,18 @@ class EndingTenantStore:
     def rows_left(self, tenant_id: str) -> dict[str, int]:
         """Counts the rows of the tenant, by table."""
         with self._database.tenant(tenant_id) as connection:
-            counted = {
+            counts = {
                 table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
                 for table in _emptied()
             }
         waiting = select(func.count()).select_from(outbox).where(outbox.c.tenant_id == tenant_id)
         with self._database.relay() as connection:
-            counted[outbox.name] = int(connection.execute(waiting).scalar_one())
-        return counted
+            counts[outbox.name] = int(connection.execute(waiting).scalar_one())
+        return counts
 
-    def cleared(self, tenant_id: str, rows_left: dict[str, int], files_left: int) -> None:
+    def cleared(self, tenant_id: str, remaining_rows: dict[str, int], remaining_files: int) -> None:
         """Records that nothing of the tenant was found any more."""
-        values = {"rows_left": rows_left, "files_left": files_left, "cleared_at": _NOW}
+        values = {"rows_left": remaining_rows, "files_left": remaining_files, "cleared_at": _NOW}
         with self._database.tenant(tenant_id) as connection:
             first = tenant_deletions.c.cleared_at.is_(None)
             connection.execute(update(tenant_deletions).where(first).values(values))

@@ -23,9 +23,9 @@ class JobCursor(NamedTuple):
 
 
 class ExpiredJobs(NamedTuple):
-    """One batch. `deleted`: jobs that were deleted. `last`: the last job that was checked; None if there was none."""
+    """One batch. `job_count`: jobs that were deleted. `last`: the last job that was checked; None if there was none."""
 
-    deleted: int
+    job_count: int
     last: JobCursor | None
 
 
@@ -35,13 +35,13 @@ def _references() -> list[ColumnElement[bool]]:
     Instants are moved to the archive by cleans. Files of read jobs and of the quarantine, and runs of exports, expire
     with what they belong to. The latest batch of a stream stays, so that a repeated one is recognised.
     """
-    found: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     for table in metadata.sorted_tables:
         for constraint in table.foreign_key_constraints:
             if constraint.referred_table is jobs:
                 [own] = [each.parent for each in constraint.elements if each.column is jobs.c.id]
-                found.append(select(1).where(own == jobs.c.id).correlate(jobs).exists())
-    return found
+                conditions.append(select(1).where(own == jobs.c.id).correlate(jobs).exists())
+    return conditions
 
 
 _LATER: Final = writer_batches.alias("later")
@@ -82,20 +82,20 @@ class ExpiredJobStore:
         with self._database.tenant(tenant_id) as connection:
             old = connection.execute(query).all()
             if not old:
-                return ExpiredJobs(deleted=0, last=None)
-            deleted = _delete(connection, [row.id for row in old])
-        return ExpiredJobs(deleted=deleted, last=JobCursor(old[-1].finished_at, old[-1].id))
+                return ExpiredJobs(job_count=0, last=None)
+            job_count = _delete(connection, [row.id for row in old])
+        return ExpiredJobs(job_count=job_count, last=JobCursor(old[-1].finished_at, old[-1].id))
 
 
 def _delete(connection: Connection, ids: Sequence[str]) -> int:
     connection.execute(delete(idempotency).where(any_of(idempotency.c.job_id, ids)))
     connection.execute(delete(writer_batches).where(any_of(writer_batches.c.job_id, ids), _FOLLOWED))
-    unreferenced = and_(*(~each for each in _references()))
-    deleted = connection.execute(
-        delete(jobs).where(any_of(jobs.c.id, ids), unreferenced).returning(jobs.c.transaction_id)
+    no_reference = and_(*(~each for each in _references()))
+    rows = connection.execute(
+        delete(jobs).where(any_of(jobs.c.id, ids), no_reference).returning(jobs.c.transaction_id)
     ).all()
-    ended = {row.transaction_id for row in deleted} - {None}
-    if ended:
+    transaction_ids = {row.transaction_id for row in rows} - {None}
+    if transaction_ids:
         member = select(1).where(jobs.c.transaction_id == transactions.c.id).exists()
-        connection.execute(delete(transactions).where(any_of(transactions.c.id, ended), ~member))
-    return len(deleted)
+        connection.execute(delete(transactions).where(any_of(transactions.c.id, transaction_ids), ~member))
+    return len(rows)

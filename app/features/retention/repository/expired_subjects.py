@@ -25,9 +25,9 @@ class SubjectCursor(NamedTuple):
 
 
 class ExpiredSubjects(NamedTuple):
-    """One batch. `deleted`: subjects that were deleted. `last`: the last one that was checked; None at the end."""
+    """One batch. `subject_count`: those that were deleted. `last`: the last one that was checked; None at the end."""
 
-    deleted: int
+    subject_count: int
     last: SubjectCursor | None
 
 
@@ -45,9 +45,9 @@ class ExpiredSubjectStore:
         Deletes those to which no job, no entry of a timeline and no API key refers. `after`: where the batch before
         ended; None: from the beginning. Each batch is one transaction.
         """
-        seen = token_subjects.c
-        old = seen.last_seen_at < seconds_ago(keep_seconds)
-        place = seen.last_seen_at, seen.id
+        columns = token_subjects.c
+        old = columns.last_seen_at < seconds_ago(keep_seconds)
+        place = columns.last_seen_at, columns.id
         query = select(*place).where(old).order_by(*place).limit(limit)
         if after is not None:
             last_place = tuple_(
@@ -56,13 +56,13 @@ class ExpiredSubjectStore:
             query = query.where(tuple_(*place) > last_place)
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query).all()
-            unused = {row.id for row in rows}
+            unused_ids = {row.id for row in rows}
             for reference in _REFERENCES:
-                if unused:
-                    used = select(reference).where(any_of(reference, sorted(unused))).distinct()
-                    unused.difference_update(connection.execute(used).scalars())
-            if unused:
+                if unused_ids:
+                    references = select(reference).where(any_of(reference, sorted(unused_ids))).distinct()
+                    unused_ids.difference_update(connection.execute(references).scalars())
+            if unused_ids:
                 # One that was seen meanwhile stays.
-                connection.execute(delete(token_subjects).where(any_of(seen.id, sorted(unused)), old))
+                connection.execute(delete(token_subjects).where(any_of(columns.id, sorted(unused_ids)), old))
         last = SubjectCursor(*rows[-1]) if len(rows) == limit else None
-        return ExpiredSubjects(deleted=len(unused), last=last)
+        return ExpiredSubjects(subject_count=len(unused_ids), last=last)

@@ -89,12 +89,14 @@ class RetentionStore:
             .limit(limit)
         )
         with self._database.tenant(tenant_id) as connection:
-            expired = list(connection.execute(oldest).scalars())
-            if expired:
+            first_offsets = list(connection.execute(oldest).scalars())
+            if first_offsets:
                 connection.execute(
-                    delete(changelog_files).where(in_dataset, any_of(changelog_files.c.first_offset, expired))
+                    delete(changelog_files).where(
+                        in_dataset, any_of(changelog_files.c.first_offset, first_offsets)
+                    )
                 )
-        return len(expired)
+        return len(first_offsets)
 
 
 def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: float) -> int:
@@ -116,8 +118,8 @@ def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: flo
             _fences(feed.next_offset, follower_lag_seconds),
         )
     ).scalar_one()
-    kept = fence, _savepoints_fence(connection, dataset_id), _leases_fence(connection, dataset_id)
-    fences = [each for each in kept if each is not None]
+    bounds = fence, _savepoints_fence(connection, dataset_id), _leases_fence(connection, dataset_id)
+    fences = [each for each in bounds if each is not None]
     end = min([end, *fences])
     boundary = connection.execute(
         select(func.max(commits.c.next_offset)).where(
@@ -179,7 +181,7 @@ def _expired_before(connection: Connection, dataset_id: str, retention: Retentio
 
 def _fences(next_offset: int, follower_lag_seconds: float) -> ColumnElement[bool]:
     """Whether a consumer prevents a cut beyond its position."""
-    bounded = or_(consumers.c.max_lag_rows.is_not(None), consumers.c.max_lag_seconds.is_not(None))
+    has_bound = or_(consumers.c.max_lag_rows.is_not(None), consumers.c.max_lag_seconds.is_not(None))
     behind = seconds_since(behind_since(consumers.c.dataset_id, consumers.c.position))
     keeps_up = and_(
         or_(
@@ -188,6 +190,6 @@ def _fences(next_offset: int, follower_lag_seconds: float) -> ColumnElement[bool
         or_(consumers.c.max_lag_seconds.is_(None), behind <= consumers.c.max_lag_seconds),
     )
     return or_(
-        and_(bounded, keeps_up),
-        and_(~bounded, or_(consumers.c.kind == ConsumerKind.READER.value, behind <= follower_lag_seconds)),
+        and_(has_bound, keeps_up),
+        and_(~has_bound, or_(consumers.c.kind == ConsumerKind.READER.value, behind <= follower_lag_seconds)),
     )

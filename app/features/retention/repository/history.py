@@ -47,14 +47,14 @@ class HistoryStore:
             connection.execute(
                 update(heads).where(heads.c.dataset_id == dataset_id).values(earliest_version=beginning)
             )
-            pinned = pinned_versions(dataset_id).subquery()
-            kept = connection.execute(
-                select(func.count(distinct(pinned.c.version))).where(
-                    pinned.c.version >= head.earliest_version, pinned.c.version < beginning
+            pins = pinned_versions(dataset_id).subquery()
+            pin_count = connection.execute(
+                select(func.count(distinct(pins.c.version))).where(
+                    pins.c.version >= head.earliest_version, pins.c.version < beginning
                 )
             ).scalar_one()
             return HistoryStart(
-                earliest_version=beginning, expired_versions=beginning - head.earliest_version - kept
+                earliest_version=beginning, expired_versions=beginning - head.earliest_version - pin_count
             )
 
     def expire_files(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> ExpiredFiles:
@@ -63,42 +63,43 @@ class HistoryStore:
         Selects files that version `since` or a later one removed, the earliest first. Requests that pin a version and
         commits that list a file again wait for this transaction. Raises NotFound.
         """
-        pinned = pinned_versions(dataset_id).subquery()
-        seen = select(pinned.c.version).where(
-            pinned.c.version >= files.c.added_version, pinned.c.version < files.c.removed_version
+        pins = pinned_versions(dataset_id).subquery()
+        uses = select(pins.c.version).where(
+            pins.c.version >= files.c.added_version, pins.c.version < files.c.removed_version
         )
         with self._database.tenant(tenant_id) as connection:
             lock_history(connection, dataset_id)
             _delete_lapsed_pins(connection, dataset_id)
             head = _head(connection, dataset_id, lock=True)
-            unseen = (
+            unused_files = (
                 select(files.c.path, files.c.added_version)
                 .where(
                     files.c.dataset_id == dataset_id,
                     files.c.removed_version >= since,
                     files.c.removed_version <= head.earliest_version,
-                    ~seen.exists(),
+                    ~uses.exists(),
                 )
                 .order_by(files.c.removed_version)
                 .limit(limit)
             )
-            gone = connection.execute(
+            rows = connection.execute(
                 delete(files)
                 .where(
-                    files.c.dataset_id == dataset_id, tuple_(files.c.path, files.c.added_version).in_(unseen)
+                    files.c.dataset_id == dataset_id,
+                    tuple_(files.c.path, files.c.added_version).in_(unused_files),
                 )
                 .returning(files.c.path, files.c.size_bytes, files.c.removed_version)
             ).all()
-            sizes = {row.path: row.size_bytes for row in gone}
-            listed = connection.execute(
+            sizes = {row.path: row.size_bytes for row in rows}
+            paths = connection.execute(
                 select(files.c.path).where(files.c.dataset_id == dataset_id, any_of(files.c.path, sizes))
             )
-            for path in set(listed.scalars()):
+            for path in set(paths.scalars()):
                 del sizes[path]
         return ExpiredFiles(
-            files=len(gone),
+            files=len(rows),
             bytes=sum(sizes.values()),
-            until=max((row.removed_version for row in gone), default=since),
+            until=max((row.removed_version for row in rows), default=since),
         )
 
     def expiry(
@@ -158,10 +159,10 @@ def _head(connection: Connection, dataset_id: str, *, lock: bool = False) -> Any
         .join(datasets, (datasets.c.tenant_id == heads.c.tenant_id) & (datasets.c.id == heads.c.dataset_id))
         .where(heads.c.dataset_id == dataset_id, datasets.c.deleted_at.is_(None))
     )
-    found = connection.execute(query.with_for_update(of=heads) if lock else query).one_or_none()
-    if found is None:
+    row = connection.execute(query.with_for_update(of=heads) if lock else query).one_or_none()
+    if row is None:
         raise NotFound(f"there is no dataset {dataset_id!r}")
-    return found
+    return row
 
 
 def _first_retained_version(connection: Connection, dataset_id: str, policy: HistoryPolicy, head: int) -> int:
@@ -176,10 +177,12 @@ def _first_retained_version(connection: Connection, dataset_id: str, policy: His
         before = seconds_ago(float(policy.seconds))
         latest_then = _version_at(connection, dataset_id, before)
     beginning = beginning_of(policy, head=head, latest_then=latest_then)
-    started = connection.execute(
+    start_time = connection.execute(
         select(func.min(jobs.c.started_at)).where(jobs.c.dataset_id == dataset_id, *_RUNNING_WRITE)
     ).scalar_one()
-    return beginning if started is None else min(beginning, _version_at(connection, dataset_id, started))
+    return (
+        beginning if start_time is None else min(beginning, _version_at(connection, dataset_id, start_time))
+    )
 
 
 def _version_at(connection: Connection, dataset_id: str, moment: Any) -> int:

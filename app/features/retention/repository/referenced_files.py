@@ -34,10 +34,10 @@ class ReferencedFileStore:
 
     def tenants(self) -> list[str]:
         """Ids of all tenants that are not being deleted."""
-        ended = select(tenant_deletions.c.tenant_id)
+        ending = select(tenant_deletions.c.tenant_id)
         with self._database.relay() as connection:
-            found = connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id.not_in(ended)))
-            return list(found.scalars())
+            ids = connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id.not_in(ending)))
+            return list(ids.scalars())
 
     def datasets(self, tenant_id: str) -> list[str]:
         """Ids of all datasets and views that are not deleted."""
@@ -51,26 +51,26 @@ class ReferencedFileStore:
 
         None for a file of deletion vectors: each vector in it has a checksum of its own.
         """
-        found: dict[str, ReferencedFile | None] = {}
+        files_by_path: dict[str, ReferencedFile | None] = {}
 
         def add(path: str, size_bytes: int, checksum: str) -> None:
-            found[path] = ReferencedFile(path=path, size_bytes=size_bytes, checksum=checksum)
+            files_by_path[path] = ReferencedFile(path=path, size_bytes=size_bytes, checksum=checksum)
 
         with self._database.tenant(tenant_id) as connection:
-            found.update(dict.fromkeys(connection.execute(_vectors(dataset_id)).scalars()))
+            files_by_path.update(dict.fromkeys(connection.execute(_vectors(dataset_id)).scalars()))
             for index in connection.execute(_indexes(dataset_id)).scalars():
                 add(index.path, index.size_bytes, index.checksum)
             for request, has_rows in connection.execute(_waiting(dataset_id)):
                 # The rows of small writes are in their jobs.
-                staged = () if has_rows else request.staged
+                staged_files = () if has_rows else request.staged
                 raw = () if request.raw is None else (request.raw,)
-                for file in (*staged, *raw, *request.quarantined):
+                for file in (*staged_files, *raw, *request.quarantined):
                     add(file.path, file.size_bytes, file.checksum)
             for table in _WITH_CHECKSUMS:
-                named = select(table.c.path, table.c.size_bytes, table.c.checksum)
-                for row in connection.execute(named.where(table.c.dataset_id == dataset_id)):
+                query = select(table.c.path, table.c.size_bytes, table.c.checksum)
+                for row in connection.execute(query.where(table.c.dataset_id == dataset_id)):
                     add(row.path, row.size_bytes, row.checksum)
-        return found
+        return files_by_path
 
 
 def _vectors(dataset_id: str) -> Select[Any]:

@@ -74,10 +74,10 @@ class ReferenceStore:
     def expire_results(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
         """Removes the files of read jobs that ended longer ago."""
         before = seconds_ago(older_than_seconds)
-        ended = select(1).where(jobs.c.id == read_files.c.job_id, jobs.c.finished_at < before)
+        old_jobs = select(1).where(jobs.c.id == read_files.c.job_id, jobs.c.finished_at < before)
         with self._database.tenant(tenant_id) as connection:
             connection.execute(
-                delete(read_files).where(read_files.c.dataset_id == dataset_id, ended.exists())
+                delete(read_files).where(read_files.c.dataset_id == dataset_id, old_jobs.exists())
             )
 
     def expire_replaced(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
@@ -122,12 +122,12 @@ class ReferenceStore:
 
     def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:
         """Those of the paths that a commit, an unfinished job, an upload or a run of an export refers to."""
-        found: set[str] = set()
+        referenced_paths: set[str] = set()
         with self._database.tenant(tenant_id) as connection:
             for path in _RAW_PATHS:
                 reading = select(cast(path, String)).where(jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB)
-                found.update(connection.execute(reading).scalars())
+                referenced_paths.update(connection.execute(reading).scalars())
             for column in _REFERENCES:
                 query = select(column).where(column.table.c.dataset_id == dataset_id, any_of(column, paths))
-                found |= set(connection.execute(query).scalars())
-        return found & set(paths)
+                referenced_paths |= set(connection.execute(query).scalars())
+        return referenced_paths & set(paths)

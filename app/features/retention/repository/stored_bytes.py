@@ -45,10 +45,10 @@ class StoredBytesStore:
 
     def tenants(self) -> list[str]:
         """Ids of all tenants that are not being deleted."""
-        ended = select(tenant_deletions.c.tenant_id)
+        ending = select(tenant_deletions.c.tenant_id)
         with self._database.relay() as connection:
-            found = connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id.not_in(ended)))
-            return list(found.scalars())
+            ids = connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id.not_in(ending)))
+            return list(ids.scalars())
 
     def sample(self, tenant_id: str, *, older_than_seconds: float) -> bool:
         """Stores a sample, unless the last one is younger: then false. Also keeps the largest of the day."""
@@ -56,19 +56,19 @@ class StoredBytesStore:
             if not connection.execute(_TRY_LOCK).scalar_one():
                 return False
             claim = insert(storage_samples).values(sampled_at=_NOW)
-            claimed = claim.on_conflict_do_update(
+            statement = claim.on_conflict_do_update(
                 index_elements=["tenant_id"],
                 set_={"sampled_at": _NOW},
                 where=storage_samples.c.sampled_at <= seconds_ago(older_than_seconds),
             )
-            if connection.execute(claimed.returning(storage_samples.c.tenant_id)).one_or_none() is None:
+            if connection.execute(statement.returning(storage_samples.c.tenant_id)).one_or_none() is None:
                 return False
             sums = _sums()
             rows = connection.execute(select(sums.c.dataset_id, sums.c.size_bytes)).all()
             connection.execute(
                 storage_samples.update().values(stored_bytes=sum(round(row.size_bytes) for row in rows))
             )
-            found: list[dict[str, Any]] = [
+            day_rows: list[dict[str, Any]] = [
                 {
                     "day": func.current_date(),
                     "dataset_id": row.dataset_id,
@@ -76,8 +76,8 @@ class StoredBytesStore:
                 }
                 for row in sorted(rows, key=lambda row: str(row.dataset_id))
             ]
-            for start in range(0, len(found), _ROWS_MAX):
-                new = insert(usage_days).values(found[start : start + _ROWS_MAX])
+            for start in range(0, len(day_rows), _ROWS_MAX):
+                new = insert(usage_days).values(day_rows[start : start + _ROWS_MAX])
                 largest = func.greatest(usage_days.c.stored_bytes, new.excluded.stored_bytes)
                 connection.execute(
                     new.on_conflict_do_update(
@@ -93,16 +93,16 @@ _ROWS_MAX: Final = 1_000
 def _sums() -> Subquery:
     # A file that is listed again has several rows with one path, and a merged changelog file one for each segment. A
     # data file may be a changelog file, too.
-    found = union_all(
+    listings = union_all(
         _by_path(files, func.max(files.c.size_bytes)),
         _by_path(changelog_files, func.sum(SEGMENT_BYTES)),
         _by_path(replaced_changelog_files, func.max(replaced_changelog_files.c.size_bytes)),
     ).subquery()
-    listed = select(found.c.dataset_id, func.max(found.c.size_bytes).label("size_bytes")).group_by(
-        found.c.dataset_id, found.c.path
+    path_sizes = select(listings.c.dataset_id, func.max(listings.c.size_bytes).label("size_bytes")).group_by(
+        listings.c.dataset_id, listings.c.path
     )
     each = (select(table.c.dataset_id, table.c.size_bytes) for table in _ONE_ROW_EACH)
-    all_files = union_all(listed, *each).subquery()
+    all_files = union_all(path_sizes, *each).subquery()
     return (
         select(all_files.c.dataset_id, func.sum(all_files.c.size_bytes).label("size_bytes"))
         .group_by(all_files.c.dataset_id)

@@ -28,32 +28,36 @@ class CheckFiles:
         datasets = files = faults = 0
         for tenant_id in self.files.tenants():
             for dataset_id in self.files.datasets(tenant_id):
-                expected = self.files.files(tenant_id, dataset_id)
+                referenced_files = self.files.files(tenant_id, dataset_id)
                 datasets += 1
-                files += len(expected)
-                for text in self._faults(tenant_id, dataset_id, expected, contents):
+                files += len(referenced_files)
+                for text in self._faults(tenant_id, dataset_id, referenced_files, contents):
                     faults += 1
                     fault(text)
         return FileReport(datasets=datasets, files=files, faults=faults)
 
     def _faults(
-        self, tenant_id: str, dataset_id: str, expected: dict[str, ReferencedFile | None], contents: bool
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        referenced_files: dict[str, ReferencedFile | None],
+        contents: bool,
     ) -> list[str]:
         there = {path for path, _ in self.storage.list(dataset_prefix(tenant_id, dataset_id))}
-        found = {path: f"the file {path} is missing" for path in expected.keys() - there}
+        faults = {path: f"the file {path} is missing" for path in referenced_files.keys() - there}
         if contents:
-            for path in sorted(expected.keys() & there):
-                if text := self._damage(expected[path]):
-                    found[path] = text
+            for path in sorted(referenced_files.keys() & there):
+                if text := self._damage(referenced_files[path]):
+                    faults[path] = text
         # While the service runs, files expire that were referenced a moment ago.
-        still = self.files.files(tenant_id, dataset_id) if found else {}
-        return [found[path] for path in sorted(found) if path in still]
+        still = self.files.files(tenant_id, dataset_id) if faults else {}
+        return [faults[path] for path in sorted(faults) if path in still]
 
     def _damage(self, file: ReferencedFile | None) -> str | None:
         if file is not None:
             try:
-                with self.storage.open(file.path) as opened:
-                    verify(file, opened)
+                with self.storage.open(file.path) as stream:
+                    verify(file, stream)
             except CorruptFile as error:
                 return error.detail
         return None

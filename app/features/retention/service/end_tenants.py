@@ -105,20 +105,20 @@ class EndTenants:
             return
         if not _repeat(lambda: self.tenants.delete_rows(tenant_id, _ROWS), _ROWS):
             return
-        left = self.tenants.rows_left(tenant_id)
+        remaining_rows = self.tenants.rows_left(tenant_id)
         files = sum(1 for _ in self.storage.list(tenant_id))
-        if files == 0 and not any(left.values()):
-            self.tenants.cleared(tenant_id, left, files)
+        if files == 0 and not any(remaining_rows.values()):
+            self.tenants.cleared(tenant_id, remaining_rows, files)
 
     def _delete_datasets(self, tenant_id: str) -> int:
         """Deletes datasets, views before what they read, and cancels their jobs; returns how many are left."""
-        left = self.tenants.live_datasets(tenant_id)
-        while left:
-            refused = [each for each in left if not self._delete_dataset(tenant_id, each)]
-            if len(refused) == len(left):
+        dataset_ids = self.tenants.live_datasets(tenant_id)
+        while dataset_ids:
+            remaining = [each for each in dataset_ids if not self._delete_dataset(tenant_id, each)]
+            if len(remaining) == len(dataset_ids):
                 break
-            left = refused
-        return len(left)
+            dataset_ids = remaining
+        return len(dataset_ids)
 
     def _delete_dataset(self, tenant_id: str, dataset_id: str) -> bool:
         try:

@@ -49,23 +49,23 @@ class ExpireRows:
 
         A failure with one dataset is logged, and does not affect the others.
         """
-        deleted = self._expire_jobs(tenant_id) + self._expire_audit(tenant_id)
-        deleted += self._expire_subjects(tenant_id)
+        row_count = self._expire_jobs(tenant_id) + self._expire_audit(tenant_id)
+        row_count += self._expire_subjects(tenant_id)
         for dataset_id in self.deleted_datasets.ended(tenant_id, grace_seconds=self.grace_seconds):
             try:
-                deleted += self._purge(tenant_id, dataset_id)
+                row_count += self._purge(tenant_id, dataset_id)
             except Exception:
                 _log.exception("the rows of the deleted dataset %s could not be deleted", dataset_id)
-        return deleted
+        return row_count
 
     def _expire_audit(self, tenant_id: str) -> int:
-        deleted = 0
+        row_count = 0
         for _ in range(_BATCHES_MAX):
             rows = self.audit.expire(tenant_id, keep_seconds=self.audit_keep_seconds, limit=_ROWS)
-            deleted += rows
+            row_count += rows
             if rows < _ROWS:
                 break
-        return deleted
+        return row_count
 
     def _expire_subjects(self, tenant_id: str) -> int:
         """One batch: it looks through the jobs of the tenant."""
@@ -79,30 +79,30 @@ class ExpireRows:
             limit=_ROWS,
         )
         self._subjects[tenant_id] = batch.last or time.monotonic() + _SUBJECTS_SECONDS
-        return batch.deleted
+        return batch.subject_count
 
     def _expire_jobs(self, tenant_id: str) -> int:
-        deleted = 0
+        job_count = 0
         cursor = self._cursors.get(tenant_id)
         for _ in range(_BATCHES_MAX):
             batch = self.jobs.expire(tenant_id, cursor, keep_seconds=self.job_keep_seconds, limit=_ROWS)
-            deleted += batch.deleted
+            job_count += batch.job_count
             cursor = batch.last
             if cursor is None:
                 # The next round starts with the oldest job again.
                 self._cursors.pop(tenant_id, None)
                 break
             self._cursors[tenant_id] = cursor
-        return deleted
+        return job_count
 
     def _purge(self, tenant_id: str, dataset_id: str) -> int:
         # The reaper deletes the files. Until then the rows show whose they are.
         if next(iter(self.storage.list(dataset_prefix(tenant_id, dataset_id))), None) is not None:
             return 0
-        deleted = 0
+        row_count = 0
         for _ in range(_BATCHES_MAX):
             rows = self.deleted_datasets.purge(tenant_id, dataset_id, _ROWS)
-            deleted += rows
+            row_count += rows
             if rows < _ROWS:
                 break
-        return deleted
+        return row_count

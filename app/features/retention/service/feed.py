@@ -68,7 +68,7 @@ class Retain:
 
     def run(self) -> int:
         """One round over all datasets; returns how many changes were cut. A failure of one does not affect others."""
-        cut = failed = 0
+        cut = failures = 0
         self._expire_rows(UNAUTHENTICATED)
         for tenant_id in self.feeds.tenants():
             self._expire_keys(tenant_id)
@@ -78,16 +78,16 @@ class Retain:
                     try:
                         cut += self._retain(tenant_id, dataset_id)
                     except Exception:
-                        failed += 1
+                        failures += 1
                         _log.exception("the feed of dataset %s could not be cut", dataset_id)
             except Exception:
-                failed += 1
+                failures += 1
                 _log.exception("the feeds of tenant %s could not be listed", tenant_id)
-        if cut or failed:
+        if cut or failures:
             _log.info(
                 "cut %d changes off the beginnings of feeds; %d failures, tried again in the next round",
                 cut,
-                failed,
+                failures,
             )
         return cut
 

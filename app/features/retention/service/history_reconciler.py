@@ -97,11 +97,11 @@ class HistoryReconciler:
 
 def _quiet_versions(services: TableServices) -> int:
     """After how many more versions to check again: a tenth of what the policies keep."""
-    kept = [
+    limits = [
         None if services.history is None else services.history.versions,
         None if services.timeline is None else services.timeline.instants,
     ]
-    return min([_QUIET_VERSIONS_MAX, *(most // _QUIET_PART for most in kept if most is not None)])
+    return min([_QUIET_VERSIONS_MAX, *(most // _QUIET_PART for most in limits if most is not None)])
 
 
 def _quiet_seconds(policy: HistoryPolicy | None, wake_after_seconds: float | None) -> float:

@@ -35,48 +35,51 @@ class Reap:
 
     def run(self) -> int:
         """One round over all datasets; returns the number of files deleted. A failure of one does not affect others."""
-        deleted = failed = 0
+        file_count = failures = 0
         for tenant_id in self.references.tenants():
             try:
-                for dataset_id, gone in self.references.datasets(tenant_id):
+                for dataset_id, absent in self.references.datasets(tenant_id):
                     try:
-                        deleted += self._reap(tenant_id, dataset_id, gone)
+                        file_count += self._reap(tenant_id, dataset_id, absent)
                     except Exception:
-                        failed += 1
+                        failures += 1
                         _log.exception("the orphans of dataset %s could not be deleted", dataset_id)
             except Exception:
-                failed += 1
+                failures += 1
                 _log.exception("the datasets of tenant %s could not be listed", tenant_id)
         self._abort_uploads()
-        if deleted or failed:
-            _log.info("deleted %d orphan files; %d failures, tried again in the next round", deleted, failed)
-        return deleted
+        if file_count or failures:
+            _log.info(
+                "deleted %d orphan files; %d failures, tried again in the next round", file_count, failures
+            )
+        return file_count
 
     def _abort_uploads(self) -> None:
         """Removes the parts of uploads that were begun so long ago that no process completes them."""
         if self.parts is None:
             return
         try:
-            aborted = self.parts.abort(PARTS_SECONDS)
+            upload_count = self.parts.abort(PARTS_SECONDS)
         except Exception as error:
             # A storage need not have such requests, and a rule of the bucket can do the same.
             _log.warning("unfinished uploads stay in the storage: %s", error)
             return
-        if aborted:
-            _log.info("aborted %d uploads that no process had completed", aborted)
+        if upload_count:
+            _log.info("aborted %d uploads that no process had completed", upload_count)
 
     def dataset(self, tenant_id: str, dataset_id: str) -> int:
         """One round of a live dataset; returns the number of files deleted."""
-        return self._reap(tenant_id, dataset_id, gone=False)
+        return self._reap(tenant_id, dataset_id, absent=False)
 
-    def _reap(self, tenant_id: str, dataset_id: str, gone: bool) -> int:
+    def _reap(self, tenant_id: str, dataset_id: str, absent: bool) -> int:
+        """`absent`: whether the dataset was deleted."""
         before = datetime.now(UTC) - timedelta(seconds=self.grace_seconds)
         prefix = dataset_prefix(tenant_id, dataset_id)
         # A marker may be replaced under its name at any time, so its name does not show whether it is an orphan.
         old = [
             path
-            for path, written in self.storage.list(prefix)
-            if written < before and (gone or not is_marker(path))
+            for path, write_time in self.storage.list(prefix)
+            if write_time < before and (absent or not is_marker(path))
         ]
         if not old:
             return 0
@@ -86,11 +89,13 @@ class Reap:
         # The order matters. What is unfinished here is kept; what had ended by now has either published its files,
         # and the question below sees them, or never will. The other way round, a commit in between would lose them.
         busy_instants, busy_jobs, busy_claim = self.references.unfinished(tenant_id, dataset_id)
-        kept = set() if gone else self.references.referenced(tenant_id, dataset_id, old)
+        referenced_paths = set() if absent else self.references.referenced(tenant_id, dataset_id, old)
         orphans = [
             path
             for path in old
-            if path not in kept and instant_of(path) not in busy_instants and job_of(path) not in busy_jobs
+            if path not in referenced_paths
+            and instant_of(path) not in busy_instants
+            and job_of(path) not in busy_jobs
             if busy_claim is None or maintenance_epoch_of(path) != busy_claim
         ]
         # After the question above: nothing that a later backup contains refers to these files.

@@ -45,9 +45,9 @@ class RunClean:
         if policy is not None:
             beginning = self.history.advance_start(job.tenant_id, job.dataset_id, policy)
         files, size_bytes = self._expire(dataset)
-        archived = self._archive(dataset, job)
+        instant_count = self._archive(dataset, job)
         # Last: by now nothing refers to the files of expired versions.
-        deleted = self.reap.dataset(job.tenant_id, job.dataset_id)
+        orphan_count = self.reap.dataset(job.tenant_id, job.dataset_id)
         _log.info("clean %s left the versions from %d on", tag, beginning.earliest_version)
         self.jobs.succeed(
             job.tenant_id,
@@ -58,8 +58,8 @@ class RunClean:
                     versions_expired=beginning.expired_versions,
                     files_expired=files,
                     bytes_expired=size_bytes,
-                    instants_archived=archived,
-                    files_deleted=deleted,
+                    instants_archived=instant_count,
+                    files_deleted=orphan_count,
                 )
             ),
         )
@@ -71,16 +71,16 @@ class RunClean:
         """
         files = size_bytes = since = 0
         while True:
-            gone = self.history.expire_files(dataset.tenant_id, dataset.id, since, _FILES)
-            files, size_bytes, since = files + gone.files, size_bytes + gone.bytes, gone.until
-            if gone.files < _FILES:
+            batch = self.history.expire_files(dataset.tenant_id, dataset.id, since, _FILES)
+            files, size_bytes, since = files + batch.files, size_bytes + batch.bytes, batch.until
+            if batch.files < _FILES:
                 return files, size_bytes
 
     def _archive(self, dataset: Dataset, job: Job) -> int:
         """Archives old instants; returns their number."""
         policy = dataset.definition.services.timeline
         prefix = dataset_prefix(dataset.tenant_id, dataset.id)
-        archived = 0
+        instant_count = 0
         while policy is not None:
             records = self.archives.oldest(dataset.tenant_id, dataset.id, policy.instants, _ARCHIVED_MAX)
             if len(records) < self.archived_min:
@@ -89,5 +89,5 @@ class RunClean:
             archive = self.files.write(timeline_path(prefix, ids[0], ids[-1], job.id, job.epoch), records)
             if not self.archives.archive(dataset.tenant_id, dataset.id, job.claim, archive, ids):
                 break
-            archived += len(records)
-        return archived
+            instant_count += len(records)
+        return instant_count

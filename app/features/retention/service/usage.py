@@ -17,14 +17,14 @@ SAMPLE_SECONDS: Final = 60.0
 class SampleUsage:
     """Samples every tenant once a minute. Several processes may do so at the same time: one of them samples."""
 
-    stored: StoredBytesStore
+    store: StoredBytesStore
     usage: UsageStore
 
     def run(self) -> None:
         """One round over all tenants. A failure of one does not affect others."""
-        for tenant_id in self.stored.tenants():
+        for tenant_id in self.store.tenants():
             try:
-                if self.stored.sample(tenant_id, older_than_seconds=SAMPLE_SECONDS):
+                if self.store.sample(tenant_id, older_than_seconds=SAMPLE_SECONDS):
                     self.usage.expire(tenant_id)
             except Exception:
                 _log.exception("the files of tenant %s could not be summed up", tenant_id)

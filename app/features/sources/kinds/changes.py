@@ -112,24 +112,24 @@ class DatasetChanges:
             raise refused_config(
                 FieldError(pointer="/config/dataset_id", detail="the service sets this member")
             )
-        found = checked_config(config, ChangesConfig)
-        if isinstance(found.start, ChangesStartAt):
-            stated = [each for each in msgspec.structs.astuple(found.start) if each is not None]
-            if len(stated) != 1:
+        changes_config = checked_config(config, ChangesConfig)
+        if isinstance(changes_config.start, ChangesStartAt):
+            starts = [each for each in msgspec.structs.astuple(changes_config.start) if each is not None]
+            if len(starts) != 1:
                 detail = "expected one of version, time and offset"
                 raise refused_config(FieldError(pointer="/config/start", detail=detail))
-        checked: dict[str, Any] = msgspec.to_builtins(found)
-        return checked
+        complete_config: dict[str, Any] = msgspec.to_builtins(changes_config)
+        return complete_config
 
     def resolved(self, config: dict[str, Any], find: Callable[[str], Dataset]) -> dict[str, Any]:
         """See `ReadsDatasets.resolved`."""
-        found = msgspec.convert(config, ChangesConfig)
-        dataset = find(found.dataset)
+        changes_config = msgspec.convert(config, ChangesConfig)
+        dataset = find(changes_config.dataset)
         if dataset.definition.changelog.producer is ChangelogProducer.NONE:
             detail = "the dataset has no feed (changelog.producer is 'none')"
             raise refused_config(FieldError(pointer="/config/dataset", detail=detail))
         # Raises for columns and a condition that do not fit.
-        self.read.selection(dataset, found.query(1))
+        self.read.selection(dataset, changes_config.query(1))
         return {**config, "dataset": dataset.definition.name, "dataset_id": dataset.id}
 
     def plan(self, place: Place, position: Position, limits: RoundLimits, ledger: Ledger) -> RoundPlan | None:
@@ -156,8 +156,8 @@ class DatasetChanges:
         position, size_bytes = since, 0
         with output.body(Format.NDJSON, f"changes of {config.dataset} from {since} on") as body:
             while position < head and position - since < limits.rows and size_bytes < limits.bytes:
-                left = limits.rows - (position - since)
-                page = self.read.page(dataset, position, config.query(min(left, _PAGE_CHANGES)))
+                remaining_rows = limits.rows - (position - since)
+                page = self.read.page(dataset, position, config.query(min(remaining_rows, _PAGE_CHANGES)))
                 text = _encoded(page.events.table, config)
                 body.write(text)
                 size_bytes += len(text)
@@ -209,9 +209,9 @@ class DatasetChanges:
 def _encoded(events: pa.Table, config: ChangesConfig) -> bytes:
     if config.form is ChangesForm.CHANGES:
         return encode_changes_json(events, as_ndjson=True)
-    added = events.filter(pc.is_in(events.column("op"), _ADDED))
-    if not added.num_rows:
+    additions = events.filter(pc.is_in(events.column("op"), _ADDED))
+    if not additions.num_rows:
         return b""
-    rows = added.column("row").combine_chunks()
+    rows = additions.column("row").combine_chunks()
     members = rows.flatten() if isinstance(rows, pa.Array) else rows.chunk(0).flatten()
     return encode_rows_ndjson(pa.table(members, names=[field.name for field in rows.type]))

@@ -107,40 +107,40 @@ class Files:
 
     def checked(self, config: dict[str, Any], environment: SourceEnvironment) -> dict[str, Any]:
         """See `SourceKind.checked`."""
-        found = checked_config(config, FilesConfig)
+        files_config = checked_config(config, FilesConfig)
         try:
-            admitted_root(found.path, environment.roots, SETTING)
+            admitted_root(files_config.path, environment.roots, SETTING)
         except RefusedPath as reason:
             raise refused_config(FieldError(pointer="/config/path", detail=str(reason))) from None
-        if found.gzip and found.format in _COMPRESSED_INSIDE:
-            detail = f"{found.format.value} files are compressed inside"
+        if files_config.gzip and files_config.format in _COMPRESSED_INSIDE:
+            detail = f"{files_config.format.value} files are compressed inside"
             raise refused_config(FieldError(pointer="/config/gzip", detail=detail))
-        if isinstance(found.start, FilesStartAt) and (found.start.after is None) == (
-            found.start.time is None
+        if isinstance(files_config.start, FilesStartAt) and (files_config.start.after is None) == (
+            files_config.start.time is None
         ):
             raise refused_config(FieldError(pointer="/config/start", detail="expected either after or time"))
-        checked: dict[str, Any] = msgspec.to_builtins(found)
-        return checked
+        complete_config: dict[str, Any] = msgspec.to_builtins(files_config)
+        return complete_config
 
     def plan(self, place: Place, position: Position, limits: RoundLimits, ledger: Ledger) -> RoundPlan | None:
         """See `SourceKind.plan`."""
         unread = self._unread(place, ledger)
-        chosen: list[FoundFile] = []
+        files: list[FoundFile] = []
         size_bytes = 0
         for file in unread[: limits.items]:
             size_bytes += file.size_bytes
-            if chosen and size_bytes > limits.bytes:
+            if files and size_bytes > limits.bytes:
                 break
-            chosen.append(file)
-        if not chosen:
+            files.append(file)
+        if not files:
             return None
         return RoundPlan(
             parts=tuple(
                 Part(content={"name": file.name, "fingerprint": file.fingerprint}, size_bytes=file.size_bytes)
-                for file in chosen
+                for file in files
             ),
-            position={"files": position.get("files", 0) + len(chosen), "last": chosen[-1].name},
-            more=len(unread) > len(chosen),
+            position={"files": position.get("files", 0) + len(files), "last": files[-1].name},
+            more=len(unread) > len(files),
         )
 
     def fetch(self, place: Place, part: Part, limits: RoundLimits, output: Output) -> PartRead:
@@ -149,11 +149,11 @@ class Files:
         config = msgspec.convert(place.config, FilesConfig)
         name, fingerprint = part.content["name"], part.content["fingerprint"]
         try:
-            with open_folder(config.path, place.environment.roots).open(name) as (found, file):
-                if found.fingerprint != fingerprint:
+            with open_folder(config.path, place.environment.roots).open(name) as (file, stream):
+                if file.fingerprint != fingerprint:
                     return PartRead()
                 read = _transcoded if config.format is FileFormatName.AVRO else _copied
-                return read(file, found, config, output)
+                return read(stream, file, config, output)
         except FileNotFoundError:
             return PartRead()
 
@@ -179,48 +179,48 @@ class Files:
             if fnmatchcase(file.name.rpartition("/")[2], config.pattern)
             and (config.start is FilesStart.EARLIEST or config.start.admits(file))
         ]
-        found: list[FoundFile] = []
+        unread_files: list[FoundFile] = []
         for first in range(0, len(files), _NAMES_MAX):
             some = files[first : first + _NAMES_MAX]
             unread = ledger.unread([(file.name, file.fingerprint) for file in some])
-            found += [file for file in some if (file.name, file.fingerprint) in unread]
-        return found
+            unread_files += [file for file in some if (file.name, file.fingerprint) in unread]
+        return unread_files
 
 
-def _copied(file: BinaryIO, found: FoundFile, config: FilesConfig, output: Output) -> PartRead:
-    item = SourceItem(name=found.name, fingerprint=found.fingerprint)
-    first = file.read(_STEP_BYTES)
+def _copied(stream: BinaryIO, file: FoundFile, config: FilesConfig, output: Output) -> PartRead:
+    item = SourceItem(name=file.name, fingerprint=file.fingerprint)
+    first = stream.read(_STEP_BYTES)
     if not first:
         return PartRead(items=(item,))
     form, size_bytes = _format_of(config, first), 0
-    with output.body(form, f"file {found.name}", gzip=config.gzip, item=item) as body:
+    with output.body(form, f"file {file.name}", gzip=config.gzip, item=item) as body:
         while first:
             body.write(first)
             size_bytes += len(first)
-            first = file.read(_STEP_BYTES)
-        if size_bytes != found.size_bytes:
-            raise SourceUnavailable(f"file {found.name} is being written", item=found.name)
+            first = stream.read(_STEP_BYTES)
+        if size_bytes != file.size_bytes:
+            raise SourceUnavailable(f"file {file.name} is being written", item=file.name)
     return PartRead()
 
 
-def _transcoded(file: BinaryIO, found: FoundFile, config: FilesConfig, output: Output) -> PartRead:
+def _transcoded(stream: BinaryIO, file: FoundFile, config: FilesConfig, output: Output) -> PartRead:
     """The records of a file of Avro, as lines. Those that cannot be rows are rejected."""
     del config
-    item = SourceItem(name=found.name, fingerprint=found.fingerprint)
+    item = SourceItem(name=file.name, fingerprint=file.fingerprint)
     rows = 0
     columns: dict[str, str] = {}
     try:
-        records = AvroFile(file)
-        with output.body(Format.NDJSON, f"file {found.name}", item=item, columns=columns) as body:
+        records = AvroFile(stream)
+        with output.body(Format.NDJSON, f"file {file.name}", item=item, columns=columns) as body:
             columns.update({name: column.type for name, column in records.members.items()})
             for number, (payload, record) in enumerate(records.records()):
                 if isinstance(record, BadMessage):
-                    output.reject(payload, f"record {number} of file {found.name}: {record}", number)
+                    output.reject(payload, f"record {number} of file {file.name}: {record}", number)
                 else:
                     rows += 1
                     body.write(json_line(record) + b"\n")
     except (BadMessage, UnsupportedSchema) as error:
-        return PartRead(items=(output.reject_item(item, f"file {found.name}: {error}"),))
+        return PartRead(items=(output.reject_item(item, f"file {file.name}: {error}"),))
     # Without a body, nothing else records that the file was read.
     return PartRead(items=() if rows else (item,))
 

@@ -75,7 +75,7 @@ def _shown(name: str) -> str:
 
 def _hidden_bytes(name: str) -> str:
     """The name that `_shown` has written so, with the bytes that are not UTF-8."""
-    return _ESCAPED.sub(lambda found: os.fsdecode(bytes([int(found[1], 16)])), name)
+    return _ESCAPED.sub(lambda match: os.fsdecode(bytes([int(match[1], 16)])), name)
 
 
 class LocalFolder:
@@ -90,7 +90,7 @@ class LocalFolder:
         if not self._folder.is_dir():
             raise SourceUnavailable(f"{self._folder} is not a folder on this machine", path=str(self._folder))
         self._check(os.path.realpath(self._folder))
-        found: list[FoundFile] = []
+        files: list[FoundFile] = []
         for parent, folders, names in os.walk(self._folder, onerror=_unreadable):
             folders[:] = [name for name in folders if not _is_hidden(name)]
             for name in names:
@@ -104,10 +104,10 @@ class LocalFolder:
                     continue
                 # A link could lead to any file that the service may read.
                 if stat.S_ISREG(status.st_mode):
-                    found.append(
+                    files.append(
                         FoundFile(name=relative, size_bytes=status.st_size, modified_ns=status.st_mtime_ns)
                     )
-        return sorted(found, key=lambda file: file.name)
+        return sorted(files, key=lambda file: file.name)
 
     @contextmanager
     def open(self, name: str) -> Iterator[tuple[FoundFile, BinaryIO]]:
@@ -155,9 +155,9 @@ class ObjectFolder:
         """See `SourceFolder.files`."""
         selector = pafs.FileSelector(self._root, allow_not_found=True, recursive=True)
         with _object_faults(self._root):
-            listed = self._file_system.get_file_info(selector)
-        found = [self._found(info) for info in listed if info.type is pafs.FileType.File]
-        return sorted((file for file in found if not _is_hidden(file.name)), key=lambda file: file.name)
+            infos = self._file_system.get_file_info(selector)
+        files = [self._found(info) for info in infos if info.type is pafs.FileType.File]
+        return sorted((file for file in files if not _is_hidden(file.name)), key=lambda file: file.name)
 
     @contextmanager
     def open(self, name: str) -> Iterator[tuple[FoundFile, BinaryIO]]:

@@ -89,23 +89,23 @@ class HttpPages:
 
     def checked(self, config: dict[str, Any], environment: SourceEnvironment) -> dict[str, Any]:
         """See `SourceKind.checked`."""
-        found = checked_config(config, HttpConfig)
+        http_config = checked_config(config, HttpConfig)
         try:
-            _connector(environment.allow, environment.plain_http).rules.target(found.url)
+            _connector(environment.allow, environment.plain_http).rules.target(http_config.url)
         except AddressRefused as reason:
             raise refused_config(FieldError(pointer="/config/url", detail=str(reason))) from None
         for member in ("records", "next_cursor"):
-            if not _NAMES.fullmatch(getattr(found, member)):
+            if not _NAMES.fullmatch(getattr(http_config, member)):
                 detail = 'expected names without `"`, `\\` and control characters'
                 raise refused_config(FieldError(pointer=f"/config/{member}", detail=detail))
-        for name, value in found.headers.items():
+        for name, value in http_config.headers.items():
             if not _HEADER.fullmatch(name) or name.lower() in _OWN_HEADERS or not _is_plain(value):
                 raise refused_config(
                     FieldError(pointer="/config/headers", detail=f"the header {name!r} cannot be sent")
                 )
-        if found.token is not None and not _is_plain(found.token):
+        if http_config.token is not None and not _is_plain(http_config.token):
             raise refused_config(FieldError(pointer="/config/token", detail="expected printable ASCII"))
-        return {name: value for name, value in msgspec.to_builtins(found).items() if value is not None}
+        return {name: value for name, value in msgspec.to_builtins(http_config).items() if value is not None}
 
     def plan(self, place: Place, position: Position, limits: RoundLimits, ledger: Ledger) -> RoundPlan | None:
         """See `SourceKind.plan`."""
@@ -164,9 +164,9 @@ def _page(
     """Raises SourceUnavailable, SourceFailed."""
     content = _requested(config, environment, cursor, min(seconds, _PAGE_SECONDS_MAX))
     try:
-        listed = _member(content, config.records) or b"[]"
-        _check_count(config.url, bytes(listed))
-        records = _RECORDS.decode(listed)
+        record_list = _member(content, config.records) or b"[]"
+        _check_count(config.url, bytes(record_list))
+        records = _RECORDS.decode(record_list)
         following = _member(content, config.next_cursor) if config.next_cursor else None
         next_cursor = None if following is None else _CURSOR.decode(following)
     except (ValueError, RecursionError) as error:
@@ -176,14 +176,14 @@ def _page(
     )
 
 
-def _check_count(url: str, listed: bytes) -> None:
+def _check_count(url: str, record_list: bytes) -> None:
     """Raises SourceFailed for a list of more records than a page may have, ValueError and RecursionError for a text
     that is not a list. Each record would take memory of its own, however short it is.
     """
     # Most lists have fewer commas, so that their records need not be counted.
-    if listed.count(b",") < _PAGE_RECORDS_MAX:
+    if record_list.count(b",") < _PAGE_RECORDS_MAX:
         return
-    text = listed.decode()
+    text = record_list.decode()
     place = _behind_gap(text, _behind_gap(text, 0) + 1)
     for _ in range(_PAGE_RECORDS_MAX):
         place = _behind_gap(text, _SKIP.raw_decode(text, place)[1])
@@ -194,8 +194,8 @@ def _check_count(url: str, listed: bytes) -> None:
 
 
 def _behind_gap(text: str, place: int) -> int:
-    found = _GAP.match(text, place)
-    return place if found is None else found.end()
+    gap = _GAP.match(text, place)
+    return place if gap is None else gap.end()
 
 
 @lru_cache(maxsize=64)
@@ -207,13 +207,13 @@ def _one_member(name: str) -> msgspec.json.Decoder[Any]:
 
 def _member(content: bytes | msgspec.Raw, path: str) -> bytes | msgspec.Raw | None:
     """The text of a member; None if it, or one on the way, is missing or null. Raises ValueError."""
-    found: bytes | msgspec.Raw | None = content
+    text: bytes | msgspec.Raw | None = content
     for name in path.split(".") if path else ():
-        if found is None or bytes(found).strip() == b"null":
+        if text is None or bytes(text).strip() == b"null":
             return None
-        value = _one_member(name).decode(found).value
-        found = None if value is _ABSENT else value
-    return None if found is None or bytes(found).strip() == b"null" else found
+        value = _one_member(name).decode(text).value
+        text = None if value is _ABSENT else value
+    return None if text is None or bytes(text).strip() == b"null" else text
 
 
 def _requested(
@@ -237,8 +237,8 @@ def _requested(
     except AddressRefused as reason:
         raise SourceFailed(f"{config.url} cannot be read: {reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        shown = foreign_text(f"{type(error).__name__}: {error}")
-        raise SourceUnavailable(f"{config.url} does not answer: {shown}") from error
+        detail = foreign_text(f"{type(error).__name__}: {error}")
+        raise SourceUnavailable(f"{config.url} does not answer: {detail}") from error
     _check(config.url, response.status, content)
     return content
 

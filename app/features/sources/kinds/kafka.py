@@ -123,15 +123,15 @@ class Kafka:
 
     def checked(self, config: dict[str, Any], environment: SourceEnvironment) -> dict[str, Any]:
         """See `SourceKind.checked`."""
-        found = checked_config(config, KafkaConfig)
-        faults = list(_faults(found, environment))
+        kafka_config = checked_config(config, KafkaConfig)
+        faults = list(_faults(kafka_config, environment))
         if faults:
             raise refused_config(*faults)
-        if found.tombstones is None:
-            default = Tombstones.REJECT if found.key_format is None else Tombstones.DELETE
-            found = msgspec.structs.replace(found, tombstones=default)
-        complete: dict[str, Any] = msgspec.to_builtins(found)
-        return complete
+        if kafka_config.tombstones is None:
+            default = Tombstones.REJECT if kafka_config.key_format is None else Tombstones.DELETE
+            kafka_config = msgspec.structs.replace(kafka_config, tombstones=default)
+        complete_config: dict[str, Any] = msgspec.to_builtins(kafka_config)
+        return complete_config
 
     def plan(self, place: Place, position: Position, limits: RoundLimits, _: Ledger) -> RoundPlan | None:
         """See `SourceKind.plan`."""
@@ -144,8 +144,8 @@ class Kafka:
         shares = share(available, limits.rows)
         if not shares:
             # A position that is new must be kept: the latest offsets are others by the next round.
-            settled = position or config.start is Start.EARLIEST
-            return None if settled else RoundPlan(parts=(), position=_position(starts))
+            stable_start = position or config.start is Start.EARLIEST
+            return None if stable_start else RoundPlan(parts=(), position=_position(starts))
         ranges = [
             OffsetRange(partition, starts[partition], starts[partition] + count)
             for partition, count in shares.items()
@@ -392,8 +392,8 @@ def _starts(
     config: KafkaConfig, topic: TopicOffsets, position: Position, latest: Mapping[int, int]
 ) -> dict[int, int]:
     """The offset of each partition at which the next round begins. Raises SourceFailed if the topic is another one."""
-    known = _offsets(position)
-    for partition, offset in known.items():
+    offsets = _offsets(position)
+    for partition, offset in offsets.items():
         if offset > latest.get(partition, -1):
             raise SourceFailed(
                 f"the source has read partition {partition} of topic {config.topic!r} up to offset {offset}, and now "
@@ -401,11 +401,11 @@ def _starts(
                 topic=config.topic,
                 partition=partition,
             )
-    absent = [partition for partition in latest if partition not in known]
+    absent = [partition for partition in latest if partition not in offsets]
     if not absent:
-        return known
+        return offsets
     if position or config.start is Start.EARLIEST:
-        return known | topic.earliest(absent)
+        return offsets | topic.earliest(absent)
     if config.start is Start.LATEST:
         return dict(latest)
     if isinstance(config.start, StartAt) and config.start.time is not None:
@@ -415,8 +415,8 @@ def _starts(
 
 def _stated(config: KafkaConfig, earliest: Mapping[int, int], latest: Mapping[int, int]) -> dict[int, int]:
     """The offsets that the config states, and the earliest ones of other partitions. Raises SourceFailed."""
-    stated = _offsets((config.start.offsets or {}) if isinstance(config.start, StartAt) else {})
-    for partition, offset in stated.items():
+    offsets = _offsets((config.start.offsets or {}) if isinstance(config.start, StartAt) else {})
+    for partition, offset in offsets.items():
         if partition not in latest:
             raise SourceFailed(f"topic {config.topic!r} has no partition {partition}", topic=config.topic)
         if not earliest[partition] <= offset <= latest[partition]:
@@ -426,7 +426,7 @@ def _stated(config: KafkaConfig, earliest: Mapping[int, int], latest: Mapping[in
                 topic=config.topic,
                 partition=partition,
             )
-    return {**earliest, **stated}
+    return {**earliest, **offsets}
 
 
 def _age(

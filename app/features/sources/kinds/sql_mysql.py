@@ -96,9 +96,11 @@ class _Session:
         place, column = self._watermark
         order, after = column.order(self._name(column.name)), self._after(since)
         name = self._name(column.name)
-        found = self._all(f"SELECT {name} {after} ORDER BY {order} LIMIT 1 OFFSET {count - 1}", columns=1)
-        if found:
-            after += f" AND {order} <= {_literal(column, _text(found[0][0]))}"
+        watermark_rows = self._all(
+            f"SELECT {name} {after} ORDER BY {order} LIMIT 1 OFFSET {count - 1}", columns=1
+        )
+        if watermark_rows:
+            after += f" AND {order} <= {_literal(column, _text(watermark_rows[0][0]))}"
         with closing(self._lines(f"SELECT source.* {after} ORDER BY {order}")) as rows:
             for line, row in rows:
                 yield line, _text(row[place])
@@ -129,9 +131,9 @@ class _Session:
     @cached_property
     def _watermark(self) -> tuple[int, _Column]:
         """The number of the column, and the column. Raises StatementRefused."""
-        wanted = (self._relation.watermark or "").lower()
+        name = (self._relation.watermark or "").lower()
         for place, column in enumerate(self._columns):
-            if column.name.lower() == wanted:
+            if column.name.lower() == name:
                 if column.literal is None:
                     raise StatementRefused(
                         f"a column of type {column.type_} of this database cannot be the watermark; expected whole "
@@ -176,19 +178,19 @@ class _Session:
 
     def _all(self, statement: str, *, columns: int) -> list[Row]:
         """The rows of a statement that returns one at most."""
-        found: list[Row] = []
-        with closing(self._rows(statement, columns)) as rows:
-            for row in rows:
-                if found:
+        rows: list[Row] = []
+        with closing(self._rows(statement, columns)) as cursor:
+            for row in cursor:
+                if rows:
                     raise StatementRefused("the database returns more rows than one")
-                found.append(row)
-        return found
+                rows.append(row)
+        return rows
 
     def _one(self, statement: str) -> str:
-        found = self._all(statement, columns=1)
-        if not found:
+        rows = self._all(statement, columns=1)
+        if not rows:
             raise StatementRefused("the database returns no row where one is expected")
-        return _text(found[0][0])
+        return _text(rows[0][0])
 
 
 @contextmanager
@@ -263,10 +265,10 @@ def _literal(column: _Column, value: str) -> str:
 
 def _matched(pattern: str) -> Callable[[str], str]:
     """Returns the text if it matches. Raises ValueError."""
-    compiled = re.compile(pattern, re.ASCII)
+    regex = re.compile(pattern, re.ASCII)
 
     def check(text: str) -> str:
-        if compiled.fullmatch(text) is None:
+        if regex.fullmatch(text) is None:
             raise ValueError(text)
         return text
 
@@ -331,8 +333,8 @@ def _day(text: str) -> str:
 
 
 def _double(text: str) -> str:
-    found = _DOUBLE(text)
-    return found if "e" in found else f"{found}e0"
+    literal = _DOUBLE(text)
+    return literal if "e" in literal else f"{literal}e0"
 
 
 def _bytes_of(name: str) -> str:

@@ -98,9 +98,9 @@ class _Session:
     def _one(self, query: sql.Composable, since: str | None) -> str:
         with closing(self._texts(query, since, columns=1)) as rows:
             for row in rows:
-                found: str = row[0]
+                text: str = row[0]
                 if next(rows, None) is None:
-                    return found
+                    return text
                 break
         raise StatementRefused("the database does not return one row where one is expected")
 
@@ -145,7 +145,7 @@ def _session(access: DatabaseAccess, relation: RowsOrigin, bounds: Bounds) -> It
 
 def _stated(access: DatabaseAccess) -> dict[str, str]:
     """The parameters of libpq."""
-    found = {
+    parameters = {
         "host": access.host,
         "hostaddr": access.address,
         "port": str(access.port),
@@ -156,8 +156,8 @@ def _stated(access: DatabaseAccess) -> dict[str, str]:
         "application_name": "headwater source",
     }
     if access.plain:
-        return {**found, "sslmode": "prefer"}
-    return {**found, "sslmode": "verify-full", "sslrootcert": "system"}
+        return {**parameters, "sslmode": "prefer"}
+    return {**parameters, "sslmode": "verify-full", "sslrootcert": "system"}
 
 
 def _text(error: psycopg.Error) -> str:

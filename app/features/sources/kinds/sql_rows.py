@@ -91,20 +91,20 @@ class SqlRows:
     def checked(self, config: dict[str, Any], environment: SourceEnvironment) -> dict[str, Any]:
         """See `SourceKind.checked`."""
         del environment
-        found = checked_config(config, SqlConfig)
+        sql_config = checked_config(config, SqlConfig)
         try:
-            _target(found.url)
+            _target(sql_config.url)
         except ValueError as reason:
             raise refused_config(FieldError(pointer="/config/url", detail=str(reason))) from None
-        if "\0" in (found.password or ""):
+        if "\0" in (sql_config.password or ""):
             raise refused_config(
                 FieldError(pointer="/config/password", detail="a password cannot have the character U+0000")
             )
-        if (found.table is None) == (found.query is None):
+        if (sql_config.table is None) == (sql_config.query is None):
             raise refused_config(
                 FieldError(pointer="/config/table", detail="specify either the table or a query")
             )
-        return {name: value for name, value in msgspec.to_builtins(found).items() if value is not None}
+        return {name: value for name, value in msgspec.to_builtins(sql_config).items() if value is not None}
 
     def plan(self, place: Place, position: Position, limits: RoundLimits, ledger: Ledger) -> RoundPlan | None:
         """See `SourceKind.plan`."""
@@ -115,20 +115,20 @@ class SqlRows:
                 if position.get("digest") == session.digest():
                     return None
                 return RoundPlan(parts=(Part(content={}),), position={}, operation=Operation.SNAPSHOT)
-            found = session.count_after(_since(position), limits.rows + 1)
-        if not found:
+            count = session.count_after(_since(position), limits.rows + 1)
+        if not count:
             return None
         return RoundPlan(
             parts=(Part(content={"since": position.get("watermark")}),),
             position=dict(position),
-            more=found > limits.rows,
+            more=count > limits.rows,
         )
 
     def fetch(self, place: Place, part: Part, limits: RoundLimits, output: Output) -> PartRead:
         """See `SourceKind.fetch`."""
         config = msgspec.convert(place.config, SqlConfig)
         with self._connected(config, place.environment, limits.seconds, output.check) as session:
-            columns = _Columns(known=session.columns())
+            columns = _Columns(database_types=session.columns())
             if config.watermark is None:
                 # Both see the same rows: the transaction has one snapshot.
                 digest = session.digest()
@@ -139,8 +139,8 @@ class SqlRows:
             lines = session.rows_after(since, limits.rows)
             with _body(output, columns) as body, closing(lines) as rows:
                 last = _copy_values(columns.noted(rows), body, limits)
-        found = since if last is None else last
-        return PartRead(position={} if found is None else {"watermark": found})
+        watermark = since if last is None else last
+        return PartRead(position={} if watermark is None else {"watermark": watermark})
 
     def lag(self, place: Place, position: Position, ledger: Ledger) -> SourceLag:
         """See `SourceKind.lag`. Of snapshots, it is not known."""
@@ -179,7 +179,7 @@ class SqlRows:
         if check is not None:
             bounds = replace(bounds, check=check)
         relation = RowsOrigin(table=config.table, query=config.query, watermark=config.watermark)
-        shown = f"{target.scheme}://{target.host}:{target.port}{target.path}"
+        public_url = f"{target.scheme}://{target.host}:{target.port}{target.path}"
         try:
             [address, *_] = _connector(environment.allow).addresses(target, CONNECT_SECONDS_MAX)
             access = DatabaseAccess(
@@ -195,46 +195,49 @@ class SqlRows:
             with dialect.session(access, relation, bounds) as session:
                 yield session
         except AddressRefused as reason:
-            raise SourceFailed(f"{shown} cannot be read: {reason}") from None
+            raise SourceFailed(f"{public_url} cannot be read: {reason}") from None
         except ReplyTooLarge as error:
             raise SourceFailed(
-                f"{shown} sends a row of more than {self.row_bytes_max} bytes, the limit of a row: {error}"
+                f"{public_url} sends a row of more than {self.row_bytes_max} bytes, the limit of a row: {error}"
             ) from None
         except TimeoutError as error:
-            raise SourceUnavailable(f"{shown} takes more than {seconds:.0f} s: {error}") from error
+            raise SourceUnavailable(f"{public_url} takes more than {seconds:.0f} s: {error}") from error
         except StatementRefused as error:
-            raise SourceFailed(f"{shown} refuses the query: {error}") from error
+            raise SourceFailed(f"{public_url} refuses the query: {error}") from error
         except DatabaseOutOfReach as error:
-            raise SourceUnavailable(f"{shown} is out of reach: {error}") from error
+            raise SourceUnavailable(f"{public_url} is out of reach: {error}") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Columns:
-    """The types of the columns of rows. `known`: as the database describes them, None for one whose values are seen."""
+    """The types of the columns of rows.
 
-    known: Mapping[str, str | None]
+    `database_types`: as the database describes them, None for one whose values are seen.
+    """
+
+    database_types: Mapping[str, str | None]
     types: dict[str, str | Shape] = field(default_factory=dict)
 
     def noted(self, rows: Iterator[Line]) -> Iterator[Line]:
         """The rows. `types` has the columns once one row was taken."""
-        unknown = [name for name, type_ in self.known.items() if type_ is None]
+        names = [name for name, type_ in self.database_types.items() if type_ is None]
         for row in rows:
             if not self.types:
-                self.types.update({name: type_ or NULLS for name, type_ in self.known.items()})
-            if unknown:
-                self._see(unknown, row[0])
+                self.types.update({name: type_ or NULLS for name, type_ in self.database_types.items()})
+            if names:
+                self._see(names, row[0])
             yield row
 
     def _see(self, names: list[str], line: bytes) -> None:
         try:
-            found = msgspec.json.decode(line, type=dict[str, Any])
+            row = msgspec.json.decode(line, type=dict[str, Any])
         except msgspec.DecodeError:
             # The row is reported where it is decoded.
             return
         for name in names:
             before = self.types[name]
             assert not isinstance(before, str)
-            self.types[name] = common_shape(before, shape_of(found.get(name)))
+            self.types[name] = common_shape(before, shape_of(row.get(name)))
 
 
 def _target(url: str) -> tuple[SplitResult, Target]:
@@ -257,10 +260,10 @@ def _target(url: str) -> tuple[SplitResult, Target]:
 
 def _since(position: Position) -> str | None:
     """The watermark of the position. Raises SourceFailed."""
-    found = position.get("watermark")
-    if found is not None and not isinstance(found, str):
+    watermark = position.get("watermark")
+    if watermark is not None and not isinstance(watermark, str):
         raise SourceFailed(f'the position {position} is not valid; expected {{"watermark": "…"}}')
-    return found
+    return watermark
 
 
 def _body(output: Output, columns: _Columns) -> AbstractContextManager[BinaryIO]:

@@ -41,8 +41,8 @@ def refuse_cycle(
         return
     query = select(datasets.c.id, datasets.c.name).where(any_of(datasets.c.id, path))
     names = {row.id: row.name for row in connection.execute(query)}
-    shown = " → ".join(names[each] for each in [read, *path])
-    detail = f"the source would close a cycle, in which each change is written again without end: {shown}"
+    cycle = " → ".join(names[each] for each in [read, *path])
+    detail = f"the source would close a cycle, in which each change is written again without end: {cycle}"
     raise refused_source("/config/dataset", detail)
 
 
@@ -59,23 +59,23 @@ def _edges(connection: Connection, derivations: Derivations, without: str) -> li
         .join(datasets, or_(datasets.c.id == sources.c.dataset_id, by_name))
         .where(sources.c.id != without)
     )
-    found = [(row.definition.config.get("dataset_id"), row.id) for row in connection.execute(query)]
-    return [*((read, written) for read, written in found if read), *derivations.pairs(connection)]
+    pairs = [(row.definition.config.get("dataset_id"), row.id) for row in connection.execute(query)]
+    return [*((read, target) for read, target in pairs if read), *derivations.pairs(connection)]
 
 
 def _path(edges: Iterable[tuple[str, str]], start: str, goal: str) -> list[str] | None:
     """The datasets on the shortest way from one to another, both included; None if there is no way."""
     following: dict[str, list[str]] = {}
-    for read, written in edges:
-        following.setdefault(read, []).append(written)
+    for read, target in edges:
+        following.setdefault(read, []).append(target)
     before: dict[str, str | None] = {start: None}
     waiting = deque([start])
     while waiting and goal not in before:
         place = waiting.popleft()
-        for written in following.get(place, ()):
-            if written not in before:
-                before[written] = place
-                waiting.append(written)
+        for target in following.get(place, ()):
+            if target not in before:
+                before[target] = place
+                waiting.append(target)
     if goal not in before:
         return None
     path: list[str] = []

@@ -24,7 +24,7 @@ class SourceParticipant:
         if checkpoint is None:
             return None
         last_round = _last_round(connection, commit, checkpoint)
-        moved = (
+        statement = (
             update(sources)
             .where(sources.c.id == checkpoint.source_id, sources.c.rounds == checkpoint.since)
             .values(
@@ -40,7 +40,7 @@ class SourceParticipant:
                 last_round=last_round,
             )
         )
-        if not connection.execute(moved).rowcount:
+        if not connection.execute(statement).rowcount:
             return Overtaken(dataset_id=commit.dataset_id, since=checkpoint.since)
         _insert_items(connection, checkpoint)
         return None
@@ -60,10 +60,11 @@ class SourceParticipant:
         if failures is None:
             return
         values = failure_values(failures, fault)
-        # One that its user has paused stays paused.
-        paused = sources.c.state == SourceState.PAUSED.value
         if "state" in values:
-            values["state"] = case((paused, sources.c.state), else_=values["state"])
+            # One that its user has paused stays paused.
+            values["state"] = case(
+                (sources.c.state == SourceState.PAUSED.value, sources.c.state), else_=values["state"]
+            )
         connection.execute(update(sources).where(this_source).values(values))
 
     def job_cancelled(self, connection: Connection, job_id: str, kind: JobKind) -> None:
@@ -77,8 +78,8 @@ class SourceParticipant:
 def _last_round(connection: Connection, commit: NewCommit, checkpoint: Checkpoint) -> StoredRound:
     """The round that is committed, after the ones before it."""
     job_id = commit.outcomes[0].claim.job_id
-    started = func.coalesce(jobs.c.started_at, jobs.c.created_at)
-    times = select(started.label("started_at"), func.clock_timestamp().label("ended_at"))
+    start_time = func.coalesce(jobs.c.started_at, jobs.c.created_at)
+    times = select(start_time.label("started_at"), func.clock_timestamp().label("ended_at"))
     row = connection.execute(times.where(jobs.c.id == job_id)).one()
     of_source = select(sources.c.last_round).where(sources.c.id == checkpoint.source_id)
     before: StoredRound | None = connection.execute(of_source).scalar_one_or_none()

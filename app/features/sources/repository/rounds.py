@@ -59,14 +59,14 @@ class RoundStore:
         tenant = select(tenants.c.state).where(tenants.c.tenant_id == CURRENT_TENANT).scalar_subquery()
         active = tenant == "active"
         values = _CLAIMS.claimed(owner, lease_seconds)
-        held = (
+        statement = (
             update(sources)
             .where(sources.c.id == source_id, _ACTIVE, _CLAIMS.is_free())
             .values({**values, "due_at": case((active, values["due_at"]), else_=lease_end(_POLL_SECONDS))})
             .returning(active)
         )
         with self._database.tenant(tenant_id) as connection:
-            if not connection.execute(held).scalar_one_or_none():
+            if not connection.execute(statement).scalar_one_or_none():
                 return None
             return find_source(connection, source_id)
 
@@ -113,20 +113,20 @@ class RoundStore:
         """
         with self._database.tenant(source.tenant_id) as connection:
             share_datasets(connection, [new.dataset_id])
-            found = lock_source(connection, source.id)
-            if found.epoch != source.epoch or found.state is not SourceState.ACTIVE:
+            current_source = lock_source(connection, source.id)
+            if current_source.epoch != source.epoch or current_source.state is not SourceState.ACTIVE:
                 return None
             connection.execute(
                 update(sources)
                 .where(sources.c.id == source.id)
                 .values(**_CLAIMS.released(lease_end(_POLL_SECONDS)), **({} if lag is None else {"lag": lag}))
             )
-            if unfinished_round(connection, found, _UNFINISHED) is not None:
+            if unfinished_round(connection, current_source, _UNFINISHED) is not None:
                 return None
             check_metered(
                 connection, quotas_of(connection.execute(select(STORED_QUOTAS)).scalar_one()), METERED
             )
-            return start_round(connection, found, new)
+            return start_round(connection, current_source, new)
 
     def registered(self, source: DataSource, dataset_id: str) -> None:
         """The source has registered its dataset. Raises InvalidSource if it would close a cycle."""
@@ -157,20 +157,20 @@ class RoundStore:
     def exists(self, tenant_id: str, source_id: str) -> bool:
         """Whether the source was not deleted."""
         with self._database.tenant(tenant_id) as connection:
-            found = connection.execute(select(sources.c.id).where(sources.c.id == source_id))
-            return found.one_or_none() is not None
+            query = select(sources.c.id).where(sources.c.id == source_id)
+            return connection.execute(query).one_or_none() is not None
 
     def holds(self, tenant_id: str, claim: Claim) -> bool:
         """Whether the claim of a round is valid."""
         with self._database.tenant(tenant_id) as connection:
-            found = connection.execute(select(jobs.c.id).where(held_by([claim])))
-            return found.one_or_none() is not None
+            query = select(jobs.c.id).where(held_by([claim]))
+            return connection.execute(query).one_or_none() is not None
 
     def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
         """Stores what a claimed round has turned out to do. Nothing happens if the claim is void."""
         with self._database.tenant(tenant_id) as connection:
-            held = update(jobs).where(held_by([claim])).values(request=request).returning(jobs.c.id)
-            if connection.execute(held).one_or_none() is not None:
+            statement = update(jobs).where(held_by([claim])).values(request=request).returning(jobs.c.id)
+            if connection.execute(statement).one_or_none() is not None:
                 connection.execute(
                     update(instants)
                     .where(instants.c.job_id == claim.job_id)
@@ -213,11 +213,11 @@ class ItemLedger:
         query = select(source_items.c.name, source_items.c.checksum).where(
             source_items.c.source_id == self._source_id, any_of(source_items.c.name, list(names))
         )
-        found: dict[str, set[str]] = {}
+        checksums: dict[str, set[str]] = {}
         with self._database.tenant(self._tenant_id) as connection:
             for row in connection.execute(query):
-                found.setdefault(row.name, set()).add(row.checksum)
-        return found
+                checksums.setdefault(row.name, set()).add(row.checksum)
+        return checksums
 
 
 def failure_values(failures: int, fault: Fault) -> dict[str, Any]:

@@ -12,18 +12,20 @@ from app.features.sources.tables import sources
 from app.features.sources.values import DataSource, SourceState
 from app.kernel.format.identifiers import is_uuid
 
-_OWN: Final = tuple(
-    sources.c[name] for name in DataSource.__struct_fields__ if name not in ("dataset_name", "state")
-)
+_OTHERS: Final = {"dataset_name", "state", "reported_rounds"}
+_OWN: Final = tuple(sources.c[name] for name in DataSource.__struct_fields__ if name not in _OTHERS)
 DATASET_NAME: Final = func.coalesce(datasets.c.name, sources.c.dataset_name)
 """The present name of the dataset; the requested one, while there is none."""
 
 
 def select_sources() -> Select[Any]:
     """Selects the members of `DataSource`."""
-    return select(*_OWN, sources.c.state, DATASET_NAME.label("dataset_name")).join_from(
-        sources, datasets, datasets.c.id == sources.c.dataset_id, isouter=True
-    )
+    return select(
+        *_OWN,
+        sources.c.state,
+        sources.c.reported.label("reported_rounds"),
+        DATASET_NAME.label("dataset_name"),
+    ).join_from(sources, datasets, datasets.c.id == sources.c.dataset_id, isouter=True)
 
 
 def source_of(row: Any) -> DataSource:
@@ -36,8 +38,8 @@ def find_source(connection: Connection, reference: str) -> DataSource:
     """The source with this id or name. Raises NotFound."""
     if "\0" in reference:
         raise source_not_found(reference)
-    wanted = sources.c.id == reference if is_uuid(reference) else sources.c.name == reference
-    row = connection.execute(select_sources().where(wanted)).one_or_none()
+    condition = sources.c.id == reference if is_uuid(reference) else sources.c.name == reference
+    row = connection.execute(select_sources().where(condition)).one_or_none()
     if row is None:
         raise source_not_found(reference)
     return source_of(row)

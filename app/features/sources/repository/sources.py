@@ -57,7 +57,7 @@ class SourceStore:
             if new.dataset_id is not None and not share_datasets(connection, [new.dataset_id]):
                 raise NotFound(f"there is no dataset {new.definition.dataset!r}")
             self._refuse_cycle(connection, new.id, new.definition, new.dataset_id)
-            inserted = connection.execute(
+            row = connection.execute(
                 insert_unless(sources)
                 .values(
                     id=new.id,
@@ -72,7 +72,7 @@ class SourceStore:
                 .on_conflict_do_nothing()
                 .returning(sources.c.id)
             ).one_or_none()
-            if inserted is None:
+            if row is None:
                 raise SourceExists(f"there is a source {new.name!r} already", name=new.name)
             act_concerns(source=new.id)
             check_count(connection, "sources", _COUNT)
@@ -120,8 +120,10 @@ class SourceStore:
         """
         with self._database.tenant(tenant_id) as connection:
             if change.state is SourceState.ACTIVE:
-                found = find_source(connection, reference)
-                self._refuse_cycle(connection, found.id, found.definition, found.dataset_id)
+                current_source = find_source(connection, reference)
+                self._refuse_cycle(
+                    connection, current_source.id, current_source.definition, current_source.dataset_id
+                )
             source = lock_source(connection, reference)
             if change.revision is not None and change.revision != source.revision:
                 raise PreconditionFailed(
@@ -181,10 +183,10 @@ class SourceStore:
                 job = replayed_job(connection, new.dataset_id, new.idempotency_key, new.request_hash)
                 if job is not None:
                     return Accepted(job=job, replayed=True)
-            queued = unfinished_round(connection, source, (JobState.QUEUED,))
-            if queued is not None:
-                keep_key(connection, new, queued)
-                return Accepted(job=get_job(connection, queued), replayed=False)
+            job_id = unfinished_round(connection, source, (JobState.QUEUED,))
+            if job_id is not None:
+                keep_key(connection, new, job_id)
+                return Accepted(job=get_job(connection, job_id), replayed=False)
             return start_round(connection, source, new)
 
 
@@ -211,7 +213,7 @@ def _lock_rounds(connection: Connection, source: DataSource) -> list[str]:
     """The unfinished rounds of the source, locked."""
     if source.dataset_id is None:
         return []
-    wanted = jobs.c.dataset_id == source.dataset_id, jobs.c.kind == JobKind.SOURCE_ROUND.value, UNFINISHED
-    found = connection.execute(select(jobs.c.id, jobs.c.request).where(*wanted)).all()
-    own = [row.id for row in found if row.request.round.source_id == source.id]
+    conditions = jobs.c.dataset_id == source.dataset_id, jobs.c.kind == JobKind.SOURCE_ROUND.value, UNFINISHED
+    rows = connection.execute(select(jobs.c.id, jobs.c.request).where(*conditions)).all()
+    own = [row.id for row in rows if row.request.round.source_id == source.id]
     return lock_jobs(connection, any_of(jobs.c.id, own), UNFINISHED) if own else []

@@ -60,7 +60,7 @@ class StartRounds:
     def _plan(self, source: DataSource) -> None:
         kind = self.kinds[source.definition.kind]
         place = source.place(self.environment_of(source.tenant_id))
-        if source.reported < source.rounds:
+        if source.reported_rounds < source.rounds:
             self._report(kind, place, source)
         ledger = self.ledger_of(source)
         plan = kind.plan(place, source.position, source.definition.limits, ledger)
@@ -78,8 +78,8 @@ class StartRounds:
         dataset_id = source.dataset_id or self.register.run(source)
         if dataset_id is None:
             # A position at which there is nothing to read has no commit that moves it.
-            settled = None if plan.parts else plan.position
-            self.rounds.settle(source, lag=None, due_seconds=interval, position=settled)
+            position = None if plan.parts else plan.position
+            self.rounds.settle(source, lag=None, due_seconds=interval, position=position)
             return
         unread = self._lag(kind, place, source, ledger)
         if self.rounds.start(source, new_round(source, dataset_id), unread) is not None:

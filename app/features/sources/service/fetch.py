@@ -25,8 +25,8 @@ def fetching(slots: FairSlots, tenant_id: str) -> Iterator[None]:
     """A slot until the context ends. Raises SourcesBusy without a free one, so that the thread goes on to other work:
     what a round reads from may be silent for a minute.
     """
-    with slots.slot_if_free(tenant_id) as taken:
-        if not taken:
+    with slots.slot_if_free(tenant_id) as has_slot:
+        if not has_slot:
             raise SourcesBusy("this worker runs as many rounds that read from elsewhere as it may")
         yield
 
@@ -45,17 +45,20 @@ class FetchHere:
         limits: RoundLimits,
         prefix: str,
         quarantine: str | None,
-        needed: Callable[[], bool],
+        is_live: Callable[[], bool],
     ) -> list[Fetched]:
-        """One result per part. Raises what `SourceKind.fetch` raises, and EngineStopped once it is not `needed`."""
-        found = []
+        """One result per part. `is_live`: whether the round was not cancelled.
+
+        Raises what `SourceKind.fetch` raises, and EngineStopped once the round is not live.
+        """
+        results = []
         for number, part in enumerate(parts):
             path = f"{prefix}-{number:05d}"
-            output = FetchOutput(self.storage, path, _numbered(quarantine, number), needed)
+            output = FetchOutput(self.storage, path, _numbered(quarantine, number), is_live)
             with output:
                 read = kind.fetch(place, part, limits, output)
-            found.append(output.fetched(read))
-        return found
+            results.append(output.fetched(read))
+        return results
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -88,15 +88,17 @@ class RegisterDataset:
             return {}
         # No dataset has this folder yet; files that no job refers to are removed.
         prefix = body_path(dataset_prefix(source.tenant_id, source.id), new_id())
-        fetched: list[Fetched] = []
+        fetched_parts: list[Fetched] = []
         try:
-            needed = partial(self.rounds.exists, source.tenant_id, source.id)
-            fetched = self.here.run(kind, place, plan.parts, limits, prefix, f"{prefix}-bad", needed)
+            is_live = partial(self.rounds.exists, source.tenant_id, source.id)
+            fetched_parts = self.here.run(kind, place, plan.parts, limits, prefix, f"{prefix}-bad", is_live)
             op_columns = ("op",) if plan.operation is Operation.CHANGELOG else ()
-            return self._shapes([body for part in fetched for body in part.bodies], op_columns)
+            return self._shapes([body for part in fetched_parts for body in part.bodies], op_columns)
         finally:
-            paths = [body.raw.path for part in fetched for body in part.bodies]
-            self.storage.delete([*paths, *(file.path for part in fetched for file in part.quarantined)])
+            paths = [body.raw.path for part in fetched_parts for body in part.bodies]
+            self.storage.delete(
+                [*paths, *(file.path for part in fetched_parts for file in part.quarantine_files)]
+            )
 
     def _shapes(self, bodies: list[FetchedBody], op_columns: tuple[str, ...]) -> dict[str, Shape]:
         shapes: dict[str, Shape] = {}

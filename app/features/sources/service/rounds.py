@@ -85,17 +85,20 @@ class _Round(msgspec.Struct, frozen=True, kw_only=True):
         number = self.prefix.rpartition("-")[2]
         return f"{quarantine_prefix(place, self.job.id, self.job.epoch)}-{number}-{suffix}"
 
-    def checkpoint(self, fetched: Sequence[Fetched], rejected: Mapping[str, SourceItem]) -> Checkpoint:
-        """Where the source is after its parts were read. `rejected`: items that were left out, by the path of their
+    def checkpoint(self, fetched_parts: Sequence[Fetched], bad_items: Mapping[str, SourceItem]) -> Checkpoint:
+        """Where the source is after its parts were read. `bad_items`: items that were left out, by the path of their
         body.
         """
         position = dict(self.plan.position)
-        for part in fetched:
+        for part in fetched_parts:
             position |= part.position
         check_storable(position)
-        items = [item for part in fetched for item in part.items]
+        items = [item for part in fetched_parts for item in part.items]
         items += [
-            rejected.get(body.raw.path, body.item) for part in fetched for body in part.bodies if body.item
+            bad_items.get(body.raw.path, body.item)
+            for part in fetched_parts
+            for body in part.bodies
+            if body.item
         ]
         # The next round follows at once while there is more to read: that of a source that is read once shows that it
         # has read everything. A source that has nothing of what it announces is not read again at once.
@@ -133,14 +136,14 @@ class RunRounds:
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         kind = self.kinds[source.definition.kind]
         if kind.in_task:
-            fetched = self._fetched(job, source, dataset, prefix, tag)
+            outcome = self._fetched(job, source, dataset, prefix, tag)
         else:
             # Its slot ends before the rows are decoded: that is work of this service.
             with fetching(self.slots, job.tenant_id):
-                fetched = self._fetched(job, source, dataset, prefix, tag)
-        if isinstance(fetched, StagedInput):
-            return fetched
-        return self._read(*fetched, dataset)
+                outcome = self._fetched(job, source, dataset, prefix, tag)
+        if isinstance(outcome, StagedInput):
+            return outcome
+        return self._read(*outcome, dataset)
 
     def _fetched(
         self, job: Job, source: DataSource, dataset: Dataset, prefix: str, tag: str
@@ -180,32 +183,32 @@ class RunRounds:
         except NotFound:
             raise SourceFailed(f"the source {request.source!r} was deleted") from None
 
-    def _read(self, round_: _Round, fetched: Sequence[Fetched], dataset: Dataset) -> StagedInput:
-        fresh = self._fresh(round_, [body for part in fetched for body in part.bodies])
+    def _read(self, round_: _Round, fetched_parts: Sequence[Fetched], dataset: Dataset) -> StagedInput:
+        fresh = self._fresh(round_, [body for part in fetched_parts for body in part.bodies])
         if not fresh and round_.plan.operation is None:
             round_ = msgspec.structs.replace(round_, job=_without_rows(round_.job))
-        decoded, rejected = self._decode(round_, dataset, fresh)
+        decoded_input, bad_items = self._decode(round_, dataset, fresh)
         if round_.transform is not None:
-            staged = transformed(
+            files = transformed(
                 self.engine,
                 round_.transform,
-                decoded.files,
+                decoded_input.files,
                 dataset.definition,
                 round_.job.write.operation,
                 relation=relation_of(round_.job.id, round_.job.epoch),
                 prefix=f"{round_.prefix}-t",
                 tag=round_.tag,
             )
-            decoded = msgspec.structs.replace(decoded, files=staged)
-        checkpoint = round_.checkpoint(fetched, rejected)
+            decoded_input = msgspec.structs.replace(decoded_input, files=files)
+        checkpoint = round_.checkpoint(fetched_parts, bad_items)
         request = _at(round_.job.write, checkpoint.position)
         self.rounds.decide(round_.job.tenant_id, round_.job.claim, request)
-        own = tuple(file for part in fetched for file in part.quarantined)
+        own = tuple(file for part in fetched_parts for file in part.quarantine_files)
         return StagedInput(
             job=round_.job,
-            staged=decoded.files,
-            quarantined=(*decoded.quarantine_files, *own),
-            definition=decoded.definition,
+            staged=decoded_input.files,
+            quarantined=(*decoded_input.quarantine_files, *own),
+            definition=decoded_input.definition,
             checkpoint=checkpoint,
             result=_result(checkpoint),
         )
@@ -214,8 +217,8 @@ class RunRounds:
         kind, limits = self.kinds[round_.source.definition.kind], round_.source.definition.limits
         prefix, quarantine = f"{round_.prefix}-f", round_.quarantine("f")
         if not kind.in_task:
-            needed = partial(self.rounds.holds, round_.job.tenant_id, round_.job.claim)
-            return self.here.run(kind, round_.place, round_.plan.parts, limits, prefix, quarantine, needed)
+            is_live = partial(self.rounds.holds, round_.job.tenant_id, round_.job.claim)
+            return self.here.run(kind, round_.place, round_.plan.parts, limits, prefix, quarantine, is_live)
         return FetchInTasks(engine=self.engine).run(
             round_.source.definition.kind,
             round_.place,
@@ -243,18 +246,18 @@ class RunRounds:
 
         An item that cannot be decoded at all is left out if the source quarantines bad records.
         """
-        remaining, rejected = list(bodies), dict[str, SourceItem]()
+        remaining, bad_items = list(bodies), dict[str, SourceItem]()
         while remaining:
             try:
-                return self._decode_all(round_, dataset, remaining, len(rejected)), rejected
+                return self._decode_all(round_, dataset, remaining, len(bad_items)), bad_items
             except _OF_A_BODY as error:
                 bad = next((body for body in remaining if body.raw.origin == error.facts.get("origin")), None)
                 keeps = round_.job.write.options.on_error is OnError.QUARANTINE
-                if bad is None or bad.item is None or not keeps or len(rejected) == _REJECTED_MAX:
+                if bad is None or bad.item is None or not keeps or len(bad_items) == _REJECTED_MAX:
                     raise
-                rejected[bad.raw.path] = msgspec.structs.replace(bad.item, error=Fault.of(error))
+                bad_items[bad.raw.path] = msgspec.structs.replace(bad.item, error=Fault.of(error))
                 remaining.remove(bad)
-        return DecodedInput(files=()), rejected
+        return DecodedInput(files=()), bad_items
 
     def _decode_all(
         self, round_: _Round, dataset: Dataset, bodies: Sequence[FetchedBody], attempt: int

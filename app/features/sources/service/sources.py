@@ -66,8 +66,8 @@ class ManageSources:
             raise refused_source("/operation", f"{operation.value} takes no rows")
         kind = self.kinds.get(definition.kind)
         if kind is None:
-            known = ", ".join(sorted(self.kinds))
-            raise refused_source("/kind", f"expected one of {known}, got {definition.kind!r}")
+            kinds = ", ".join(sorted(self.kinds))
+            raise refused_source("/kind", f"expected one of {kinds}, got {definition.kind!r}")
         check_start(definition.kind, position)
         config = kind.checked(definition.config, self.environment_of(tenant_id))
         if isinstance(kind, ReadsDatasets):
@@ -148,9 +148,9 @@ class ManageSources:
             idempotency_key=idempotency_key,
             request_hash=f"round {source.id}",
         )
-        accepted = self.sources.start(source.tenant_id, source.id, new)
+        round_job = self.sources.start(source.tenant_id, source.id, new)
         self.wake()
-        return accepted
+        return round_job
 
     def _dataset(self, granted_datasets: GrantedDatasets, definition: SourceDefinition) -> Dataset | None:
         """The dataset; None if the source is going to register it. Raises NotFound, Forbidden."""

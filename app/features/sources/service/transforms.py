@@ -36,9 +36,9 @@ class BoundTransform(msgspec.Struct, frozen=True, kw_only=True):
     def check(self, dataset: DatasetDefinition, operation: Operation) -> None:
         """Raises InvalidSource if the dataset does not accept the columns of the result."""
         # The op of a change is carried beside the columns.
-        expected = input_schema(Operation.UPSERT if operation is Operation.CHANGELOG else operation, dataset)
+        schema = input_schema(Operation.UPSERT if operation is Operation.CHANGELOG else operation, dataset)
         try:
-            check_columns(self.plan.schema.to_arrow(), expected, "/transform/sql")
+            check_columns(self.plan.schema.to_arrow(), schema, "/transform/sql")
         except SchemaMismatch as error:
             errors = [
                 FieldError(pointer=each["pointer"], detail=each["detail"]) for each in error.facts["errors"]
@@ -55,12 +55,12 @@ def bind_transform(transform: SourceTransform) -> BoundTransform:
     """Raises InvalidSource, with the fault in the query or in the columns."""
     rows = _rows(transform)
     try:
-        parsed = parse_view(transform.sql)
-        if set(parsed.inputs) != {_RELATION}:
+        query = parse_view(transform.sql)
+        if set(query.inputs) != {_RELATION}:
             raise refused_source(
                 "/transform/sql", f"expected a SELECT over {_RELATION}, which is what is read"
             )
-        plan = bind_view(parsed, {_RELATION: rows})
+        plan = bind_view(query, {_RELATION: rows})
     except InvalidView as error:
         raise refused_source("/transform/sql", error.detail) from error
     if not plan.row_by_row:
@@ -75,7 +75,7 @@ def bind_transform(transform: SourceTransform) -> BoundTransform:
 def transformed(
     engine: Derivation,
     bound: BoundTransform,
-    staged: tuple[StagedFile, ...],
+    files: tuple[StagedFile, ...],
     dataset: DatasetDefinition,
     operation: Operation,
     *,
@@ -89,7 +89,7 @@ def transformed(
 
     Raises DerivationFailed, CorruptFile, StorageFull, EngineStopped.
     """
-    if not staged:
+    if not files:
         return ()
     carry = (OP_COLUMN,) if operation is Operation.CHANGELOG else ()
     [source] = bound.plan.sources
@@ -100,7 +100,7 @@ def transformed(
                 relation: RowsInput(
                     dataset=bound.rows_of(dataset),
                     operation=operation,
-                    files=staged,
+                    files=files,
                     columns=tuple(source.columns),
                 )
             },

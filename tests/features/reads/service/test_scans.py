@@ -101,7 +101,7 @@ class Scanner:
             file = self.tables.file(self.versioned.dataset, planned.version, name, options.columns)
         except NotFound:
             return rows, False
-        found = pq.read_table(self.root / file.path, columns=planned.shown.names())
+        found = pq.read_table(self.root / file.path, columns=planned.schema.names())
         assert found.select(rows.schema.names).to_pylist() == rows.to_pylist()
         return rows, True
 
@@ -113,7 +113,7 @@ class Scanner:
             rows, direct = self.table(planned, part.name, wanted)
             assert direct == (part.direct is not None)
             assert part.rows is None or part.rows == rows.num_rows
-            assert rows.schema.names == planned.shown.names()
+            assert rows.schema.names == planned.schema.names()
             found += rows.to_pylist()
         return found
 
@@ -231,7 +231,7 @@ def test_file_under_another_schema_is_never_sent_as_it_is(
     [old] = [part for part in planned.parts if part.direct is None]
     rows, _ = reader.table(planned, old.name, PartOptions(columns=columns))
     assert rows.to_pylist() == [expected]
-    assert rows.schema.types == [field.type for field in planned.shown.to_arrow()]
+    assert rows.schema.types == [field.type for field in planned.schema.to_arrow()]
     # The request for the part decides, and not the plan.
     assert not reader.table(reader.plan(), old.name, ALL)[1]
 

@@ -159,8 +159,8 @@ def test_many_jobs_expire_in_bounded_batches_that_read_no_more_than_they_delete(
     store, cursor, deleted, limit = ExpiredJobStore(stores.database), None, 0, 500
     while True:
         batch = store.expire(tenant_id, cursor, keep_seconds=3600, limit=limit)
-        deleted += batch.deleted
-        assert batch.deleted <= limit
+        deleted += batch.job_count
+        assert batch.job_count <= limit
         cursor = batch.last
         if cursor is None:
             break

@@ -50,11 +50,11 @@ class _Rows:
         self.position: dict[str, Any] = {}
         self.fetched: Fetched | None = None
 
-    def fetch(self, limits: RoundLimits = RoundLimits(), needed: Any = lambda: True) -> list[Any]:  # noqa: B008
+    def fetch(self, limits: RoundLimits = RoundLimits(), is_live: Any = lambda: True) -> list[Any]:  # noqa: B008
         """The rows of the next part, which a round reads without planning it; with fractions as texts."""
         self._number += 1
         content = {"since": self.position.get("watermark")} if "watermark" in self._place.config else {}
-        with FetchOutput(self._storage, f"p{self._number}", None, needed) as output:
+        with FetchOutput(self._storage, f"p{self._number}", None, is_live) as output:
             read = _KIND.fetch(self._place, Part(content=content), limits, output)
         self.position |= read.position
         self.fetched = output.fetched(read)
@@ -336,7 +336,7 @@ def test_a_fetch_ends_once_its_round_is_cancelled(tmp_path: Path) -> None:
     with fake_mysql(_silent) as server:
         began = time.monotonic()
         with pytest.raises(EngineStopped):
-            _Rows(_place(server.url), tmp_path).fetch(needed=lambda: False)
+            _Rows(_place(server.url), tmp_path).fetch(is_live=lambda: False)
         assert time.monotonic() - began < 5
 
 

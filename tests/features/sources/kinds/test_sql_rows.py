@@ -41,10 +41,10 @@ def _place(server: FakePostgres, **config: Any) -> Place:
     )
 
 
-def _fetch(server: FakePostgres, folder: Path, limits: RoundLimits, needed: Any = None) -> Fetched:
+def _fetch(server: FakePostgres, folder: Path, limits: RoundLimits, is_live: Any = None) -> Fetched:
     """What a round by the watermark `seen` reads from the beginning."""
     storage = LocalStorage(folder)
-    output = FetchOutput(storage, "p", None) if needed is None else FetchOutput(storage, "p", None, needed)
+    output = FetchOutput(storage, "p", None) if is_live is None else FetchOutput(storage, "p", None, is_live)
     place = _place(server, watermark="seen")
     with output:
         read = _KIND.fetch(place, Part(content={"since": None}), limits, output)
