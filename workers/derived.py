@@ -43,6 +43,8 @@ from workers.wiring import run_writes
 
 _log = logging.getLogger(__name__)
 _WATCH_SECONDS = 1.0
+# The time without work after which the process ends. Its start takes 10 to 20 seconds.
+_IDLE_SECONDS = 600.0
 # Together less than the worker waits for this process.
 _SHUTDOWN_SECONDS = 10.0
 _LOOPS_SECONDS = 1.0
@@ -52,7 +54,7 @@ _FIRST_TO_END = "500"
 
 
 def main() -> None:
-    """Runs until the worker has ended, or there was no work for `derived_idle_seconds`."""
+    """Runs until the worker has ended, or there was no work for ten minutes."""
     process_id, process = sys.argv[1], WriteProcess(sys.argv[2])
     settings = configured(f"{process.value} ")
     with suppress(OSError):
@@ -123,7 +125,7 @@ def _serve(
     lines = FileIO(sys.stdin.fileno(), closefd=False)
     threading.Thread(target=_listen, args=(lines, runner, stopping), name="listen", daemon=True).start()
     try:
-        while not stopping.wait(_WATCH_SECONDS) and runner.idle_seconds() < settings.derived_idle_seconds:
+        while not stopping.wait(_WATCH_SECONDS) and runner.idle_seconds() < _IDLE_SECONDS:
             if not engine.alive():
                 _die()
     finally:

@@ -59,6 +59,9 @@ _SHUTDOWN_SECONDS = 15.0
 _LOOPS_SECONDS = 2.0
 _POLLS_MISSED_MAX = 4
 _MAINTENANCE_THREADS = 4
+# Webhooks, export schedules and views that one worker serves at a time.
+_FOLLOW_THREADS = 4
+_SOURCE_POLL_SECONDS = 0.5
 _SETTLED_POLLS = 5
 # Datasets with new versions that a poll hands to the policies. A check of a dataset costs as much as a write to it, so
 # with more of them each is checked less often, the one that has waited longest first.
@@ -137,8 +140,8 @@ def _serve(
     follow = Runner(
         Follow(followers=followers, handlers=follower_handlers(worker), owner=worker_id),
         name="follow",
-        threads=settings.follow_threads,
-        per_dataset_max=settings.follow_threads,
+        threads=_FOLLOW_THREADS,
+        per_dataset_max=_FOLLOW_THREADS,
         weight=quotas.weight,
         stopping=stopping,
     )
@@ -237,9 +240,16 @@ def _sources(
         stopping=stopping,
     )
     poller = Poller([PollSource(find=round_store(worker.platform).due, runner=runner)])
-    every = settings.source_poll_seconds
     # Rounds of small sources end often: they share a poll.
-    loops.add(Loop("sources", poller.run, every_seconds=every, woken=woken, apart_seconds=APART_SECONDS))
+    loops.add(
+        Loop(
+            "sources",
+            poller.run,
+            every_seconds=_SOURCE_POLL_SECONDS,
+            woken=woken,
+            apart_seconds=APART_SECONDS,
+        )
+    )
     return runner
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from app.core.catalog.repository.catalog import CatalogStore
 from app.core.changes.repository import ChangelogStore
@@ -22,6 +23,9 @@ from app.infra.files.parquet_file import ParquetReader
 from app.infra.files.storage import Storage, open_storage, prepare_storage
 from app.infra.settings import Settings
 from app.kernel.format.rows.row_limits import RowLimits
+
+_GROUP_JOBS_MAX: Final = 256
+"""The waiting writes of a dataset that are committed together."""
 
 
 def row_limits(settings: Settings) -> RowLimits:
@@ -119,7 +123,7 @@ class Platform:
         settings = self.settings
         return ClaimRules(
             lease_seconds=settings.lease_seconds,
-            group_jobs_max=settings.group_commit_jobs_max,
+            group_jobs_max=_GROUP_JOBS_MAX,
             dataset_writers_max=settings.dataset_writers_max,
             attempts_max=settings.attempts_max,
         )

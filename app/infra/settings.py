@@ -256,15 +256,10 @@ class Settings:
     """
     derived_heap_bytes: Annotated[int, _whole_number(512 * MEBIBYTE)] = 1 * GIBIBYTE
     """The heap of the JVM of that process."""
-    derived_idle_seconds: Annotated[float, _seconds] = 600.0
-    """The time without work after which that process ends."""
     dataset_writers_max: Annotated[int, _whole_number(1)] = 1
     """The number of write jobs of one dataset that run at a time. Waiting jobs are committed as a group."""
     task_threads: Annotated[int, _whole_number(1, 64)] = 2
     """The number of jobs other than writes, such as exports and compactions, that one worker runs at a time."""
-    follow_threads: Annotated[int, _whole_number(1, 64)] = 4
-    """The number of webhooks, export schedules and views that one worker process processes at a time."""
-    group_commit_jobs_max: Annotated[int, _whole_number(1)] = 256
     replans_max: Annotated[int, _whole_number(0)] = 20
     """The number of new plans that a write makes after conflicts before it fails."""
     attempts_max: Annotated[int, _whole_number(1)] = 5
@@ -310,8 +305,6 @@ class Settings:
     maintenance_poll_seconds: Annotated[float, _seconds] = 1.0
     """The interval at which the database is polled for datasets with new versions or due table services."""
 
-    reap_seconds: Annotated[float, _seconds] = 900.0
-    """The interval at which a worker searches for files that no commit refers to."""
     orphan_grace_seconds: Annotated[float, _seconds] = 3600.0
     """The age at which an unreferenced file is deleted."""
     retention_seconds: Annotated[float, _seconds] = 300.0
@@ -340,8 +333,6 @@ class Settings:
         86400.0,
     )
     """The delays between the attempts to deliver a webhook's message. It is dropped after the last attempt."""
-    webhook_dead_max: Annotated[int, _whole_number(1)] = 3
-    """The number of consecutive dropped messages after which a webhook is paused."""
     webhook_keep_seconds: Annotated[float, _seconds] = 2592000.0
     """The time for which the deliveries of a webhook's messages are listed."""
     webhook_http: Annotated[bool, _flag] = False
@@ -361,8 +352,6 @@ class Settings:
     """The threads of a worker that plan the rounds of sources, for each tenant at most; and the rounds that it fetches
     itself at a time, in half of `worker_threads` at most.
     """
-    source_poll_seconds: Annotated[float, _seconds] = 0.5
-    """The interval at which a worker finds sources that are due."""
 
     metastore_uri: Annotated[str, _url_of("thrift", example="thrift://metastore:9083")] = ""
     """The Hive metastore to which datasets may be reported."""

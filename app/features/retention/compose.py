@@ -38,6 +38,9 @@ from app.infra.files.s3.orphaned_parts import orphaned_parts
 from app.infra.files.storage import Storage
 from app.infra.runtime.loops import Loop
 
+# The interval at which a worker searches for files that no commit refers to.
+_REAP_SECONDS: Final = 900.0
+
 
 def reaper(platform: Platform) -> Reap:
     """Removes files that nothing refers to."""
@@ -116,7 +119,7 @@ def _reconcilers(worker: Worker[object]) -> dict[str, Reconciler]:
 def _loops(platform: Platform) -> tuple[Loop, ...]:
     settings = platform.settings
     return (
-        Loop("reaper", reaper(platform).run, every_seconds=settings.reap_seconds, delayed=True),
+        Loop("reaper", reaper(platform).run, every_seconds=_REAP_SECONDS, delayed=True),
         Loop("retention", _retain(platform).run, every_seconds=settings.retention_seconds, delayed=True),
         Loop("deleted tenants", end_tenants(platform).run, every_seconds=settings.poll_seconds, delayed=True),
         Loop("stored bytes", sample_usage(platform).run, every_seconds=SAMPLE_SECONDS, delayed=True),

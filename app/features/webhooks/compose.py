@@ -16,6 +16,9 @@ from app.features.webhooks.topic_sender import TopicSender
 from app.infra.outbound.addresses import Rules
 from app.infra.settings import Settings
 
+# Messages given up in a row after which a webhook is paused.
+_DEAD_MAX: Final = 3
+
 
 def _followers(worker: Worker[object]) -> dict[ConsumerKind, Follower]:
     platform, settings = worker.platform, worker.platform.settings
@@ -26,7 +29,7 @@ def _followers(worker: Worker[object]) -> dict[ConsumerKind, Follower]:
         messages=Messages(read_feed=feed, read_events=partitions(platform).events),
         sender=http_sender(settings),
         topics=topic_sender(settings),
-        rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=settings.webhook_dead_max),
+        rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=_DEAD_MAX),
     )
     return {ConsumerKind.WEBHOOK: deliver, ConsumerKind.PARTITION_WEBHOOK: deliver}
 
