@@ -222,7 +222,7 @@ def test_operate_is_not_limited_to_datasets(client):
 
 
 def test_deployment_without_the_login_names_the_missing_setting() -> None:
-    missing = Administration(store=None, changed=lambda _: None)
+    missing = Administration(store=None, on_change=lambda _: None)
     for ask in (
         lambda: missing.tenants(page_size=1, page_token=None),
         lambda: missing.tenant("acme"),

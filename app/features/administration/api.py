@@ -28,14 +28,14 @@ from app.features.administration.service import Administration, AuditReader, Ide
 def _dependencies(process: ApiProcess) -> dict[str, object]:
     database, administrators = process.platform.database, process.administration
     store = None if administrators is None else AdministrationStore(administrators)
-    administration = Administration(store=store, changed=process.credentials_changed)
+    administration = Administration(store=store, on_change=process.credentials_changed)
     audit = ReadAudit(store=AuditStore(database, administrators))
     return {
         "administration": administration,
         "identities": Identities(keys=CredentialStore(database)),
         "audit_reader": AuditReader(audit=audit, administration=administration),
         "usage": ReadUsage(
-            usage=UsageStore(database), metered=QuotaStore(database).metered, counts=process.quota_use
+            usage=UsageStore(database), meter=QuotaStore(database).metered, counts=process.quota_use
         ),
     }
 

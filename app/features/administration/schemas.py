@@ -288,9 +288,9 @@ def tenant_with_deletion(tenant: Tenant, deletion: TenantDeletion | None) -> Ten
     return TenantWithDeletion(**msgspec.structs.asdict(tenant), deletion=report)
 
 
-def quota_uses(found: list[QuotaUse]) -> QuotaUses:
+def quota_uses(uses: list[QuotaUse]) -> QuotaUses:
     """The response for the quotas of a tenant."""
-    return QuotaUses(items=[QuotaUseResponse(**msgspec.structs.asdict(each)) for each in found])
+    return QuotaUses(items=[QuotaUseResponse(**msgspec.structs.asdict(each)) for each in uses])
 
 
 def usage_page(page: Page, of: UsageOf) -> UsagePage:
@@ -299,18 +299,18 @@ def usage_page(page: Page, of: UsageOf) -> UsagePage:
 
 
 def _usage(usage: Usage, of: UsageOf) -> UsageResponse:
-    written, requested = of is not UsageOf.KEY, of is not UsageOf.DATASET
+    has_writes, has_requests = of is not UsageOf.KEY, of is not UsageOf.DATASET
     return UsageResponse(
         day=usage.day,
         dataset_id=usage.id if of is UsageOf.DATASET else None,
         key_id=usage.id if of is UsageOf.KEY else None,
-        rows_written=usage.rows_written if written else None,
-        bytes_written=usage.bytes_written if written else None,
-        changes=usage.changes if written else None,
-        job_seconds=usage.job_milliseconds / 1000 if written else None,
-        stored_bytes=usage.stored_bytes if written else None,
-        requests=usage.requests if requested else None,
-        egress_bytes=usage.egress_bytes if requested else None,
+        rows_written=usage.rows_written if has_writes else None,
+        bytes_written=usage.bytes_written if has_writes else None,
+        changes=usage.changes if has_writes else None,
+        job_seconds=usage.job_milliseconds / 1000 if has_writes else None,
+        stored_bytes=usage.stored_bytes if has_writes else None,
+        requests=usage.requests if has_requests else None,
+        egress_bytes=usage.egress_bytes if has_requests else None,
     )
 
 
@@ -323,9 +323,9 @@ def tenant_change(data: UpdateTenant) -> TenantChange:
     )
 
 
-def created_tenant(tenant: Tenant, made: MadeKey) -> CreatedTenant:
+def created_tenant(tenant: Tenant, credential: MadeKey) -> CreatedTenant:
     """The response for a new tenant."""
-    return CreatedTenant(**msgspec.structs.asdict(tenant), api_key=made.api_key)
+    return CreatedTenant(**msgspec.structs.asdict(tenant), api_key=credential.api_key)
 
 
 def key_response(key: ApiKey) -> KeyResponse:
@@ -333,9 +333,9 @@ def key_response(key: ApiKey) -> KeyResponse:
     return KeyResponse(**_members(key))
 
 
-def created_key(made: MadeKey) -> CreatedKey:
+def created_key(credential: MadeKey) -> CreatedKey:
     """The response for a new key."""
-    return CreatedKey(**_members(made.key), api_key=made.api_key)
+    return CreatedKey(**_members(credential.key), api_key=credential.api_key)
 
 
 def identity_response(principal: Principal, tenant: Tenant, key: ApiKey | None) -> IdentityResponse:

@@ -60,27 +60,29 @@ class QuotaUse(msgspec.Struct, frozen=True, kw_only=True):
 class ReadUsage:
     """What tenants use.
 
-    `metered` and `counts`: what a tenant has of what is metered and of what exists, by the names of the quotas.
+    `meter` and `counts`: what a tenant has of what is metered and of what exists, by the names of the quotas.
     """
 
     usage: UsageStore
-    metered: Callable[[str], Mapping[str, int]]
+    meter: Callable[[str], Mapping[str, int]]
     counts: Mapping[str, Callable[[str], int]]
 
-    def page(self, tenant_id: str, wanted: UsageFilter, *, page_size: int, page_token: str | None) -> Page:
+    def page(
+        self, tenant_id: str, usage_filter: UsageFilter, *, page_size: int, page_token: str | None
+    ) -> Page:
         """Usage items by day. Raises InvalidRequest."""
-        first, last = wanted.first_day, wanted.last_day
+        first, last = usage_filter.first_day, usage_filter.last_day
         if first is not None and last is not None and first > last:
             detail = "expected a day that is not before `from`"
             raise InvalidRequest(f"/to: {detail}", [FieldError(pointer="/to", detail=detail)])
-        return self.usage.page(tenant_id, wanted, page_size=page_size, page_token=page_token)
+        return self.usage.page(tenant_id, usage_filter, page_size=page_size, page_token=page_token)
 
     def quotas(self, tenant: Tenant) -> list[QuotaUse]:
         """All quotas, with what the tenant uses now."""
-        used = dict(self.metered(tenant.id))
-        used |= {name: count(tenant.id) for name, count in self.counts.items()}
+        uses = dict(self.meter(tenant.id))
+        uses |= {name: count(tenant.id) for name, count in self.counts.items()}
         return [
-            QuotaUse(quota=name, limit=tenant.quotas.limit(name), used=used.get(name))
+            QuotaUse(quota=name, limit=tenant.quotas.limit(name), used=uses.get(name))
             for name in Quotas.__struct_fields__
         ]
 
@@ -89,12 +91,12 @@ class ReadUsage:
 class Administration:
     """The tenants of the installation and their keys. Everything raises AdministrationUnavailable without a store.
 
-    `changed` is called with the id of a tenant whose state, quotas or keys have changed, before the request is
+    `on_change` is called with the id of a tenant whose state, quotas or keys have changed, before the request is
     answered: what this process has cached of them is not used from then on. Other processes are notified by Postgres.
     """
 
     store: AdministrationStore | None
-    changed: Callable[[str], None]
+    on_change: Callable[[str], None]
 
     def create_tenant(self, principal: Principal, name: str, quotas: Quotas) -> tuple[Tenant, MadeKey]:
         """A tenant and its first key, with FIRST_KEY_SCOPES. Raises InvalidRequest, TenantExists."""
@@ -115,20 +117,20 @@ class Administration:
     def change_tenant(self, reference: str, change: TenantChange) -> Tenant:
         """Suspends a tenant, lets it write again, or changes its quotas, at once. Raises NotFound, TenantDeleted."""
         tenant = self._store().change(reference, change)
-        self.changed(tenant.id)
+        self.on_change(tenant.id)
         return tenant
 
     def deletion(self, tenant: Tenant) -> TenantDeletion | None:
         """The deletion of a tenant, if one was requested."""
         return self._store().deletion(tenant.id)
 
-    def delete_tenant(self, principal: Principal, reference: str, confirmed: str) -> Tenant:
-        """Begins the deletion of a tenant, which cannot be undone. `confirmed`: its name.
+    def delete_tenant(self, principal: Principal, reference: str, confirmation: str) -> Tenant:
+        """Begins the deletion of a tenant, which cannot be undone. `confirmation`: its name.
 
         Raises NotFound, PreconditionFailed, TenantProtected.
         """
-        tenant = self._store().begin_deletion(reference, confirmed=confirmed, actor=principal)
-        self.changed(tenant.id)
+        tenant = self._store().begin_deletion(reference, confirmed=confirmation, actor=principal)
+        self.on_change(tenant.id)
         return tenant
 
     def create_key(self, principal: Principal, tenant: str | None, new: NewKey) -> MadeKey:
@@ -165,7 +167,7 @@ class Administration:
         """Revokes a key at once; one that is revoked already stays so. Raises NotFound."""
         tenant_id = self._id(principal, tenant)
         self._store().revoke_key(tenant_id, key_id)
-        self.changed(tenant_id)
+        self.on_change(tenant_id)
 
     def _id(self, principal: Principal, tenant: str | None) -> str:
         return principal.tenant_id if tenant is None else self.tenant(tenant).id
@@ -186,7 +188,7 @@ class AuditReader:
     def read(
         self,
         principal: Principal,
-        wanted: AuditFilter,
+        audit_filter: AuditFilter,
         *,
         tenant: str | None,
         page_size: int,
@@ -196,20 +198,22 @@ class AuditReader:
 
         Raises Forbidden, NotFound, InvalidRequest, AdministrationUnavailable.
         """
-        if wanted.key_id is not None and not is_uuid(wanted.key_id):
+        if audit_filter.key_id is not None and not is_uuid(audit_filter.key_id):
             raise InvalidRequest(
                 "key: expected the id of a key",
                 [FieldError(pointer="/key", detail="expected the id of a key")],
             )
         if KeyScope.OPERATE in principal.scopes:
             if tenant is not None:
-                wanted = structs.replace(wanted, tenant_id=self.administration.tenant(tenant).id)
+                audit_filter = structs.replace(audit_filter, tenant_id=self.administration.tenant(tenant).id)
             if not self.audit.sees_all:
                 raise administration_unavailable()
-            return self.audit.of_all(wanted, page_size=page_size, page_token=page_token)
+            return self.audit.of_all(audit_filter, page_size=page_size, page_token=page_token)
         if tenant is not None:
             raise scope_missing(KeyScope.OPERATE.value)
-        return self.audit.of_tenant(principal.tenant_id, wanted, page_size=page_size, page_token=page_token)
+        return self.audit.of_tenant(
+            principal.tenant_id, audit_filter, page_size=page_size, page_token=page_token
+        )
 
 
 def administration_unavailable() -> AdministrationUnavailable:

@@ -315,7 +315,7 @@ def export_definition(data: CreateExport, access: RowAccess) -> ExportDefinition
         detail = "only query `changes` has a form; remove it"
         raise InvalidRequest(f"form: {detail}", [FieldError(pointer="/form", detail=detail)])
     of_rows = {"meta": data.meta, "corrected_since": data.corrected_since}
-    for member in [name for name, requested in of_rows.items() if requested]:
+    for member in [name for name, is_set in of_rows.items() if is_set]:
         if data.query is ExportQuery.CHANGES:
             detail = "only for rows (query `incremental`); remove it"
             raise InvalidRequest(f"{member}: {detail}", [FieldError(pointer=f"/{member}", detail=detail)])
@@ -367,7 +367,7 @@ def export_response(export: Export) -> ExportResponse:
     """The JSON of an export."""
     definition = export.definition
     path = export_path(export.id)
-    failed = export.last_failed
+    failed_run = export.last_failed
     return ExportResponse(
         id=export.id,
         dataset=_dataset(export),
@@ -388,7 +388,7 @@ def export_response(export: Export) -> ExportResponse:
         destination=definition.destination,
         state=export.state,
         offset=export.offset,
-        error=None if failed is None else _error(failed),
+        error=None if failed_run is None else _error(failed_run),
         runs=[run_summary(run) for run in export.runs],
         created_at=export.created_at,
         links=ExportLinks(self_=path, runs=f"{path}/runs", dataset=f"/datasets/{export.dataset_id}"),
@@ -397,16 +397,16 @@ def export_response(export: Export) -> ExportResponse:
 
 def run_summary(run: ExportRun) -> ExportRunSummary:
     """The JSON of a run in a list."""
-    written = run.job.result or {}
+    result = run.job.result or {}
     return ExportRunSummary(
         number=run.number,
         state=run.job.state,
         since=run.since,
         until=run.until,
-        next_since=written.get("next_since"),
-        rows=written.get("rows"),
-        file_count=written.get("files"),
-        size_bytes=written.get("size_bytes"),
+        next_since=result.get("next_since"),
+        rows=result.get("rows"),
+        file_count=result.get("files"),
+        size_bytes=result.get("size_bytes"),
         job_id=run.job.id,
         error=_error(run),
         created_at=run.created_at,

@@ -87,15 +87,15 @@ async def create_transaction(
         refuse_encoding(request)
         body = await read_body(request, json_body_bytes_max)
         incoming = await threads.run(_incoming, body, idempotency_key, principal.actor)
-        accepted = await threads.run(transactions.accept, principal.tenant_id, incoming, granted_datasets)
-    found = accepted.transaction
+        outcome = await threads.run(transactions.accept, principal.tenant_id, incoming, granted_datasets)
+    transaction = outcome.transaction
     # The transaction of an earlier request may be of other datasets.
-    missing = NotFound(f"there is no transaction {found.id!r}")
-    await threads.run(granted_datasets.check_ids, [job.dataset_id for job in found.jobs], missing)
+    missing = NotFound(f"there is no transaction {transaction.id!r}")
+    await threads.run(granted_datasets.check_ids, [job.dataset_id for job in transaction.jobs], missing)
     if preference.wait_seconds is not None:
-        await waiter.until_all_final(found.jobs, preference.wait_seconds)
-        found = await threads.run(transactions.get, principal.tenant_id, found.id)
-    return _reply(found, accepted, preference)
+        await waiter.until_all_final(transaction.jobs, preference.wait_seconds)
+        transaction = await threads.run(transactions.get, principal.tenant_id, transaction.id)
+    return _reply(transaction, outcome, preference)
 
 
 @get(
@@ -129,14 +129,14 @@ async def get_transaction(
     ] = 0,
 ) -> ApiResponse[TransactionResponse]:
     """Returns a transaction as it stands, however it ended: a failed one is a response here, not an error."""
-    found = await threads.run(transactions.get, principal.tenant_id, transaction)
+    current = await threads.run(transactions.get, principal.tenant_id, transaction)
     if seconds := wait or preference.wait_seconds or 0:
-        await waiter.until_all_final(found.jobs, seconds)
-        found = await threads.run(transactions.get, principal.tenant_id, transaction)
-    headers = {} if found.state.final else {"Retry-After": "1"}
+        await waiter.until_all_final(current.jobs, seconds)
+        current = await threads.run(transactions.get, principal.tenant_id, transaction)
+    headers = {} if current.state.final else {"Retry-After": "1"}
     if not wait:
         headers.update(preference.applied())
-    return ApiResponse(transaction_response(found), headers=headers)
+    return ApiResponse(transaction_response(current), headers=headers)
 
 
 def _incoming(body: bytes, key: str | None, actor: str) -> IncomingTransaction:
@@ -150,28 +150,30 @@ def _incoming(body: bytes, key: str | None, actor: str) -> IncomingTransaction:
     return IncomingTransaction(writes=writes, idempotency_key=key, request_hash=digest)
 
 
-def _reply(found: Transaction, accepted: AcceptedTransaction, preference: Preference) -> TransactionReply:
+def _reply(
+    transaction: Transaction, outcome: AcceptedTransaction, preference: Preference
+) -> TransactionReply:
     """The transaction as it stands. Raises JobFailed with the problem that failed it."""
-    headers = {"Location": transaction_path(found.id)}
-    if accepted.replayed:
+    headers = {"Location": transaction_path(transaction.id)}
+    if outcome.replayed:
         headers["Idempotency-Replayed"] = "true"
-    if found.state.final:
+    if transaction.state.final:
         headers.update(preference.applied())
-    if found.state in (JobState.FAILED, JobState.CANCELLED):
-        raise JobFailed(_problem_of(found), headers)
-    if found.state is JobState.SUCCEEDED:
-        return TransactionReply(transaction_response(found), status_code=200, headers=headers)
+    if transaction.state in (JobState.FAILED, JobState.CANCELLED):
+        raise JobFailed(_problem_of(transaction), headers)
+    if transaction.state is JobState.SUCCEEDED:
+        return TransactionReply(transaction_response(transaction), status_code=200, headers=headers)
     headers["Retry-After"] = "1"
-    return TransactionReply(transaction_response(found), status_code=202, headers=headers)
+    return TransactionReply(transaction_response(transaction), status_code=202, headers=headers)
 
 
 def _problem_of(transaction: Transaction) -> dict[str, Any]:
     """The problem that ended the transaction, with the transaction as a member."""
     members = msgspec.to_builtins(transaction_response(transaction), enc_hook=str)
-    failed = transaction.failed_job
-    if failed is None or transaction.error is None:
+    failed_job = transaction.failed_job
+    if failed_job is None or transaction.error is None:
         detail = "the transaction was cancelled while it was waited for"
         problem = document(JobCancelled.code, JobCancelled.title, detail, {})
         return {**problem, "transaction": members}
-    place = {"job_id": failed.id, "dataset_id": failed.dataset_id}
+    place = {"job_id": failed_job.id, "dataset_id": failed_job.dataset_id}
     return {**fault_document(transaction.error), **place, "transaction": members}

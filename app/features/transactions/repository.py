@@ -52,12 +52,12 @@ class TransactionStore:
 def _accept(connection: Connection, new: NewTransaction) -> AcceptedTransaction:
     connection.execute(_LOCK)
     if new.idempotency_key is not None:
-        known = _find(connection, new.idempotency_key, new.request_hash)
-        if known is not None:
-            return AcceptedTransaction(transaction=known, replayed=True)
+        transaction = _find(connection, new.idempotency_key, new.request_hash)
+        if transaction is not None:
+            return AcceptedTransaction(transaction=transaction, replayed=True)
         # A transaction that failed for a reason of the service's own releases its key.
-        held = transactions.c.idempotency_key == new.idempotency_key
-        connection.execute(update(transactions).where(held).values(idempotency_key=None))
+        condition = transactions.c.idempotency_key == new.idempotency_key
+        connection.execute(update(transactions).where(condition).values(idempotency_key=None))
     live = share_datasets(connection, {job.dataset_id for job in new.jobs})
     for job in new.jobs:
         if job.dataset_id not in live:
@@ -75,8 +75,8 @@ def _find(connection: Connection, idempotency_key: str, request_hash: str) -> Tr
         return None
     if row.request_hash != request_hash:
         raise IdempotencyMismatch(transaction_id=row.id)
-    known = _get(connection, row.id)
-    return None if failed_by_service(known.state, known.error) else known
+    transaction = _get(connection, row.id)
+    return None if failed_by_service(transaction.state, transaction.error) else transaction
 
 
 def _get(connection: Connection, transaction_id: str) -> Transaction:
@@ -87,5 +87,5 @@ def _get(connection: Connection, transaction_id: str) -> Transaction:
     if row is None:
         raise NotFound(f"there is no transaction {transaction_id}")
     members = select(*JOB_COLUMNS).where(jobs.c.transaction_id == transaction_id).order_by(jobs.c.seq)
-    found = tuple(job_of(each) for each in connection.execute(members))
-    return Transaction(id=row.id, jobs=found, created_at=row.created_at)
+    own_jobs = tuple(job_of(each) for each in connection.execute(members))
+    return Transaction(id=row.id, jobs=own_jobs, created_at=row.created_at)

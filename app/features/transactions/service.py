@@ -48,35 +48,37 @@ class AcceptTransaction:
         write.
         """
         if incoming.idempotency_key is not None:
-            known = self.transactions.find_by_key(tenant_id, incoming.idempotency_key, incoming.request_hash)
-            if known is not None:
-                return AcceptedTransaction(transaction=known, replayed=True)
-        checked = self._checked(tenant_id, incoming, catalog)
-        prepared: list[NewJob] = []
+            transaction = self.transactions.find_by_key(
+                tenant_id, incoming.idempotency_key, incoming.request_hash
+            )
+            if transaction is not None:
+                return AcceptedTransaction(transaction=transaction, replayed=True)
+        checked_writes = self._checked(tenant_id, incoming, catalog)
+        new_jobs: list[NewJob] = []
         try:
-            for number, (dataset, write) in enumerate(checked):
-                prepared.append(self._prepare(number, dataset, write))
+            for number, (dataset, write) in enumerate(checked_writes):
+                new_jobs.append(self._prepare(number, dataset, write))
             new = NewTransaction(
                 id=new_id(),
-                jobs=tuple(prepared),
+                jobs=tuple(new_jobs),
                 idempotency_key=incoming.idempotency_key,
                 request_hash=incoming.request_hash,
             )
-            accepted = self.transactions.accept(tenant_id, new)
+            outcome = self.transactions.accept(tenant_id, new)
         except HeadwaterError:
-            self._withdraw(prepared)
+            self._withdraw(new_jobs)
             raise
-        if accepted.replayed:
-            self._withdraw(prepared)
+        if outcome.replayed:
+            self._withdraw(new_jobs)
         else:
             self.writes.wake()
-        return accepted
+        return outcome
 
     def _checked(
         self, tenant_id: str, incoming: IncomingTransaction, catalog: DatasetLookup
     ) -> list[tuple[Dataset, IncomingWrite]]:
         """The writes with their datasets, before anything is stored for any of them."""
-        checked: list[tuple[Dataset, IncomingWrite]] = []
+        checked_writes: list[tuple[Dataset, IncomingWrite]] = []
         places: dict[str, int] = {}
         for number, (reference, write) in enumerate(incoming.writes):
             dataset = catalog.get(tenant_id, reference)
@@ -90,10 +92,10 @@ class AcceptTransaction:
                 )
                 raise _refused(f"/writes/{number}/writer_id", detail)
             try:
-                checked.append((dataset, checked_write(write, dataset)))
+                checked_writes.append((dataset, checked_write(write, dataset)))
             except HeadwaterError as error:
                 raise _placed(error, number) from None
-        return checked
+        return checked_writes
 
     def _prepare(self, number: int, dataset: Dataset, write: IncomingWrite) -> NewJob:
         try:
@@ -101,8 +103,8 @@ class AcceptTransaction:
         except HeadwaterError as error:
             raise _placed(error, number) from None
 
-    def _withdraw(self, prepared: list[NewJob]) -> None:
-        for new in prepared:
+    def _withdraw(self, new_jobs: list[NewJob]) -> None:
+        for new in new_jobs:
             self.writes.inputs.withdraw(new)
 
 

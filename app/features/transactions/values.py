@@ -37,8 +37,8 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def failed_job(self) -> Job | None:
         """The job that failed first, and with it the others."""
-        failed = [job for job in self.jobs if job.error and job.error.code != TransactionFailed.code]
-        return failed[0] if failed else None
+        causes = [job for job in self.jobs if job.error and job.error.code != TransactionFailed.code]
+        return causes[0] if causes else None
 
     @property
     def error(self) -> Fault | None:

@@ -92,8 +92,8 @@ async def get_view(
     threads: Provided[Threads],
 ) -> Tagged[ViewResponse]:
     """Returns a view: how far it shows its inputs, and why its last refresh failed, if it did."""
-    found = await threads.run(views.read, granted_datasets, view)
-    return Tagged(view_response(found), revision=found.revision)
+    current = await threads.run(views.read, granted_datasets, view)
+    return Tagged(view_response(current), revision=current.revision)
 
 
 @get(
@@ -137,14 +137,14 @@ async def change_view(
     threads: Provided[Threads],
 ) -> Tagged[ViewResponse]:
     """Pauses a view, so that it is refreshed on request only, or resumes it; then it takes in what has changed."""
-    changed = await threads.run(
+    current = await threads.run(
         views.pause,
         granted_datasets,
         view,
         paused=data.state is ViewState.PAUSED,
         revision=required_if_match_revision,
     )
-    return Tagged(view_response(changed), revision=changed.revision)
+    return Tagged(view_response(current), revision=current.revision)
 
 
 @delete(
@@ -181,5 +181,5 @@ async def refresh_view(
     threads: Provided[Threads],
 ) -> JobReply:
     """Queues a refresh now, such as for a view that failed. If one is queued already, that one is returned."""
-    found = await threads.run(views.get, principal.tenant_id, view)
-    return await acceptance.accept(found.dataset, partial(views.refresh, found))
+    current = await threads.run(views.get, principal.tenant_id, view)
+    return await acceptance.accept(current.dataset, partial(views.refresh, current))

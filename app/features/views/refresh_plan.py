@@ -59,5 +59,5 @@ def rows_sql(plan: ViewPlan, relations: Mapping[str, str], record_key: Sequence[
     columns = ", ".join(quoted(name) for name in plan.schema.names())
     message = text_literal(f"several rows of the view have the same key ({', '.join(record_key)}), such as ")
     fault = f"concat({message}, to_json(struct({key})))"
-    counted = f"SELECT *, count(*) OVER (PARTITION BY {key}) AS {_ROWS_PER_KEY} FROM ({rows})"
-    return f"SELECT {columns} FROM ({counted}) WHERE assert_true({_ROWS_PER_KEY} = 1, {fault}) IS NULL"
+    counts_sql = f"SELECT *, count(*) OVER (PARTITION BY {key}) AS {_ROWS_PER_KEY} FROM ({rows})"
+    return f"SELECT {columns} FROM ({counts_sql}) WHERE assert_true({_ROWS_PER_KEY} = 1, {fault}) IS NULL"

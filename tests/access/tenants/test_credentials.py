@@ -104,7 +104,7 @@ def test_changes_take_effect_in_a_process_that_serves_from_its_cache(
 def test_changes_that_a_process_makes_itself_take_effect_before_it_hears_of_them(
     stores: Stores, tenant_id: str, process: Process
 ) -> None:
-    administration = Administration(store=stores.tenants, changed=process.credentials.drop)
+    administration = Administration(store=stores.tenants, on_change=process.credentials.drop)
     operator = Principal(tenant_id=new_id(), actor=new_id(), scopes=frozenset(KeyScope))
     made, other = (stores.tenants.make_key(tenant_id, {"read"}) for _ in range(2))
 

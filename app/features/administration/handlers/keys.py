@@ -53,8 +53,8 @@ async def create_key(
 
     A key with grants cannot make keys. The text of the key is in this response only.
     """
-    made = await threads.run(administration.create_key, principal, None, new_key(data, principal))
-    return Secret(created_key(made), path=f"/keys/{made.key_id}")
+    credential = await threads.run(administration.create_key, principal, None, new_key(data, principal))
+    return Secret(created_key(credential), path=f"/keys/{credential.key_id}")
 
 
 @get("/keys", operation_id="list_keys", summary="List API keys", tags=_TAGS, opt=_MANAGE | _OTHER)
@@ -112,8 +112,10 @@ async def create_tenant_key(
     threads: Provided[Threads],
 ) -> Secret[CreatedKey]:
     """Makes a key of a tenant. Its text is in this response only."""
-    made = await threads.run(administration.create_key, principal, tenant, new_key(data, principal))
-    return Secret(created_key(made), path=f"/tenants/{made.key.tenant_id}/keys/{made.key_id}")
+    credential = await threads.run(administration.create_key, principal, tenant, new_key(data, principal))
+    return Secret(
+        created_key(credential), path=f"/tenants/{credential.key.tenant_id}/keys/{credential.key_id}"
+    )
 
 
 @get(

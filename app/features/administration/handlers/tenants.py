@@ -49,8 +49,8 @@ async def create_tenant(
     threads: Provided[Threads],
 ) -> Secret[CreatedTenant]:
     """Makes a tenant with its first key, which is in this response only."""
-    tenant, made = await threads.run(administration.create_tenant, principal, data.name, data.quotas)
-    return Secret(created_tenant(tenant, made), path=f"/tenants/{tenant.id}")
+    tenant, credential = await threads.run(administration.create_tenant, principal, data.name, data.quotas)
+    return Secret(created_tenant(tenant, credential), path=f"/tenants/{tenant.id}")
 
 
 @get(
@@ -83,8 +83,8 @@ async def get_tenant(
     tenant: TenantReference, administration: Provided[Administration], threads: Provided[Threads]
 ) -> TenantWithDeletion:
     """Returns a tenant by its id or its name; one that was deleted by its id, with the report of its deletion."""
-    found = await threads.run(administration.tenant, tenant)
-    return tenant_with_deletion(found, await threads.run(administration.deletion, found))
+    current = await threads.run(administration.tenant, tenant)
+    return tenant_with_deletion(current, await threads.run(administration.deletion, current))
 
 
 @delete(
@@ -107,8 +107,8 @@ async def delete_tenant(
     Its jobs are cancelled, its webhooks end, and a worker deletes its datasets, files and rows. `get_tenant` reports
     the progress: the tenant is `deleting`, and then `deleted`. Only its id, the report and its audit are left.
     """
-    found = await threads.run(administration.delete_tenant, principal, tenant, options.confirm)
-    return tenant_with_deletion(found, await threads.run(administration.deletion, found))
+    current = await threads.run(administration.delete_tenant, principal, tenant, options.confirm)
+    return tenant_with_deletion(current, await threads.run(administration.deletion, current))
 
 
 @patch(

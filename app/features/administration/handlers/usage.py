@@ -57,8 +57,8 @@ async def get_tenant_usage(
     threads: Provided[Threads],
 ) -> UsagePage:
     """Lists what a tenant has used, day by day."""
-    found = await threads.run(administration.tenant, tenant)
-    return await _page(usage, threads, found.id, options)
+    tenant_id = (await threads.run(administration.tenant, tenant)).id
+    return await _page(usage, threads, tenant_id, options)
 
 
 @get(
@@ -75,8 +75,7 @@ async def get_tenant_quotas(
     threads: Provided[Threads],
 ) -> QuotaUses:
     """Returns the quotas of a tenant, with what it uses now."""
-    found = await threads.run(administration.tenant, tenant)
-    return quota_uses(await threads.run(usage.quotas, found))
+    return quota_uses(await threads.run(usage.quotas, await threads.run(administration.tenant, tenant)))
 
 
 async def _page(usage: ReadUsage, threads: Threads, tenant_id: str, options: UsageOptions) -> UsagePage:

@@ -138,8 +138,8 @@ async def get_export(
     threads: Provided[Threads],
 ) -> Tagged[ExportResponse]:
     """Returns an export with its latest runs. `offset` is where the next run starts."""
-    found = await threads.run(exports.get, principal.tenant_id, export)
-    return Tagged(export_response(found), revision=found.revision)
+    current = await threads.run(exports.get, principal.tenant_id, export)
+    return Tagged(export_response(current), revision=current.revision)
 
 
 @patch(
@@ -160,8 +160,8 @@ async def change_export(
     """Pauses an export, resumes it, or changes its schedule. A run that is queued or running is not affected."""
     require_member(data)
     change = export_change(data, required_if_match_revision)
-    changed = await threads.run(exports.change, principal.tenant_id, export, change)
-    return Tagged(export_response(changed), revision=changed.revision)
+    current = await threads.run(exports.change, principal.tenant_id, export, change)
+    return Tagged(export_response(current), revision=current.revision)
 
 
 @delete(
@@ -203,13 +203,13 @@ async def start_export_run(
     If a run is unfinished, it is returned instead, and one that failed is repeated. Without a change, the run has no
     rows.
     """
-    found = await threads.run(exports.get, principal.tenant_id, export)
-    with in_flight.reserved(found.tenant_id, found.dataset_id, idempotency_key):
-        started = await threads.run(exports.start, found, idempotency_key, actor=principal.actor)
-    headers = {"Location": run_path(started.run), "Retry-After": "1"}
-    if started.replayed:
+    current = await threads.run(exports.get, principal.tenant_id, export)
+    with in_flight.reserved(current.tenant_id, current.dataset_id, idempotency_key):
+        outcome = await threads.run(exports.start, current, idempotency_key, actor=principal.actor)
+    headers = {"Location": run_path(outcome.run), "Retry-After": "1"}
+    if outcome.replayed:
         headers["Idempotency-Replayed"] = "true"
-    return AcceptedRun(run_summary(started.run), status_code=202, headers=headers)
+    return AcceptedRun(run_summary(outcome.run), status_code=202, headers=headers)
 
 
 @get(
@@ -252,6 +252,6 @@ async def get_export_run(
     threads: Provided[Threads],
 ) -> ExportRunResponse:
     """Returns a run with its manifest, the list of the files that it has written."""
-    found = await threads.run(exports.get, principal.tenant_id, export)
-    run = await threads.run(exports.run, found.tenant_id, found.id, number)
-    return run_response(found, run)
+    current = await threads.run(exports.get, principal.tenant_id, export)
+    run = await threads.run(exports.run, current.tenant_id, current.id, number)
+    return run_response(current, run)

@@ -70,8 +70,8 @@ def find_run(connection: Connection, export_id: str, number: int) -> ExportRun:
     """A run with its manifest. Raises NotFound."""
     find_export(connection, export_id)
     query = _runs().add_columns(export_runs.c.manifest)
-    wanted = export_runs.c.export_id == export_id, export_runs.c.number == number
-    row = connection.execute(query.where(*wanted)).one_or_none()
+    conditions = export_runs.c.export_id == export_id, export_runs.c.number == number
+    row = connection.execute(query.where(*conditions)).one_or_none()
     if row is None:
         raise NotFound(f"The export has no run {number}")
     return _run(row)
@@ -79,13 +79,17 @@ def find_run(connection: Connection, export_id: str, number: int) -> ExportRun:
 
 def run_of_range(connection: Connection, export_id: str, since: int, until: int) -> ExportRun | None:
     """The run of an export over these changes, if there is one."""
-    wanted = export_runs.c.export_id == export_id, export_runs.c.since == since, export_runs.c.until == until
-    row = connection.execute(_runs().where(*wanted)).one_or_none()
+    conditions = (
+        export_runs.c.export_id == export_id,
+        export_runs.c.since == since,
+        export_runs.c.until == until,
+    )
+    row = connection.execute(_runs().where(*conditions)).one_or_none()
     return None if row is None else _run(row)
 
 
 def _exports() -> Select[Any]:
-    named = and_(
+    condition = and_(
         consumers.c.dataset_id == exports.c.dataset_id,
         consumers.c.name == func.concat("export:", exports.c.id),
     )
@@ -102,7 +106,7 @@ def _exports() -> Select[Any]:
             exports.c.created_at,
         )
         .join(datasets, datasets.c.id == exports.c.dataset_id)
-        .outerjoin(consumers, named)
+        .outerjoin(consumers, condition)
         .where(datasets.c.deleted_at.is_(None))
     )
 
@@ -118,17 +122,17 @@ def _runs() -> Select[Any]:
 
 def _latest_runs(connection: Connection, export_ids: Sequence[str]) -> dict[str, list[ExportRun]]:
     place = func.row_number().over(partition_by=export_runs.c.export_id, order_by=export_runs.c.number.desc())
-    numbered = (
+    ranking = (
         select(export_runs.c.export_id, export_runs.c.number, place.label("place"))
         .where(any_of(export_runs.c.export_id, export_ids))
         .subquery()
     )
-    latest = and_(numbered.c.export_id == export_runs.c.export_id, numbered.c.number == export_runs.c.number)
-    query = _runs().join(numbered, latest).where(numbered.c.place <= RUNS_SHOWN)
-    found: dict[str, list[ExportRun]] = {}
+    latest = and_(ranking.c.export_id == export_runs.c.export_id, ranking.c.number == export_runs.c.number)
+    query = _runs().join(ranking, latest).where(ranking.c.place <= RUNS_SHOWN)
+    runs: dict[str, list[ExportRun]] = {}
     for row in connection.execute(query.order_by(export_runs.c.number.desc())):
-        found.setdefault(row.export_id, []).append(_run(row))
-    return found
+        runs.setdefault(row.export_id, []).append(_run(row))
+    return runs
 
 
 def _run(row: Any) -> ExportRun:

@@ -125,13 +125,13 @@ class ExportStore:
             definition = export.definition
             if change.schedule is not msgspec.UNSET:
                 definition = msgspec.structs.replace(definition, schedule=change.schedule)
-            requested = change.state
+            new_state = change.state
             connection.execute(
                 update(exports)
                 .where(exports.c.id == export_id)
                 .values(
                     definition=definition,
-                    state=(export.state if isinstance(requested, msgspec.UnsetType) else requested).value,
+                    state=(export.state if isinstance(new_state, msgspec.UnsetType) else new_state).value,
                     stopped_at=None,
                     revision=exports.c.revision + 1,
                 )
@@ -161,9 +161,9 @@ class ExportStore:
         """
         with self._database.tenant(tenant_id) as connection:
             export, bounds = _lock(connection, export_id)
-            replayed = _replayed(connection, export, new)
-            if replayed is not None:
-                return StartedRun(run=replayed, replayed=True)
+            earlier_run = _replayed(connection, export, new)
+            if earlier_run is not None:
+                return StartedRun(run=earlier_run, replayed=True)
             if export.state is ExportState.ENDED:
                 _resume(connection, export, bounds)
                 export = find_export(connection, export_id)
@@ -194,7 +194,7 @@ class ExportStore:
     def file(self, tenant_id: str, export_id: str, number: int, name: str) -> RunFile:
         """Raises NotFound."""
         columns = [export_files.c[field] for field in RunFile.__struct_fields__]
-        wanted = (
+        conditions = (
             export_files.c.export_id == export_id,
             export_files.c.number == number,
             export_files.c.name == name,
@@ -203,7 +203,7 @@ class ExportStore:
             find_export(connection, export_id)
             row = None
             if "\0" not in name:
-                row = connection.execute(select(*columns).where(*wanted)).one_or_none()
+                row = connection.execute(select(*columns).where(*conditions)).one_or_none()
         if row is None:
             raise NotFound(f"Run {number} of the export has no file {name!r}")
         return RunFile(**row._asdict())
@@ -214,23 +214,23 @@ class ExportStore:
             find_export(connection, export_id)
             return run_files(connection, export_id, number)
 
-    def record(self, tenant_id: str, finished: FinishedRun) -> bool:
+    def record(self, tenant_id: str, output: FinishedRun) -> bool:
         """One transaction: the manifest and the files of a run whose job goes on with them.
 
         False, and nothing, if the claim is void.
         """
         with self._database.tenant(tenant_id) as connection:
-            _lock_export(connection, finished.manifest.export_id)
-            return record_run(connection, finished)
+            _lock_export(connection, output.manifest.export_id)
+            return record_run(connection, output)
 
-    def finish(self, tenant_id: str, finished: FinishedRun) -> bool:
+    def finish(self, tenant_id: str, output: FinishedRun) -> bool:
         """One transaction: manifest, files, the position of the consumer, and the success of the job.
 
         False, and nothing, if the claim is void.
         """
         with self._database.tenant(tenant_id) as connection:
-            _lock_export(connection, finished.manifest.export_id)
-            return finish_run(connection, finished)
+            _lock_export(connection, output.manifest.export_id)
+            return finish_run(connection, output)
 
 
 def _lock_export(connection: Connection, export_id: str) -> None:

@@ -42,9 +42,9 @@ def next_run(
     until = _end(export, head)
     if until <= export.offset and not also_empty:
         return None
-    known = run_of_range(connection, export.id, export.offset, until)
-    if known is not None:
-        return _known(connection, known, new)
+    run = run_of_range(connection, export.id, export.offset, until)
+    if run is not None:
+        return _known(connection, run, new)
     number = last.number + 1 if last is not None else 1
     return _begin(connection, export, number, export.offset, until, new)
 
@@ -113,20 +113,20 @@ def plan_run(connection: Connection, export: Export, head: int, job_id: str) -> 
         return math.inf
     if export.runs and not export.runs[0].job.state.final:
         return min(float(schedule.every_seconds), _POLL_SECONDS)
-    left = seconds_until_due(connection, export)
-    if left > 0:
-        return left
+    wait_seconds = seconds_until_due(connection, export)
+    if wait_seconds > 0:
+        return wait_seconds
     new = NewRun(job_id=job_id)
     return None if next_run(connection, export, head, new) is None else float(schedule.every_seconds)
 
 
-def record_run(connection: Connection, finished: FinishedRun) -> bool:
+def record_run(connection: Connection, output: FinishedRun) -> bool:
     """Records the manifest and the files of a held job, unless an earlier attempt has recorded them.
 
     The caller has locked the export. False if the claim is void.
     """
-    manifest = finished.manifest
-    if not lock_jobs(connection, held_by([finished.claim])):
+    manifest = output.manifest
+    if not lock_jobs(connection, held_by([output.claim])):
         return False
     run = find_run(connection, manifest.export_id, manifest.number)
     if run.manifest is not None:
@@ -144,7 +144,7 @@ def record_run(connection: Connection, finished: FinishedRun) -> bool:
             "row_count": file.row_count,
             "checksum": file.checksum,
         }
-        for file in finished.files
+        for file in output.files
     ]
     connection.execute(insert(export_files), rows)
     return True
@@ -160,14 +160,14 @@ def run_files(connection: Connection, export_id: str, number: int) -> tuple[RunF
     return tuple(RunFile(**row._asdict()) for row in connection.execute(query))
 
 
-def finish_run(connection: Connection, finished: FinishedRun) -> bool:
+def finish_run(connection: Connection, output: FinishedRun) -> bool:
     """Publishes what a held job has written: manifest, files, position and job, all or nothing.
 
     The caller has locked the export. False if the claim is void.
     """
-    if not record_run(connection, finished):
+    if not record_run(connection, output):
         return False
-    manifest = finished.manifest
+    manifest = output.manifest
     export = find_export(connection, manifest.export_id)
     offsets = manifest.offsets
     name = consumer_name(export.id)
@@ -175,13 +175,13 @@ def finish_run(connection: Connection, finished: FinishedRun) -> bool:
         raise RuntimeError(
             f"export {export.id} is not at {offsets.since}, where its run {manifest.number} began"
         )
-    succeed_task(connection, held_by([finished.claim]), _result(finished))
+    succeed_task(connection, held_by([output.claim]), _result(output))
     _go_on(connection, find_export(connection, export.id))
     return True
 
 
-def _result(finished: FinishedRun) -> dict[str, Any]:
-    manifest = finished.manifest
+def _result(output: FinishedRun) -> dict[str, Any]:
+    manifest = output.manifest
     return {
         "export_id": manifest.export_id,
         "number": manifest.number,
@@ -207,8 +207,8 @@ def reached(export: Export) -> bool:
     until, last = export.definition.until, export.runs[0] if export.runs else None
     if until is None:
         return False
-    done = last is not None and last.job.result is not None and last.until >= until
-    return export.offset >= until or done
+    ran_to_end = last is not None and last.job.result is not None and last.until >= until
+    return export.offset >= until or ran_to_end
 
 
 def end_export(connection: Connection, export: Export) -> None:

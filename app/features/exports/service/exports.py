@@ -118,9 +118,9 @@ class ManageExports:
             request_hash=hashlib.sha256(f"run export {export.id}".encode()).hexdigest(),
             actor=actor,
         )
-        started = self.exports.start(export.tenant_id, export.id, new)
+        outcome = self.exports.start(export.tenant_id, export.id, new)
         self.wake()
-        return started
+        return outcome
 
     def runs(self, tenant_id: str, export_id: str, *, page_size: int, page_token: str | None) -> Page:
         """ExportRun items, the latest first. Raises NotFound."""

@@ -76,13 +76,13 @@ class RunExports:
         """
         run = self.exports.run(job.tenant_id, task.export_id, task.number)
         definition = self.exports.get(job.tenant_id, run.export_id).definition
-        finished = self._recorded(job, run) or self._written(job, run, definition, tag)
+        output = self._recorded(job, run) or self._written(job, run, definition, tag)
         if definition.destination is not None:
             # From then on these are the files of the run: a worker that goes on with it copies the same ones.
-            if not self.exports.record(job.tenant_id, finished):
+            if not self.exports.record(job.tenant_id, output):
                 return
-            self._publish(job, finished, definition.destination, tag)
-        self.exports.finish(job.tenant_id, finished)
+            self._publish(job, output, definition.destination, tag)
+        self.exports.finish(job.tenant_id, output)
 
     def _recorded(self, job: Job, run: ExportRun) -> FinishedRun | None:
         """What an earlier attempt has written, if it ended before the files were in the destination."""
@@ -91,12 +91,12 @@ class RunExports:
         files = self.exports.files(job.tenant_id, run.export_id, run.number)
         return FinishedRun(claim=job.claim, manifest=run.manifest, files=files)
 
-    def _publish(self, job: Job, finished: FinishedRun, destination: str, tag: str) -> None:
+    def _publish(self, job: Job, output: FinishedRun, destination: str, tag: str) -> None:
         """Copies the files, and after all others the manifest: a folder with it is complete."""
-        manifest = finished.manifest
+        manifest = output.manifest
         folder = run_destination(destination, manifest.export_id, manifest.number)
         roots = self.roots_of(job.tenant_id)
-        *files, last = finished.files
+        *files, last = output.files
         for some in ([(file,) for file in files], [(last,)]):
             tasks = [PublishTask(files=each, destination=folder, roots=roots) for each in some]
             if tasks:

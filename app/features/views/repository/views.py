@@ -143,8 +143,8 @@ class ViewStore:
         if page_token is not None:
             query = query.where(datasets.c.name > tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:
-            found = _views(connection, connection.execute(query).all())
-        return tokens.page(found, page_size, lambda view: view.dataset.definition.name, lambda view: view)
+            items = _views(connection, connection.execute(query).all())
+        return tokens.page(items, page_size, lambda view: view.dataset.definition.name, lambda view: view)
 
     def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
         """Pauses or resumes the refreshes of a view, which must still be at `revision`.
@@ -161,11 +161,11 @@ class ViewStore:
                 raise _not_found(reference)
             if now != revision:
                 raise PreconditionFailed(f"The view is at revision {now}, not {revision}", revision=now)
-            changed: dict[str, Any] = {"paused": paused, "revision": revision + 1}
+            values: dict[str, Any] = {"paused": paused, "revision": revision + 1}
             if not paused:
                 # Without the time of its last failure, a view is tried at once.
-                changed["attempted_at"] = None
-            connection.execute(update(views).where(this_view).values(changed))
+                values["attempted_at"] = None
+            connection.execute(update(views).where(this_view).values(values))
             view = _find(connection, view_id)
             for source in view.inputs:
                 wake_follower(connection, source.dataset.id, follower_name(view_id), None)
@@ -178,11 +178,11 @@ class ViewStore:
         one try. `replayed`: an earlier request with the same idempotency key made the job. Raises NotFound,
         IdempotencyMismatch.
         """
-        unfinished = (JobState.QUEUED,) if after_running else (JobState.QUEUED, JobState.RUNNING)
-        queued = select(jobs.c.id).where(
+        states = (JobState.QUEUED,) if after_running else (JobState.QUEUED, JobState.RUNNING)
+        query = select(jobs.c.id).where(
             jobs.c.dataset_id == new.dataset_id,
             jobs.c.kind == JobKind.REFRESH.value,
-            any_of(jobs.c.state, [state.value for state in unfinished]),
+            any_of(jobs.c.state, [state.value for state in states]),
         )
         this_view = select(views.c.error).where(views.c.dataset_id == new.dataset_id).with_for_update()
         with self._database.tenant(tenant_id) as connection:
@@ -191,10 +191,10 @@ class ViewStore:
             view = connection.execute(this_view).one_or_none()
             if view is None:
                 raise _not_found(new.dataset_id)
-            replayed = _replayed(connection, new)
-            if replayed is not None:
-                return Accepted(job=replayed, replayed=True)
-            waiting = connection.execute(queued.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
+            earlier_job = _replayed(connection, new)
+            if earlier_job is not None:
+                return Accepted(job=earlier_job, replayed=True)
+            waiting = connection.execute(query.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
             if waiting is not None:
                 keep_key(connection, new, waiting)
                 return Accepted(job=get_job(connection, waiting), replayed=False)
@@ -221,8 +221,8 @@ class ViewStore:
     def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
         """Stores what a claimed refresh has turned out to do. Nothing happens if the claim is void."""
         with self._database.tenant(tenant_id) as connection:
-            held = update(jobs).where(held_by([claim])).values(request=request).returning(jobs.c.id)
-            if connection.execute(held).one_or_none() is not None:
+            statement = update(jobs).where(held_by([claim])).values(request=request).returning(jobs.c.id)
+            if connection.execute(statement).one_or_none() is not None:
                 connection.execute(
                     update(instants)
                     .where(instants.c.job_id == claim.job_id)
@@ -233,11 +233,11 @@ class ViewStore:
 def _find(connection: Connection, reference: str) -> View:
     if "\0" in reference:
         raise _not_found(reference)
-    wanted = datasets.c.id == reference if is_uuid(reference) else datasets.c.name == reference
-    found = _views(connection, connection.execute(_VIEWS.where(wanted)).all())
-    if not found:
+    condition = datasets.c.id == reference if is_uuid(reference) else datasets.c.name == reference
+    matches = _views(connection, connection.execute(_VIEWS.where(condition)).all())
+    if not matches:
         raise _not_found(reference)
-    return found[0]
+    return matches[0]
 
 
 def _views(connection: Connection, rows: Sequence[Row[Any]]) -> list[View]:

@@ -108,16 +108,16 @@ class FindOrigins:
         earliest = self.index.bounds(source.tenant_id, source.id).earliest
         key = view.definition.plan.key_columns
         origins: list[ChangeOrigin] = []
-        scanned = 0
+        scanned_rows = 0
         for number, (version, parts) in enumerate(groupby(segments, lambda segment: segment.version)):
             changes = list(self._keyed(dataset, parts, tuple(key.values()), start, end))
             among = _kept(source, ranges.get(version, ()), earliest)
-            if origins and (number == VERSIONS_MAX or scanned + len(among) > SCANNED_ROWS_MAX):
+            if origins and (number == VERSIONS_MAX or scanned_rows + len(among) > SCANNED_ROWS_MAX):
                 end = changes[0].first_offset
                 break
             if len(among) > SCANNED_ROWS_MAX:
                 among = range(0)
-            scanned += len(among)
+            scanned_rows += len(among)
             origins += self._origins(version, changes, source, among, tuple(key))
         return OriginPage(source=source, origins=origins, next_since=end, pending=bounds.next_offset - end)
 
@@ -135,13 +135,13 @@ class FindOrigins:
         latest = np.full((2, len(keys)), -1, dtype=np.int64)
         segments = self.index.segments(source.tenant_id, source.id, among.start, among.stop) if among else []
         for each in self._keyed(source, segments, columns, among.start, among.stop):
-            number, known = each.numbers(keys)
-            np.maximum.at(latest, (each.taken_away[known], number[known]), each.offsets[known])
+            number, mask = each.numbers(keys)
+            np.maximum.at(latest, (each.taken_away[mask], number[mask]), each.offsets[mask])
         for each in changes:
             number, _ = each.numbers(keys)
-            found = latest[each.taken_away, number]
+            origins = latest[each.taken_away, number]
             for offset, op, origin in zip(
-                each.offsets.tolist(), each.ops.tolist(), found.tolist(), strict=True
+                each.offsets.tolist(), each.ops.tolist(), origins.tolist(), strict=True
             ):
                 yield ChangeOrigin(
                     offset=offset, op=Op(op), version=version, origin=None if origin < 0 else origin
@@ -181,7 +181,7 @@ def _input(view: View) -> Dataset:
     return source.dataset
 
 
-def _kept(source: Dataset, taken: Sequence[InputRange], earliest: int) -> range:
+def _kept(source: Dataset, ranges: Sequence[InputRange], earliest: int) -> range:
     """The offsets of the input to read; empty if they are not known, or not all of them are kept."""
-    known = [each for each in taken if each.dataset_id == source.id and each.since >= earliest]
-    return range(known[0].since, known[0].until) if known else range(0)
+    kept_ranges = [each for each in ranges if each.dataset_id == source.id and each.since >= earliest]
+    return range(kept_ranges[0].since, kept_ranges[0].until) if kept_ranges else range(0)

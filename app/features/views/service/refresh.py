@@ -131,7 +131,7 @@ class DeriveView:
         request = msgspec.structs.replace(job.write, operation=operation, inputs=_ranges(view))
         job = msgspec.structs.replace(job, request=request)
         self.views.decide(job.tenant_id, job.claim, request)
-        staged: tuple[StagedFile, ...] = ()
+        files: tuple[StagedFile, ...] = ()
         if view.behind:
             attempt = relation_of(job.id, job.epoch)
             relations = {
@@ -139,7 +139,7 @@ class DeriveView:
             }
             key = view.dataset.definition.record_key
             inputs = self._rows(view) if changes is None else changes
-            staged = self.engine.derive(
+            files = self.engine.derive(
                 DeriveRequest(
                     sql=rows_sql(plan, relations, key) if changes is None else changes_sql(plan, relations),
                     inputs={relations[name]: source for name, source in inputs.items()},
@@ -149,7 +149,7 @@ class DeriveView:
                 ),
                 tag,
             )
-        return StagedInput(job=job, staged=staged, advances=_advances(view))
+        return StagedInput(job=job, staged=files, advances=_advances(view))
 
     def _changes(self, view: View) -> dict[str, DeriveInput] | None:
         """The new changes, if the view follows changes and all of them can still be read; otherwise None.
@@ -161,7 +161,7 @@ class DeriveView:
             return {}
         if view.definition.mode is not ViewMode.ROW_BY_ROW or view.refreshed_at is None or view.failures:
             return None
-        found: dict[str, DeriveInput] = {}
+        inputs: dict[str, DeriveInput] = {}
         for source in view.inputs:
             dataset, since = source.dataset, source.position
             try:
@@ -171,32 +171,32 @@ class DeriveView:
                 return None
             if since < dataset.earliest_offset or not segments or segments[0].first_offset > since:
                 return None
-            found[source.relation] = FeedInput(
+            inputs[source.relation] = FeedInput(
                 dataset=dataset.definition,
                 since=since,
                 until=dataset.next_offset,
                 segments=tuple(segments),
                 columns=_read(view, source),
             )
-        return found
+        return inputs
 
     def _rows(self, view: View) -> dict[str, DeriveInput]:
         """All rows of the inputs."""
-        found: dict[str, DeriveInput] = {}
+        inputs: dict[str, DeriveInput] = {}
         for source in view.inputs:
             dataset = source.dataset
             live = self.timeline.live_files(dataset.tenant_id, dataset.id, dataset.version, None)
             files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
-            found[source.relation] = TableInput(
+            inputs[source.relation] = TableInput(
                 dataset=dataset.definition, files=tuple(files), columns=_read(view, source)
             )
-        return found
+        return inputs
 
 
 def _read(view: View, source: ViewInputStatus) -> tuple[str, ...]:
     """The columns of an input that the view reads."""
-    [found] = [each for each in view.definition.plan.sources if each.name == source.relation]
-    return tuple(found.columns)
+    [plan_source] = [each for each in view.definition.plan.sources if each.name == source.relation]
+    return tuple(plan_source.columns)
 
 
 def _ranges(view: View) -> tuple[InputRange, ...]:

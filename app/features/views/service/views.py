@@ -43,11 +43,11 @@ class DerivedViews:
 
         Raises InvalidView, InvalidDataset, DatasetExists, NotFound if an input is deleted meanwhile.
         """
-        parsed = parse_view(new.sql)
-        inputs = {name: _input(catalog, tenant_id, new, name) for name in parsed.inputs}
+        query = parse_view(new.sql)
+        inputs = {name: _input(catalog, tenant_id, new, name) for name in query.inputs}
         _check_distinct(inputs)
         definitions = {name: dataset.definition for name, dataset in inputs.items()}
-        plan = bind_view(parsed, definitions, allow_cross_join=new.allow_cross_join)
+        plan = bind_view(query, definitions, allow_cross_join=new.allow_cross_join)
         definition = define_view(new, plan)
         follows = follows_changes(plan, definitions, definition.record_key)
         dataset_id = new_id()
@@ -114,9 +114,9 @@ class DerivedViews:
             idempotency_key=idempotency_key,
             request_hash=hashlib.sha256(f"refresh {view.dataset.id}".encode()).hexdigest(),
         )
-        accepted = self.views.refresh(view.dataset.tenant_id, new, after_running=True)
+        outcome = self.views.refresh(view.dataset.tenant_id, new, after_running=True)
         self.wake()
-        return accepted
+        return outcome
 
 
 def _shown(granted_datasets: GrantedDatasets, view: View) -> View:
@@ -145,20 +145,20 @@ def _input(catalog: DatasetLookup, tenant_id: str, new: CreateView, name: str) -
 
 def _check_distinct(inputs: dict[str, Dataset]) -> None:
     """Raises InvalidView if the SQL names a dataset both by its id and by its name."""
-    named: dict[str, str] = {}
+    names_by_id: dict[str, str] = {}
     for name, dataset in inputs.items():
-        earlier = named.setdefault(dataset.id, name)
+        earlier = names_by_id.setdefault(dataset.id, name)
         if earlier != name:
             raise _refused(
                 name, f"it is the dataset that is called {shown(earlier)} before", "one name for it"
             )
 
 
-def _refused(name: str, reason: str, expected: str) -> InvalidView:
+def _refused(name: str, reason: str, expectation: str) -> InvalidView:
     return InvalidView(
-        f"the view reads {shown(name)}: {reason}; expected {expected}",
+        f"the view reads {shown(name)}: {reason}; expected {expectation}",
         pointer="/sql",
         position=None,
-        expected=expected,
+        expected=expectation,
         dataset=name,
     )
