@@ -27,13 +27,13 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Any]
     next_token: str | None
 
-    def filtered(self, shown: Callable[[Any], bool]) -> Page:
+    def filtered(self, is_visible: Callable[[Any], bool]) -> Page:
         """The page with the items that may be shown; the next page is the same."""
-        return Page(items=[item for item in self.items if shown(item)], next_token=self.next_token)
+        return Page(items=[item for item in self.items if is_visible(item)], next_token=self.next_token)
 
-    def mapped(self, shown: Callable[[Any], Any]) -> Page:
-        """The page with each item as `shown` returns it."""
-        return Page(items=[shown(item) for item in self.items], next_token=self.next_token)
+    def mapped(self, item_of: Callable[[Any], Any]) -> Page:
+        """The page with each item as `item_of` returns it."""
+        return Page(items=[item_of(item) for item in self.items], next_token=self.next_token)
 
 
 class PageTokens:
@@ -94,10 +94,11 @@ class PageTokens:
         item: Callable[[Any], Any],
     ) -> Page:
         """A page of `rows`, which were read with a limit of `page_size` + 1 to detect a next page."""
-        kept = rows[:page_size]
+        page_rows = rows[:page_size]
         more = len(rows) > page_size
         return Page(
-            items=[item(row) for row in kept], next_token=self.encode(position(kept[-1])) if more else None
+            items=[item(row) for row in page_rows],
+            next_token=self.encode(position(page_rows[-1])) if more else None,
         )
 
 

@@ -84,7 +84,7 @@ class CompiledSchema:
 
     arrow: pa.Schema
     types: dict[str, DataType]
-    required: frozenset[str]
+    required_names: frozenset[str]
     key_members: tuple[tuple[str, ...], ...]
     leaves: int
     width_in_lists: int
@@ -96,7 +96,7 @@ class CompiledSchema:
         members = _RowMembers(types=tuple(self.types.items()))
         columns = members.columns(rows, tally)
         for name, column in zip(self.types, columns, strict=True):
-            if column.null_count and name in self.required:
+            if column.null_count and name in self.required_names:
                 raise Undecodable
         table = pa.Table.from_arrays(columns, schema=self.arrow)
         for name, *path in self.key_members:
@@ -113,16 +113,16 @@ class CompiledSchema:
 def compile_schema(schema: Schema) -> CompiledSchema:
     """The compiled form of a schema; cached, since every body of a dataset needs it."""
     types = {field.name: field.data_type() for field in schema.fields}
-    required = frozenset(field.name for field in schema.fields if not field.nullable)
+    required_names = frozenset(field.name for field in schema.fields if not field.nullable)
     try:
-        row = _row_type(tuple(types.items()), required)
+        row = _row_type(tuple(types.items()), required_names)
     except ValueError:
         row = None
     leaves = sum(count_leaves(data_type) for data_type in types.values())
     return CompiledSchema(
         arrow=schema.to_arrow(),
         types=types,
-        required=required,
+        required_names=required_names,
         key_members=tuple(
             (field.name, *path)
             for field in schema.fields
@@ -157,9 +157,12 @@ def width_in_lists(data_type: DataType) -> int:
             return 0
 
 
-def refuse_many_values(text: bytes, compiled: CompiledSchema) -> None:
+def refuse_many_values(text: bytes, compiled_schema: CompiledSchema) -> None:
     """Raises BodyTooLarge for structs with absent members that would take far more memory than their text."""
-    if compiled.width_in_lists and text.count(b"{") * compiled.width_in_lists > TABLE_VALUES_MAX:
+    if (
+        compiled_schema.width_in_lists
+        and text.count(b"{") * compiled_schema.width_in_lists > TABLE_VALUES_MAX
+    ):
         raise too_many_values()
 
 
@@ -219,18 +222,16 @@ def _bare_type(data_type: DataType) -> Any:
             return data_type.json_type
 
 
-def _row_type(types: tuple[tuple[str, DataType], ...], required: frozenset[str]) -> Any:
+def _row_type(types: tuple[tuple[str, DataType], ...], required_names: frozenset[str]) -> Any:
     """A msgspec struct of the members, named f0, f1 … Raises ValueError for names that it does not support."""
     fields: list[Any] = []
     for number, (name, data_type) in enumerate(types):
-        if name in required:
+        if name in required_names:
             fields.append((f"f{number}", _bare_type(data_type)))
         else:
             fields.append((f"f{number}", _value_type(data_type), UNSET))
-    renamed = {f"f{number}": name for number, (name, _) in enumerate(types)}
-    return msgspec.defstruct(
-        "Row", fields, rename=renamed, forbid_unknown_fields=True, kw_only=True, gc=False
-    )
+    names = {f"f{number}": name for number, (name, _) in enumerate(types)}
+    return msgspec.defstruct("Row", fields, rename=names, forbid_unknown_fields=True, kw_only=True, gc=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,19 +32,19 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 class Faults:
     """The faults found so far: the first ones in full, all of them counted up to a limit."""
 
-    listed: list[FieldError] = field(default_factory=list)
+    first_errors: list[FieldError] = field(default_factory=list)
     count: int = 0
 
     def add(self, pointer: str, detail: str) -> None:
         self.count += 1
-        if len(self.listed) < ERRORS_LISTED_MAX:
-            self.listed.append(FieldError(pointer=pointer, detail=detail))
+        if len(self.first_errors) < ERRORS_LISTED_MAX:
+            self.first_errors.append(FieldError(pointer=pointer, detail=detail))
 
     def take(self, pointer: str, others: Faults) -> None:
         """Adds faults whose pointers are relative to `pointer`."""
         self.count += others.count
-        for fault in others.listed[: ERRORS_LISTED_MAX - len(self.listed)]:
-            self.listed.append(FieldError(pointer=pointer + fault.pointer, detail=fault.detail))
+        for fault in others.first_errors[: ERRORS_LISTED_MAX - len(self.first_errors)]:
+            self.first_errors.append(FieldError(pointer=pointer + fault.pointer, detail=fault.detail))
 
     @property
     def full(self) -> bool:
@@ -55,13 +55,13 @@ class Faults:
         """Raises SchemaMismatch with the facts `errors`, `error_count`, `counting_stopped`."""
         if self.count == 0:
             return
-        first = self.listed[0]
+        first = self.first_errors[0]
         number = (
             f"{'at least ' if self.full else ''}{self.count} faults; the first is " if self.count > 1 else ""
         )
         raise SchemaMismatch(
             f"{number}{first.pointer}: {first.detail}",
-            errors=self.listed,
+            errors=self.first_errors,
             error_count=self.count,
             counting_stopped=self.full,
         )
@@ -100,12 +100,12 @@ def _odd(text: str) -> bool:
 def unknown_field(name: str, names: Iterable[str]) -> str:
     """The message for a member or column that the schema does not have."""
     reason = f"the schema has no field {shown(name)}"
-    meant = mistyped(name, names)
-    if meant is None:
+    similar_name = mistyped(name, names)
+    if similar_name is None:
         return reason
-    if meant.casefold() == name.casefold():
-        return f"{reason}; it has {shown(meant)}"
-    return f"{reason}; did you mean {shown(meant)}?"
+    if similar_name.casefold() == name.casefold():
+        return f"{reason}; it has {shown(similar_name)}"
+    return f"{reason}; did you mean {shown(similar_name)}?"
 
 
 def missing_field(name: str, type_name: str) -> str:

@@ -23,10 +23,10 @@ def gunzip_stream(chunks: Iterator[bytes], *, expanded_bytes_max: int) -> Iterat
     Raises MalformedBody for a body that is truncated, corrupt, or followed by other bytes, and BodyTooLarge (fact
     `limit_bytes`) once the expanded bytes exceed `expanded_bytes_max`. The body is only known to be valid at its end.
     """
-    expanded = 0
+    total_bytes = 0
     for piece in _pieces(chunks):
-        expanded += len(piece)
-        if expanded > expanded_bytes_max:
+        total_bytes += len(piece)
+        if total_bytes > expanded_bytes_max:
             raise BodyTooLarge(
                 f"the body expands to more than {expanded_bytes_max} bytes", limit_bytes=expanded_bytes_max
             )
@@ -35,14 +35,14 @@ def gunzip_stream(chunks: Iterator[bytes], *, expanded_bytes_max: int) -> Iterat
 
 def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
     member = None
-    members = consumed = 0
+    members = input_bytes = 0
     for window in _windows(chunks):
-        consumed += len(window)
+        input_bytes += len(window)
         rest = window
         while rest:
             if member is None:
                 members += 1
-                if members > _SMALL_MEMBERS_MAX and members * _MEMBER_BYTES_MIN > consumed:
+                if members > _SMALL_MEMBERS_MAX and members * _MEMBER_BYTES_MIN > input_bytes:
                     raise MalformedBody("the gzip body consists of too many tiny members")
                 member = zlib.decompressobj(_GZIP)
             yield from _inflated(member, rest, members)
@@ -67,15 +67,15 @@ def _reason(fault: str, number: int) -> str:
     return "the body is not gzip" if number == 1 else "the gzip body is followed by bytes that are not gzip"
 
 
-def _inflated(member: zlib._Decompress, compressed: bytes, number: int) -> Iterator[bytes]:
+def _inflated(member: zlib._Decompress, rest: bytes, number: int) -> Iterator[bytes]:
     while True:
         try:
-            piece = member.decompress(compressed, _STEP_BYTES)
+            piece = member.decompress(rest, _STEP_BYTES)
         except zlib.error as fault:
             raise malformed(_reason(str(fault), number), fault) from None
         if piece:
             yield piece
-        compressed = member.unconsumed_tail
+        rest = member.unconsumed_tail
         # A full step may leave output inside zlib even if it consumed all of its input.
-        if member.eof or (not compressed and len(piece) < _STEP_BYTES):
+        if member.eof or (not rest and len(piece) < _STEP_BYTES):
             return

@@ -68,8 +68,8 @@ META_SOURCES: Final = (*META_FIELDS, PARTITION_FIELD, FILE_NAME_FIELD)
 
 def versions_of(rows: pa.Table) -> list[int]:
     """The distinct commits that gave the rows their values."""
-    found: list[int] = rows.column(VERSION_COLUMN).drop_null().unique().to_pylist()
-    return found
+    versions: list[int] = rows.column(VERSION_COLUMN).drop_null().unique().to_pylist()
+    return versions
 
 
 def meta_on_read(
@@ -90,26 +90,26 @@ def meta_on_read(
 
 
 def with_meta(
-    shown: pa.Table,
+    table: pa.Table,
     rows: pa.Table,
     definition: DatasetDefinition,
-    masked: Collection[str],
+    masked_columns: Collection[str],
     commit_times: Mapping[int, datetime],
 ) -> pa.Table:
-    """The columns of `shown`, then the five columns of the same rows; null in those that repeat a masked column."""
+    """The columns of `table`, then the five columns of the same rows; null in those that repeat a masked column."""
     columns = meta_on_read(rows, definition.record_key, commit_times)
     for field in META_ON_READ:
-        hidden = not set(masked).isdisjoint(_sources_of(definition, field.name))
-        column = pa.chunked_array([pa.nulls(rows.num_rows, field.type)]) if hidden else columns[field.name]
-        shown = shown.append_column(field, column)
-    return shown
+        secret = not set(masked_columns).isdisjoint(_sources_of(definition, field.name))
+        column = pa.chunked_array([pa.nulls(rows.num_rows, field.type)]) if secret else columns[field.name]
+        table = table.append_column(field, column)
+    return table
 
 
-def with_corrections(shown: pa.Table, by: pa.Array, versions: pa.Array) -> pa.Table:
-    """The columns of `shown`, then the change that has retracted each row's values, and its version: int64."""
+def with_corrections(table: pa.Table, by: pa.Array, versions: pa.Array) -> pa.Table:
+    """The columns of `table`, then the change that has retracted each row's values, and its version: int64."""
     for field, values in zip(CORRECTED_ON_READ, (by, versions), strict=True):
-        shown = shown.append_column(field, values)
-    return shown
+        table = table.append_column(field, values)
+    return table
 
 
 def _sources_of(definition: DatasetDefinition, meta_column: str) -> Sequence[str]:
@@ -124,8 +124,8 @@ def _sources_of(definition: DatasetDefinition, meta_column: str) -> Sequence[str
 def _sequence_numbers(versions: pa.ChunkedArray, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
     version = pc.cast(versions, pa.string())
     # A negative offset is relative to its file and cannot be resolved here.
-    known = pc.if_else(pc.less(offsets, 0), pa.scalar(None, pa.int64()), offsets)
-    with_offset = pc.binary_join_element_wise(version, pc.cast(known, pa.string()), "-")
+    feed_offsets = pc.if_else(pc.less(offsets, 0), pa.scalar(None, pa.int64()), offsets)
+    with_offset = pc.binary_join_element_wise(version, pc.cast(feed_offsets, pa.string()), "-")
     return pc.coalesce(with_offset, version)
 
 

@@ -161,8 +161,8 @@ class BadRecords:
     limits: RowLimits = DEFAULT_LIMITS
     count: int = 0
     records: int = 0
-    _buffered: list[BadRecord] = field(default_factory=list)
-    _buffered_bytes: int = 0
+    _buffer: list[BadRecord] = field(default_factory=list)
+    _buffer_bytes: int = 0
 
     @property
     def faults_max(self) -> int:
@@ -181,7 +181,9 @@ class BadRecords:
         header: bytes | None = None,
         unreadable: HeadwaterError | None = None,  # noqa: ARG002 - the faults have the reason
     ) -> None:
-        self.put(BadRecord(position=position, errors=tuple(faults.listed), payload=payload(), header=header))
+        self.put(
+            BadRecord(position=position, errors=tuple(faults.first_errors), payload=payload(), header=header)
+        )
 
     def add_too_large(
         self,
@@ -198,9 +200,9 @@ class BadRecords:
     def put(self, record: BadRecord) -> None:
         """Adds a record."""
         self.count += 1
-        self._buffered.append(record)
-        self._buffered_bytes += len(record.payload)
-        if len(self._buffered) >= _BUFFERED_RECORDS_MAX or self._buffered_bytes >= _BUFFERED_BYTES_MAX:
+        self._buffer.append(record)
+        self._buffer_bytes += len(record.payload)
+        if len(self._buffer) >= _BUFFERED_RECORDS_MAX or self._buffer_bytes >= _BUFFERED_BYTES_MAX:
             self.close()
 
     def count_records(self, records: int) -> None:
@@ -211,9 +213,9 @@ class BadRecords:
 
     def close(self) -> None:
         """Writes the remaining records."""
-        if self._buffered:
-            self.write(self._buffered)
-        self._buffered, self._buffered_bytes = [], 0
+        if self._buffer:
+            self.write(self._buffer)
+        self._buffer, self._buffer_bytes = [], 0
 
 
 def record_errors_for(

@@ -83,7 +83,7 @@ def infer_record_shapes(
 ) -> dict[str, Shape]:
     """The shapes of the columns of redriven records, as `infer_shapes` for an input."""
     file = open_parquet(source)
-    found: Shape = NULLS
+    shape: Shape = NULLS
     with reader_faults("the file of records cannot be read"):
         groups = range(file.metadata.num_row_groups) if split.row_groups is None else split.row_groups
     try:
@@ -97,16 +97,16 @@ def infer_record_shapes(
                     if header is None
                     else _without(op_columns, _of_csv(BytesIO(header + b"\n" + payload)))
                 )
-                found = common_shape(found, Objects(members=some))
+                shape = common_shape(shape, Objects(members=some))
     except TooManyColumns as error:
         raise _too_many(error) from None
-    return found.members if isinstance(found, Objects) else {}
+    return shape.members if isinstance(shape, Objects) else {}
 
 
 def _without(names: tuple[str, ...], shapes: dict[str, Shape]) -> dict[str, Shape]:
     """The shapes but for that of the first of the names which is there."""
-    found = next((name for name in names if name in shapes), None)
-    return {name: shape for name, shape in shapes.items() if name != found}
+    first = next((name for name in names if name in shapes), None)
+    return {name: shape for name, shape in shapes.items() if name != first}
 
 
 def _too_many(error: TooManyColumns) -> SchemaMismatch:
@@ -127,20 +127,20 @@ def _elements(raw: bytes) -> Iterable[bytes]:
 def _of_ndjson(source: Source, split: Split, limits: RowLimits, *, changes: bool) -> dict[str, Shape]:
     start, end = split.byte_range or (0, source.seek(0, 2))
     size = source.seek(0, 2)
-    found: Shape = NULLS
+    shape: Shape = NULLS
     for _, text in owned_lines(source, start, min(end, size), limits.row_bytes_max):
-        found = common_shape(found, Objects(members=_of_texts(text.split(b"\n"), changes=changes)))
-    return found.members if isinstance(found, Objects) else {}
+        shape = common_shape(shape, Objects(members=_of_texts(text.split(b"\n"), changes=changes)))
+    return shape.members if isinstance(shape, Objects) else {}
 
 
 def _of_texts(texts: Iterable[bytes], *, changes: bool) -> dict[str, Shape]:
-    found: Shape = Objects(members={})
+    shape: Shape = Objects(members={})
     for text in texts:
         record = _parsed(text)
         for row in _rows_of(record) if changes else (record,):
             if isinstance(row, dict):
-                found = common_shape(found, shape_of(row))
-    return found.members if isinstance(found, Objects) else {}
+                shape = common_shape(shape, shape_of(row))
+    return shape.members if isinstance(shape, Objects) else {}
 
 
 def _rows_of(record: Any) -> Iterable[Any]:
@@ -191,12 +191,12 @@ def _of_cells(cells: pa.ChunkedArray) -> Shape:
         return Integers(low=pc.min(numbers).as_py(), high=pc.max(numbers).as_py())
     if _all(distinct, _NUMBER):
         return Numbers()
-    found: Shape = NULLS
+    shape: Shape = NULLS
     for text in distinct.to_pylist():
-        found = common_shape(found, text_shape(text))
-        if isinstance(found, Texts) and not (found.days or found.times):
+        shape = common_shape(shape, text_shape(text))
+        if isinstance(shape, Texts) and not (shape.days or shape.times):
             break
-    return found
+    return shape
 
 
 def _all(texts: pa.Array, pattern: str) -> bool:

@@ -129,20 +129,20 @@ def read_value(value: Any, data_type: DataType, pointer: str, faults: Faults) ->
         case FlatType():
             try:
                 return _read_scalar(value, data_type)
-            except RejectedValue as refused:
-                return faults.add(pointer, str(refused))
+            except RejectedValue as error:
+                return faults.add(pointer, str(error))
 
 
 def distinct_members(members: Members, pointer: str, faults: Faults) -> dict[str, Any]:
     """The members by name; a repeated name is a fault."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, value in members:
         if faults.full:
             break
-        if name in found:
+        if name in by_name:
             faults.add(below(pointer, name), f"the member {shown(name)} appears more than once")
-        found[name] = value
-    return found
+        by_name[name] = value
+    return by_name
 
 
 def _read_list(value: list[Any], element: DataType, pointer: str, faults: Faults) -> list[Any]:
@@ -180,8 +180,8 @@ def _read_map(value: Any, data_type: Map, pointer: str, faults: Faults) -> Any:
         place = below(pointer, name)
         try:
             key = read_text(name, data_type.key)
-        except RejectedValue as refused:
-            faults.add(place, f"as a key of the map: {refused}")
+        except RejectedValue as error:
+            faults.add(place, f"as a key of the map: {error}")
             continue
         if key in entries:
             faults.add(place, f"the key {shown(name)} denotes the same {data_type.key} as an earlier one")
@@ -216,9 +216,9 @@ def read_text(text: str, data_type: DataType) -> Any:
         raise TypeError(f"{data_type} has no text form")
     try:
         return data_type.read(text)
-    except RefusedText as refused:
-        got = refused.got or (f"{text[:60]}" if isinstance(text, JsonNumber) else shown(text))
-        raise RejectedValue(f"expected {data_type}, got {got}, {refused}") from None
+    except RefusedText as error:
+        got = error.got or (f"{text[:60]}" if isinstance(text, JsonNumber) else shown(text))
+        raise RejectedValue(f"expected {data_type}, got {got}, {error}") from None
 
 
 def read_cell(text: str, data_type: DataType, pointer: str, faults: Faults) -> Any:
@@ -226,8 +226,8 @@ def read_cell(text: str, data_type: DataType, pointer: str, faults: Faults) -> A
     if isinstance(data_type, FlatType):
         try:
             return read_text(text, data_type)
-        except RejectedValue as refused:
-            return faults.add(pointer, str(refused))
+        except RejectedValue as error:
+            return faults.add(pointer, str(error))
     try:
         value = parse_json(text)
     except json.JSONDecodeError as fault:

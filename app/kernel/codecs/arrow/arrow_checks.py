@@ -35,8 +35,8 @@ def expanded_bytes(array: pa.Array) -> int:
         # Whatever type the nulls get, they need some bytes each.
         return 8 * len(array)
     if pa.types.is_dictionary(kind):
-        used = array.indices.drop_null().to_numpy()
-        return 4 * len(array) + int(_value_bytes(array.dictionary)[used].sum())
+        indices = array.indices.drop_null().to_numpy()
+        return 4 * len(array) + int(_value_bytes(array.dictionary)[indices].sum())
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return 4 * len(array) + int(_value_bytes(array).sum())
     if pa.types.is_map(kind):
@@ -90,9 +90,9 @@ def invalid_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, 
     """The elements of a valid array of the type with rejected values, as (indices, reason)."""
     match data_type:
         case FlatType():
-            refused = data_type.out_of_range(array)
-            if refused is not None:
-                yield _where(refused[0]), refused[1]
+            refusal = data_type.out_of_range(array)
+            if refusal is not None:
+                yield _where(refusal[0]), refusal[1]
         case Struct(members):
             for (_, member), child in zip(members, array.flatten(), strict=True):
                 yield from invalid_rows(child, member)
@@ -136,16 +136,16 @@ def invalid_text_rows(array: pa.Array) -> _Rows:
     if kind in _OCTETS:
         values = array.view(_OCTETS[kind]).to_pylist()
         return np.array([row for row, value in enumerate(values) if not _is_text(value)], dtype=np.int64)
-    found = np.empty(0, dtype=np.int64)
+    rows = np.empty(0, dtype=np.int64)
     if pa.types.is_struct(kind):
         # Children of null structs count as well, because their text must also be UTF-8.
-        found = np.concatenate([found, *(invalid_text_rows(array.field(n)) for n in range(kind.num_fields))])
+        rows = np.concatenate([rows, *(invalid_text_rows(array.field(n)) for n in range(kind.num_fields))])
     elif pa.types.is_map(kind):
         return invalid_text_rows(map_entries(array))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         owners = pc.list_parent_indices(array).to_numpy()
-        found = owners[invalid_text_rows(array.flatten())]
-    return np.unique(found)
+        rows = owners[invalid_text_rows(array.flatten())]
+    return np.unique(rows)
 
 
 def _is_text(value: bytes | None) -> bool:
@@ -165,10 +165,10 @@ def _where(condition: pa.BooleanArray) -> _Rows:
     return np.flatnonzero(pc.fill_null(condition, False).to_numpy(zero_copy_only=False))
 
 
-def _of_elements(lists: pa.ListArray, found: Iterator[tuple[_Rows, str]]) -> Iterator[tuple[_Rows, str]]:
+def _of_elements(lists: pa.ListArray, faults: Iterator[tuple[_Rows, str]]) -> Iterator[tuple[_Rows, str]]:
     """The results for elements, converted to indices of their lists."""
     owners = pc.list_parent_indices(lists).to_numpy()
-    for elements, reason in found:
+    for elements, reason in faults:
         yield np.unique(owners[elements]), reason
 
 
@@ -177,5 +177,5 @@ def _repeated_keys(entries: pa.ListArray, keys: pa.Array) -> _Rows:
     counts = (
         pa.table({"owner": owners, "key": keys}).group_by(["owner", "key"]).aggregate([([], "count_all")])
     )
-    repeated = counts.filter(pc.greater(counts["count_all"], 1))
-    return np.unique(repeated["owner"].to_numpy())
+    repeats = counts.filter(pc.greater(counts["count_all"], 1))
+    return np.unique(repeats["owner"].to_numpy())

@@ -90,39 +90,39 @@ def check_columns(columns: pa.Schema, schema: Schema, pointer: str, *, explicit_
     `explicit_cast`: columns whose values can be cast are accepted, too.
     """
     faults = Faults()
-    seen: set[str] = set()
+    names: set[str] = set()
     with reader_faults("the names and types of the columns cannot be read"):
-        compiled = flat_form(schema, columns).compiled
+        compiled_schema = flat_form(schema, columns).compiled_schema
         for column in columns:
-            if fault := _column_fault(column, compiled, seen, explicit_cast=explicit_cast):
+            if fault := _column_fault(column, compiled_schema, names, explicit_cast=explicit_cast):
                 faults.add(pointer, fault)
-            seen.add(column.name)
-    for name, data_type in compiled.types.items():
-        if name in compiled.required and name not in seen:
+            names.add(column.name)
+    for name, data_type in compiled_schema.types.items():
+        if name in compiled_schema.required_names and name not in names:
             faults.add(pointer, f"a column is missing: {missing_field(name, str(data_type))}")
     faults.raise_if_any()
 
 
 def _column_fault(
-    column: pa.Field, compiled: CompiledSchema, seen: set[str], *, explicit_cast: bool
+    column: pa.Field, compiled_schema: CompiledSchema, earlier_names: set[str], *, explicit_cast: bool
 ) -> str | None:
-    if column.name not in compiled.types:
-        return f"column {shown(column.name)}: {unknown_field(column.name, compiled.types)}"
-    if column.name in seen:
+    if column.name not in compiled_schema.types:
+        return f"column {shown(column.name)}: {unknown_field(column.name, compiled_schema.types)}"
+    if column.name in earlier_names:
         return f"column {shown(column.name)} appears more than once"
-    expected = compiled.types[column.name]
-    if is_lossless(column.type, expected) or reads_strings(column.type, expected):
+    data_type = compiled_schema.types[column.name]
+    if is_lossless(column.type, data_type) or reads_strings(column.type, data_type):
         return None
-    if castable(column.type, expected):
+    if castable(column.type, data_type):
         if explicit_cast:
             return None
-        advice = f"; cast it to {to_arrow(expected)}, which writes with merge_schema and explicit_cast do themselves"
+        advice = f"; cast it to {to_arrow(data_type)}, which writes with merge_schema and explicit_cast do themselves"
     elif explicit_cast:
-        return f"column {shown(column.name)}: Arrow type {column.type} cannot be cast to {expected}"
+        return f"column {shown(column.name)}: Arrow type {column.type} cannot be cast to {data_type}"
     else:
         advice = ""
     return (
-        f"column {shown(column.name)}: expected {expected}, "
+        f"column {shown(column.name)}: expected {data_type}, "
         f"got Arrow type {column.type}, which cannot be converted without loss{advice}"
     )
 
@@ -155,28 +155,28 @@ def conform_step(
     `explicit_cast`: as the columns were checked. Values that cannot be cast make their rows bad.
     """
     form = flat_form(schema, batch.schema)
-    compiled = form.compiled
+    compiled_schema = form.compiled_schema
     columns = []
-    found: list[tuple[int, str, str]] = []
+    row_faults: list[tuple[int, str, str]] = []
     originals: dict[str, pa.Array] = {}
     present = set(batch.schema.names)
-    for field in compiled.arrow:
+    for field in compiled_schema.arrow:
         if field.name not in present:
             columns.append(pa.nulls(batch.num_rows, field.type))
             continue
-        array, refused = _cast(batch.column(field.name), compiled, field, explicit_cast=explicit_cast)
+        array, refusals = _cast(batch.column(field.name), compiled_schema, field, explicit_cast=explicit_cast)
         columns.append(array)
-        if refused:
+        if refusals:
             originals[field.name] = _original(batch.column(field.name))
-            found.extend((number, field.name, reason) for number, reason in refused.items())
-        faults = _column_faults(array, compiled, field, record_errors.faults_max + len(refused))
-        found.extend(fault for fault in faults if fault[0] not in refused)
-    table = pa.Table.from_arrays(columns, schema=compiled.arrow)
-    found.extend(form.faults(table, record_errors.faults_max))
+            row_faults.extend((number, field.name, reason) for number, reason in refusals.items())
+        faults = _column_faults(array, compiled_schema, field, record_errors.faults_max + len(refusals))
+        row_faults.extend(fault for fault in faults if fault[0] not in refusals)
+    table = pa.Table.from_arrays(columns, schema=compiled_schema.arrow)
+    row_faults.extend(form.faults(table, record_errors.faults_max))
     large = _large_rows(table, record_errors.limits.row_bytes_max)
-    if not found and not large:
+    if not row_faults and not large:
         return form.rows(table)
-    bad = {number: faults for number, faults in _faults_of_rows(found).items() if number not in large}
+    bad = {number: faults for number, faults in _faults_of_rows(row_faults).items() if number not in large}
     payloads = _Payloads(
         rows=table.select([name for name in table.column_names if name in present]),
         numbers=list(bad),
@@ -200,10 +200,10 @@ def _large_rows(rows: pa.Table, row_bytes_max: int) -> frozenset[int]:
     return frozenset(np.flatnonzero(row_bytes(rows) > row_bytes_max).tolist())
 
 
-def _faults_of_rows(found: list[tuple[int, str, str]]) -> dict[int, Faults]:
+def _faults_of_rows(row_faults: list[tuple[int, str, str]]) -> dict[int, Faults]:
     """The faults by row, in the order of the rows; those of a row in the order of the columns."""
     bad: dict[int, Faults] = {}
-    for number, name, reason in sorted(found, key=lambda each: each[0]):
+    for number, name, reason in sorted(row_faults, key=lambda each: each[0]):
         bad.setdefault(number, Faults()).add(below("", name), reason)
     return bad
 
@@ -233,20 +233,20 @@ class _Payloads:
 
 
 def _cast(
-    array: pa.Array, compiled: CompiledSchema, field: pa.Field, *, explicit_cast: bool
+    array: pa.Array, compiled_schema: CompiledSchema, field: pa.Field, *, explicit_cast: bool
 ) -> tuple[pa.Array, dict[int, str]]:
     """The values as they are stored, and the reason for each row whose value cannot be cast."""
-    with reader_faults(f"column {shown(field.name)} cannot be read as {compiled.types[field.name]}"):
-        if explicit_cast or reads_strings(array.type, compiled.types[field.name]):
-            return cast_explicit(array, compiled.types[field.name])
-        return cast_lossless(array, compiled.types[field.name]), {}
+    with reader_faults(f"column {shown(field.name)} cannot be read as {compiled_schema.types[field.name]}"):
+        if explicit_cast or reads_strings(array.type, compiled_schema.types[field.name]):
+            return cast_explicit(array, compiled_schema.types[field.name])
+        return cast_lossless(array, compiled_schema.types[field.name]), {}
 
 
-def _unchecked(array: pa.Array, compiled: CompiledSchema, field: pa.Field) -> pa.Array:
+def _unchecked(array: pa.Array, compiled_schema: CompiledSchema, field: pa.Field) -> pa.Array:
     """The values of a row that is left out."""
-    if not is_lossless(array.type, compiled.types[field.name]):
+    if not is_lossless(array.type, compiled_schema.types[field.name]):
         return _original(array)
-    return _cast(array, compiled, field, explicit_cast=False)[0]
+    return _cast(array, compiled_schema, field, explicit_cast=False)[0]
 
 
 def _original(array: pa.Array) -> pa.Array:
@@ -264,15 +264,15 @@ def _original(array: pa.Array) -> pa.Array:
 
 
 def _column_faults(
-    array: pa.Array, compiled: CompiledSchema, field: pa.Field, faults_max: int
+    array: pa.Array, compiled_schema: CompiledSchema, field: pa.Field, faults_max: int
 ) -> Iterator[tuple[int, str, str]]:
     """(row, column, reason) of each rejected value, up to the number of faults to collect."""
-    data_type = compiled.types[field.name]
+    data_type = compiled_schema.types[field.name]
     if not field.nullable and array.null_count:
         nulls = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
         for row in nulls[:faults_max]:
             yield int(row), field.name, null_field(field.name, str(data_type))
-    for path in compiled.key_members_of(field.name):
+    for path in compiled_schema.key_members_of(field.name):
         without = pc.struct_field(array, list(path)).is_null().to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(without)[:faults_max]:
             yield int(row), field.name, null_member(path)
@@ -315,22 +315,22 @@ def _invalid_text(batch: pa.RecordBatch) -> dict[str, list[int]]:
             raise _too_large()
         batch.validate(full=True)
     except (pa.ArrowException, OSError, OverflowError) as fault:
-        found = {}
+        bad_rows = {}
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
             with reader_faults(f"the Arrow data of column {shown(name)} are inconsistent"):
                 without_text(array).validate(full=True)
-                found[name] = [int(number) for number in invalid_text_rows(array)]
-        if not any(found.values()):
+                bad_rows[name] = [int(number) for number in invalid_text_rows(array)]
+        if not any(bad_rows.values()):
             raise malformed("the Arrow data are inconsistent", fault) from None
-        return found
+        return bad_rows
     return {}
 
 
 def _payload(row: pa.RecordBatch, schema: Schema) -> bytes:
     form = flat_form(schema, row.schema)
     columns = {
-        field.name: _unchecked(row.column(field.name), form.compiled, field)
-        for field in form.compiled.arrow
+        field.name: _unchecked(row.column(field.name), form.compiled_schema, field)
+        for field in form.compiled_schema.arrow
         if field.name in row.schema.names
     }
     return json_texts(form.record(columns), 1)[0]
@@ -341,13 +341,13 @@ def _excerpt(row: pa.RecordBatch, schema: Schema) -> bytes:
     form = flat_form(schema, row.schema)
     columns = {}
     size = 0
-    for field in form.compiled.arrow:
+    for field in form.compiled_schema.arrow:
         if field.name in row.schema.names:
             column = row.column(field.name)
             size += expanded_bytes(column)
             if size > EXCERPT_BYTES:
                 break
-            columns[field.name] = _unchecked(column, form.compiled, field)
+            columns[field.name] = _unchecked(column, form.compiled_schema, field)
     return json_texts(columns, 1)[0][:EXCERPT_BYTES].removesuffix(b"}") if columns else b"{"
 
 

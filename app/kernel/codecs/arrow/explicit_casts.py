@@ -107,26 +107,26 @@ def cast_explicit(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int
             pass
     cast = _CASTS[_target_kind(target)]
     bad: dict[int, str] = {}
-    found: list[Any] = []
+    values: list[Any] = []
     for row, value in enumerate(_values(array)):
         try:
-            found.append(None if value is None else cast(value, _source_kind(kind), target))
+            values.append(None if value is None else cast(value, _source_kind(kind), target))
         except NotCastable as error:
-            found.append(None)
+            values.append(None)
             reason = f": {error}" if str(error) else ""
             bad[row] = f"{_shown(value)} of type {_name(kind)} cannot be cast to {target}{reason}"
     if isinstance(target, Timestamp):
-        return pc.cast(pa.array(found, pa.int64()), arrow_type), bad
+        return pc.cast(pa.array(values, pa.int64()), arrow_type), bad
     if target == DATE:
-        return pc.cast(pa.array(found, pa.int32()), arrow_type), bad
-    return pa.array(found, arrow_type), bad
+        return pc.cast(pa.array(values, pa.int32()), arrow_type), bad
+    return pa.array(values, arrow_type), bad
 
 
 def _cast_dictionary(array: pa.Array, target: DataType) -> tuple[pa.Array, dict[int, str]]:
     """Casts each value of the dictionary once, however many rows have it."""
     values, bad = cast_explicit(array.dictionary, target)
-    refused = pa.array(sorted(bad), array.indices.type)
-    rows = pc.indices_nonzero(pc.is_in(array.indices, value_set=refused)).to_pylist() if bad else []
+    bad_places = pa.array(sorted(bad), array.indices.type)
+    rows = pc.indices_nonzero(pc.is_in(array.indices, value_set=bad_places)).to_pylist() if bad else []
     places = array.indices.take(pa.array(rows, pa.int64())).to_pylist()
     return values.take(array.indices), {row: bad[place] for row, place in zip(rows, places, strict=True)}
 
@@ -236,19 +236,19 @@ def _integer(value: Any, source: str, target: DataType) -> int:
             text = value.strip(_BLANKS)
             if len(text) > _CHARACTERS_MAX or _WHOLE.fullmatch(text) is None:
                 raise NotCastable("it is no whole number")
-            found = int(text)
+            number = int(text)
         case "timestamp":
-            found = value // _SECOND_MICROS
+            number = value // _SECOND_MICROS
         case "float" | "double":
             if not math.isfinite(value):
                 raise NotCastable("it is no finite number")
-            found = math.trunc(value)
+            number = math.trunc(value)
         case _:
-            found = int(value)
+            number = int(value)
     assert isinstance(target, Integer)
-    if not target.low <= found <= target.high:
+    if not target.low <= number <= target.high:
         raise NotCastable("it is out of range")
-    return found
+    return number
 
 
 # The bits of a number of 64 bits that one of 32 bits lacks, if it is halfway between two of these; the least of these
@@ -261,22 +261,22 @@ _ROUNDED_ONCE: Final = frozenset({"string", "integer", "decimal"})
 
 def _floating(value: Any, source: str, target: DataType) -> float:
     text = str(_to_number(value, source)) if source in _ROUNDED_ONCE else None
-    found = _seconds(value) if source == "timestamp" else float(value if text is None else text)
-    if target == FLOAT and math.isfinite(found):
-        found = _single(found, text)
-    if not math.isfinite(found):
+    number = _seconds(value) if source == "timestamp" else float(value if text is None else text)
+    if target == FLOAT and math.isfinite(number):
+        number = _single(number, text)
+    if not math.isfinite(number):
         raise NotCastable("it is out of range, or no finite number")
-    return found
+    return number
 
 
-def _single(found: float, text: str | None) -> float:
+def _single(number: float, text: str | None) -> float:
     """The nearest number of 32 bits. One that was written as a text is not rounded to 64 bits first."""
-    [bits] = struct.unpack("<Q", struct.pack("<d", found))
-    halfway = bits & (2 * _HALFWAY - 1) == _HALFWAY or abs(found) < _NORMAL_SINGLE
+    [bits] = struct.unpack("<Q", struct.pack("<d", number))
+    halfway = bits & (2 * _HALFWAY - 1) == _HALFWAY or abs(number) < _NORMAL_SINGLE
     if text is not None and halfway:
         return float(pa.scalar(text).cast(pa.float32()).as_py())
     try:
-        [single] = struct.unpack("<f", struct.pack("<f", found))
+        [single] = struct.unpack("<f", struct.pack("<f", number))
     except OverflowError:
         return math.inf
     return float(single)
@@ -292,10 +292,10 @@ def _decimal(value: Any, source: str, target: DataType) -> decimal.Decimal:
     number = _to_number(value, source)
     if number and number.adjusted() > target.precision:
         raise NotCastable("it has too many digits")
-    found = number.quantize(decimal.Decimal(1).scaleb(-target.scale), context=_WIDE)
-    if found and found.adjusted() >= target.precision - target.scale:
+    at_scale = number.quantize(decimal.Decimal(1).scaleb(-target.scale), context=_WIDE)
+    if at_scale and at_scale.adjusted() >= target.precision - target.scale:
         raise NotCastable("it has too many digits")
-    return found
+    return at_scale
 
 
 def _boolean(value: Any, source: str, target: DataType) -> bool:
@@ -323,14 +323,14 @@ def _string(value: Any, source: str, target: DataType) -> str:
             days, micros = divmod(value, _DAY_MICROS)
             seconds, fraction = divmod(micros, _SECOND_MICROS)
             clock = f"{seconds // 3_600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-            shown = f".{fraction:06d}".rstrip("0") if fraction else ""
-            return f"{_date_text(days)} {clock}{shown}"
+            decimals = f".{fraction:06d}".rstrip("0") if fraction else ""
+            return f"{_date_text(days)} {clock}{decimals}"
         case "binary":
             try:
-                found: str = value.decode()
+                text: str = value.decode()
             except UnicodeDecodeError:
                 raise NotCastable("it is not UTF-8") from None
-            return found
+            return text
     return str(value)
 
 
@@ -365,10 +365,10 @@ def _date(value: Any, source: str, target: DataType) -> int:
     del target
     match source:
         case "string":
-            found = _DATE.fullmatch(value.strip(_BLANKS))
-            if found is None:
+            parts = _DATE.fullmatch(value.strip(_BLANKS))
+            if parts is None:
                 raise NotCastable("it is no date")
-            return _days(found[1], found[2], found[3])
+            return _days(parts[1], parts[2], parts[3])
         case "timestamp" | "timestamp_ntz":
             value = value // _DAY_MICROS
     if not DATE_DAYS_MIN <= value <= DATE_DAYS_MAX:
@@ -379,10 +379,10 @@ def _date(value: Any, source: str, target: DataType) -> int:
 def _days(year: str, month: str | None, day: str | None) -> int:
     text = f"{year}-{(month or '1'):0>2}-{(day or '1'):0>2}"
     try:
-        found = read_text(text, DATE)
+        date = read_text(text, DATE)
     except RejectedValue:
         raise NotCastable("there is no such date") from None
-    return int(found.toordinal()) + DATE_DAYS_MIN - 1
+    return int(date.toordinal()) + DATE_DAYS_MIN - 1
 
 
 def _timestamp(value: Any, source: str, target: DataType) -> int:
@@ -391,7 +391,7 @@ def _timestamp(value: Any, source: str, target: DataType) -> int:
         case "date":
             micros = value * _DAY_MICROS
         case "string":
-            micros = _text_micros(value.strip(_BLANKS), zoned=target.zoned)
+            micros = _text_micros(value.strip(_BLANKS), as_instant=target.zoned)
         case "timestamp" | "timestamp_ntz":
             micros = value
         case "float" | "double":
@@ -407,18 +407,18 @@ def _timestamp(value: Any, source: str, target: DataType) -> int:
     return int(ticks)
 
 
-def _text_micros(text: str, *, zoned: bool) -> int:
-    found = _MOMENT.fullmatch(text)
-    if found is None:
+def _text_micros(text: str, *, as_instant: bool) -> int:
+    moment = _MOMENT.fullmatch(text)
+    if moment is None:
         raise NotCastable("it is no time")
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    year, month, day, hour, minute, second, fraction, zone = moment.groups()
     clock = [int(part or 0) for part in (hour, minute, second)]
     if clock[0] > 23 or max(clock[1:]) > 59:
         raise NotCastable("there is no such time")
     micros = int((fraction or "")[:_FRACTION_DIGITS].ljust(_FRACTION_DIGITS, "0"))
     seconds = clock[0] * 3_600 + clock[1] * 60 + clock[2]
     offset = _offset_seconds(zone or "Z")
-    if zoned:
+    if as_instant:
         # Without one, it is in UTC. A wall-clock time has none, and Spark ignores it.
         seconds -= offset
     return _days(year, month, day) * _DAY_MICROS + seconds * _SECOND_MICROS + micros
@@ -436,8 +436,8 @@ def _offset_seconds(zone: str) -> int:
 
 def _binary(value: Any, source: str, target: DataType) -> bytes:
     del source, target
-    found: bytes = value.encode()
-    return found
+    octets: bytes = value.encode()
+    return octets
 
 
 def _read(value: Any, source: str, target: DataType) -> Any:
@@ -446,8 +446,8 @@ def _read(value: Any, source: str, target: DataType) -> Any:
     assert isinstance(target, FlatType)
     try:
         return target.read(value.strip(_BLANKS))
-    except RefusedText as refused:
-        raise NotCastable(str(refused).removeprefix("which ").replace("is not", "it is not", 1)) from None
+    except RefusedText as error:
+        raise NotCastable(str(error).removeprefix("which ").replace("is not", "it is not", 1)) from None
 
 
 _CASTS: Final[dict[str, Callable[[Any, str, DataType], Any]]] = {

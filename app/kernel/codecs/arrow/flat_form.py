@@ -37,7 +37,7 @@ class FlatForm:
     changes: ChangeSchema | None
 
     @property
-    def compiled(self) -> CompiledSchema:
+    def compiled_schema(self) -> CompiledSchema:
         """The columns, compiled."""
         return compile_schema(self.columns)
 
@@ -60,13 +60,13 @@ class FlatForm:
                 for row in np.flatnonzero(absent)[:faults_max]:
                     yield int(row), field.name, null_field(field.name, field.type)
 
-    def add_faults(self, table: pa.Table, found: dict[int, Faults], faults_max: int) -> None:
+    def add_faults(self, table: pa.Table, faults_by_row: dict[int, Faults], faults_max: int) -> None:
         """Adds the faults of rows without faults so far, up to the number of faults to collect."""
-        if sum(faults.count for faults in found.values()) < faults_max:
+        if sum(faults.count for faults in faults_by_row.values()) < faults_max:
             for row, name, reason in [
-                each for each in self.faults(table, faults_max) if each[0] not in found
+                each for each in self.faults(table, faults_max) if each[0] not in faults_by_row
             ]:
-                found.setdefault(row, Faults()).add(below("", name), reason)
+                faults_by_row.setdefault(row, Faults()).add(below("", name), reason)
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows of a table without faults, changes with `_hw_op` in front."""
@@ -82,11 +82,11 @@ class FlatForm:
         ops, *fields = columns.values()
         _, *names = columns
         codes = _codes(pa.chunked_array([ops]))
-        known = pa.array(SYMBOLS).take(pa.array(np.maximum(codes, 0)))
+        symbols = pa.array(SYMBOLS).take(pa.array(np.maximum(codes, 0)))
         op_texts = (
-            known
+            symbols
             if not (codes < 0).any()
-            else pc.if_else(pa.array(codes >= 0), known, pc.cast(ops, pa.string()))
+            else pc.if_else(pa.array(codes >= 0), symbols, pc.cast(ops, pa.string()))
         )
         return {"op": op_texts, "row": pa.StructArray.from_arrays(fields, names)}
 
@@ -117,10 +117,14 @@ def op_names(schema: Schema) -> tuple[str, ...]:
     """The names that the column with the op may have, the first one that the input has; none if rows have no op."""
     if not isinstance(schema, ChangeSchema):
         return ()
-    taken = set(schema.rows().names())
-    standard = next(name for name in _OP_NAMES if name not in taken)
-    chosen = schema.vocabulary.op
-    return (standard,) if chosen in (standard, *taken, DEFAULT_VOCABULARY.op) else (chosen, standard)
+    field_names = set(schema.rows().names())
+    standard = next(name for name in _OP_NAMES if name not in field_names)
+    vocabulary_name = schema.vocabulary.op
+    return (
+        (standard,)
+        if vocabulary_name in (standard, *field_names, DEFAULT_VOCABULARY.op)
+        else (vocabulary_name, standard)
+    )
 
 
 def _op_name(schema: ChangeSchema, columns: Sequence[str] | None) -> str:

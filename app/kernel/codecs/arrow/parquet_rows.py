@@ -30,7 +30,7 @@ class _Text(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     repeats: bool
     in_dictionary: int
-    shared: int
+    shared_bytes: int
 
 
 def open_parquet(source: Source) -> pq.ParquetFile:
@@ -54,7 +54,7 @@ def iter_row_groups(
             row = rows_before(file.metadata, number)
             texts = _texts(source, file, number)
             reader = _reader(source, file, texts)
-            largest_row = 1 + sum(text.in_dictionary + text.shared for text in texts)
+            largest_row = 1 + sum(text.in_dictionary + text.shared_bytes for text in texts)
             step = max(
                 1, min(_rows_at_once(file.metadata.row_group(number)), _EXPANDED_BYTES_MAX // largest_row)
             )
@@ -111,10 +111,10 @@ def _batches(file: pq.ParquetFile, row_group: int, rows: int) -> Iterator[pa.Rec
             break
         read += batch.num_rows
         yield batch
-    promised = file.metadata.row_group(row_group).num_rows
-    if read != promised:
+    footer_rows = file.metadata.row_group(row_group).num_rows
+    if read != footer_rows:
         raise MalformedBody(
-            f"row group {row_group} of the Parquet file has {read} rows, but its footer has {promised}"
+            f"row group {row_group} of the Parquet file has {read} rows, but its footer has {footer_rows}"
         )
 
 
@@ -169,10 +169,12 @@ def _text(probe: pq.ParquetFile, row_group: int, number: int, column: pq.ColumnS
         # There is no dictionary. The metadata is only read now, because it crashes the process for a damaged column.
         chunk = probe.metadata.row_group(row_group).column(number)
         # A value may share all of the one before it.
-        shared = max(int(chunk.total_uncompressed_size), 0) if "DELTA_BYTE_ARRAY" in chunk.encodings else 0
-        return _Text(path=column.path, repeats=repeats, in_dictionary=0, shared=shared)
+        shared_bytes = (
+            max(int(chunk.total_uncompressed_size), 0) if "DELTA_BYTE_ARRAY" in chunk.encodings else 0
+        )
+        return _Text(path=column.path, repeats=repeats, in_dictionary=0, shared_bytes=shared_bytes)
     largest = max((_dictionary_value_bytes(array) for array in first.columns), default=0) if first else 0
-    return _Text(path=column.path, repeats=repeats, in_dictionary=largest, shared=0)
+    return _Text(path=column.path, repeats=repeats, in_dictionary=largest, shared_bytes=0)
 
 
 def _columns(file: pq.ParquetFile) -> list[pq.ColumnSchema]:

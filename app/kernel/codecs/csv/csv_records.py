@@ -116,15 +116,15 @@ def _misplaced_quote(octets: _Octets) -> QuoteFault | None:
     # Every other quote opens a cell or is the second of a pair that stands for one quotation mark.
     opening, closing = quotes[0::2], quotes[1::2]
     before, after = octets[opening[opening > 0] - 1], octets[closing[closing < len(octets) - 1] + 1]
-    misplaced = np.concatenate(
+    positions = np.concatenate(
         (
             opening[opening > 0][~np.isin(before, _BEFORE_OPENING)],
             closing[closing < len(octets) - 1][~np.isin(after, _AFTER_CLOSING)],
         )
     )
-    if len(misplaced):
+    if len(positions):
         return QuoteFault(
-            position=int(misplaced.min()), reason="a quotation mark inside a cell must be doubled"
+            position=int(positions.min()), reason="a quotation mark inside a cell must be doubled"
         )
     if len(quotes) % 2:
         alone: npt.NDArray[Any] = quotes[0::2][np.diff(quotes, prepend=-2)[0::2] > 1]
@@ -137,10 +137,10 @@ def _lone_return(data: bytes, octets: _Octets) -> QuoteFault | None:
         return None
     returns = np.flatnonzero(octets == _CARRIAGE_RETURN)
     returns = returns[_outside_quotes(octets, returns)]
-    followed = octets[np.minimum(returns + 1, len(octets) - 1)] == _LINE_FEED
-    if followed.all():
+    before_line_feed = octets[np.minimum(returns + 1, len(octets) - 1)] == _LINE_FEED
+    if before_line_feed.all():
         return None
     return QuoteFault(
-        position=int(returns[~followed][0]),
+        position=int(returns[~before_line_feed][0]),
         reason="a carriage return outside quotes must be followed by a line feed",
     )

@@ -91,7 +91,7 @@ def decode_csv(
 def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
     """The header line at the start of `data`, checked against the schema. Raises SchemaMismatch, MalformedBody."""
     header = parse_header(data)
-    _check_header(header.names, flat_form(schema, header=header.names).compiled, pointer)
+    _check_header(header.names, flat_form(schema, header=header.names).compiled_schema, pointer)
     return header
 
 
@@ -105,8 +105,8 @@ def parse_header(data: bytes) -> Header:
             raise MalformedBody(f"the header line is longer than {HEADER_BYTES_MAX} bytes", line=1, byte=0)
         size_bytes = len(data)
     line = data[:size_bytes].removeprefix(_BYTE_ORDER_MARK)
-    if misplaced := quote_fault(line):
-        raise _malformed_at(line, misplaced.position, Origin(), misplaced.reason)
+    if first_fault := quote_fault(line):
+        raise _malformed_at(line, first_fault.position, Origin(), first_fault.reason)
     try:
         names = next(csv.reader(io.StringIO(line.decode("utf-8"), newline=""), strict=True), [])
     except UnicodeDecodeError as fault:
@@ -210,7 +210,7 @@ class Records:
         self._advance(record, 1)
 
     def _steps(self, data: bytes) -> Iterator[pa.Table]:
-        step_rows = flat_form(self.schema, header=self.header.names).compiled.step_rows
+        step_rows = flat_form(self.schema, header=self.header.names).compiled_schema.step_rows
         cuts = [0, *map(int, record_ends(data)[step_rows - 1 :: step_rows])]
         if cuts[-1] != len(data):
             cuts.append(len(data))
@@ -238,26 +238,26 @@ class Records:
         numbers = np.arange(len(next(iter(cells.values()))) + len(bad))
         if bad:
             numbers = np.delete(numbers, list(bad))
-        found: dict[int, Faults] = {}
+        faults_by_row: dict[int, Faults] = {}
         columns: list[pa.Array] = []
-        for field in form.compiled.arrow:
+        for field in form.compiled_schema.arrow:
             if field.name in cells:
                 column = _CsvColumn(
                     field=field,
-                    compiled=form.compiled,
+                    compiled_schema=form.compiled_schema,
                     cells=cells[field.name],
                     faults_max=self.record_errors.faults_max,
                 )
-                columns.append(column.values(found))
+                columns.append(column.values(faults_by_row))
             else:
                 columns.append(pa.nulls(len(numbers), field.type))
-        table = pa.Table.from_arrays(columns, schema=form.compiled.arrow)
-        form.add_faults(table, found, self.record_errors.faults_max)
-        if found:
+        table = pa.Table.from_arrays(columns, schema=form.compiled_schema.arrow)
+        form.add_faults(table, faults_by_row, self.record_errors.faults_max)
+        if faults_by_row:
             good = np.ones(len(numbers), dtype=np.bool_)
-            good[list(found)] = False
+            good[list(faults_by_row)] = False
             table = table.filter(pa.array(good))
-            bad |= {int(numbers[row]): faults for row, faults in found.items()}
+            bad |= {int(numbers[row]): faults for row, faults in faults_by_row.items()}
         if bad:
             self._add_errors(data, bad)
         return form.rows(table)
@@ -292,12 +292,13 @@ def _malformed_at(data: bytes, position: int, origin: Origin, reason: str) -> Ma
     return MalformedBody(f"line {line}, byte {byte}: {reason}", line=line, byte=byte)
 
 
-def _check_header(names: Sequence[str], compiled: CompiledSchema, pointer: str) -> None:
+def _check_header(names: Sequence[str], compiled_schema: CompiledSchema, pointer: str) -> None:
     faults = Faults()
     for number, name in enumerate(names):
-        if name not in compiled.types:
+        if name not in compiled_schema.types:
             faults.add(
-                pointer, f"column {number + 1} of the header line: {unknown_field(name, compiled.types)}"
+                pointer,
+                f"column {number + 1} of the header line: {unknown_field(name, compiled_schema.types)}",
             )
         elif name in names[:number]:
             faults.add(
@@ -305,8 +306,8 @@ def _check_header(names: Sequence[str], compiled: CompiledSchema, pointer: str) 
             )
         if faults.full:
             break
-    for name, data_type in compiled.types.items():
-        if name in compiled.required and name not in names:
+    for name, data_type in compiled_schema.types.items():
+        if name in compiled_schema.required_names and name not in names:
             faults.add(pointer, f"the header line lacks a column: {missing_field(name, str(data_type))}")
     faults.raise_if_any()
 
@@ -376,16 +377,16 @@ class _CsvColumn:
     """The unparsed cells of one column, and their type."""
 
     field: pa.Field
-    compiled: CompiledSchema
+    compiled_schema: CompiledSchema
     cells: pa.BinaryArray
     faults_max: int
 
     @property
     def data_type(self) -> DataType:
-        return self.compiled.types[self.field.name]
+        return self.compiled_schema.types[self.field.name]
 
-    def values(self, found: dict[int, Faults]) -> pa.Array:
-        """The values. A cell that does not fit is null, and its fault is added to `found` by row."""
+    def values(self, faults_by_row: dict[int, Faults]) -> pa.Array:
+        """The values. A cell that does not fit is null, and its fault is added to `faults_by_row`."""
         if self.field.nullable or not self.cells.null_count:
             try:
                 array = self._decode_column()
@@ -393,26 +394,26 @@ class _CsvColumn:
                 array = None
             if array is not None:
                 return array
-        return self._one_by_one(found)
+        return self._one_by_one(faults_by_row)
 
     def _decode_column(self) -> pa.Array | None:
         if isinstance(self.data_type, FlatType):
             return self.data_type.parse(pc.cast(self.cells, pa.string()))
         cells = self.cells.to_pylist()
-        refuse_many_values(b"".join(cell for cell in cells if cell is not None), self.compiled)
+        refuse_many_values(b"".join(cell for cell in cells if cell is not None), self.compiled_schema)
         decoder = value_decoder(self.data_type)
         if decoder is None:
             return None
         tally = Tally()
         values = [None if cell is None else decoder.decode(cell) for cell in cells]
         array = assemble_values(values, self.data_type, tally)
-        for path in self.compiled.key_members_of(self.field.name):
+        for path in self.compiled_schema.key_members_of(self.field.name):
             if pc.struct_field(array, list(path)).null_count:
                 return None
         marks = sum(quotation_marks(cell) for cell in cells if cell is not None)
         return array if tally.accounts_for(marks) else None
 
-    def _one_by_one(self, found: dict[int, Faults]) -> pa.Array:
+    def _one_by_one(self, faults_by_row: dict[int, Faults]) -> pa.Array:
         values = []
         pointer = below("", self.field.name)
         count = 0
@@ -421,7 +422,7 @@ class _CsvColumn:
             value = self._value(cell, pointer, faults)
             values.append(None if faults.count else value)
             if faults.count:
-                found.setdefault(row, Faults()).take("", faults)
+                faults_by_row.setdefault(row, Faults()).take("", faults)
                 count += faults.count
             if count >= self.faults_max:
                 return pa.nulls(len(self.cells), self.field.type)
@@ -437,7 +438,7 @@ class _CsvColumn:
         except UnicodeDecodeError as fault:
             return faults.add(pointer, f"expected {self.data_type}, got invalid UTF-8: {fault.reason}")
         value = read_cell(text, self.data_type, pointer, faults)
-        for path in self.compiled.key_members_of(self.field.name):
+        for path in self.compiled_schema.key_members_of(self.field.name):
             if not faults.count:
                 add_null_member(value, pointer, path, faults)
         return value

@@ -85,19 +85,19 @@ class ChangeReader:
         self._required = schema.required
         self._renamed = _standard_names(schema.vocabulary)
         self._feeds = (_decoder_of(self._renamed), _FEED) if self._renamed else (_FEED,)
-        self._rows = RowReader(compiled=compile_schema(rows))
+        self._rows = RowReader(compiled_schema=compile_schema(rows))
         self._put_there = compile_schema(rows.with_required(sorted(schema.required)))
 
     @property
-    def compiled(self) -> CompiledSchema:
-        return self._rows.compiled
+    def compiled_schema(self) -> CompiledSchema:
+        return self._rows.compiled_schema
 
     def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
-        parsed = _unwrapped(texts, self._feeds)
-        if parsed is None:
+        changes = _unwrapped(texts, self._feeds)
+        if changes is None:
             return None
-        rows = self._rows.decode_batch(parsed.rows)
-        return None if rows is None else self._complete(parsed.ops, rows)
+        rows = self._rows.decode_batch(changes.rows)
+        return None if rows is None else self._complete(changes.ops, rows)
 
     def _complete(self, ops: Sequence[Op], rows: pa.Table) -> pa.Table | None:
         """The rows with their ops; None if one lacks a value that its op needs."""
@@ -123,9 +123,9 @@ class ChangeReader:
         for name in members.keys() - {"schema", "payload"}:
             faults.add(below("", name), f'only "schema" is allowed beside "payload", not {shown(name)}')
         inner = Faults()
-        found = self.read(members["payload"], inner)
+        changes = self.read(members["payload"], inner)
         faults.take("/payload", inner)
-        return found
+        return changes
 
     def _read_renamed(self, members: dict[str, Any], faults: Faults) -> list[Any]:
         """A change whose members have the names of the dataset's vocabulary."""
@@ -134,10 +134,10 @@ class ChangeReader:
                 faults.add(below("", name), f'a change has no member {shown(name)}: fields belong in "row"')
         standard = {self._renamed.get(name, name): value for name, value in members.items() if name != "op"}
         standard = {name: value for name, value in standard.items() if name in _FEED_MEMBERS}
-        named = next(name for name, meaning in self._renamed.items() if meaning == "op")
-        op = members[named]
+        op_name = next(name for name, meaning in self._renamed.items() if meaning == "op")
+        op = members[op_name]
         if not isinstance(op, str) or op not in _OPS:
-            faults.add(below("", named), f"expected +A, -R, -C or +C, got {describe(op)}")
+            faults.add(below("", op_name), f"expected +A, -R, -C or +C, got {describe(op)}")
             return []
         return self._read_feed(_OPS[op], standard, faults)
 
@@ -159,30 +159,30 @@ class ChangeReader:
         return [self._read_row(op, "row", members, faults)]
 
     def _read_debezium(self, op: str, members: dict[str, Any], faults: Faults) -> list[Any]:
-        unwanted = _UNWANTED[op]
-        if unwanted is not None and members.get(unwanted) is not None:
-            faults.add(f"/{unwanted}", f'expected null in an envelope of op "{op}"')
+        null_name = _UNWANTED[op]
+        if null_name is not None and members.get(null_name) is not None:
+            faults.add(f"/{null_name}", f'expected null in an envelope of op "{op}"')
         if op == "d":
             return [self._read_row(Op.RETRACT, "before", members, faults)]
         if op != "u":
             return [self._read_row(Op.APPEND, "after", members, faults)]
-        found = []
+        changes = []
         if members.get("before") is not None:
-            found.append(self._read_row(Op.CORRECT_FROM, "before", members, faults))
-        return [*found, self._read_row(Op.CORRECT_TO, "after", members, faults)]
+            changes.append(self._read_row(Op.CORRECT_FROM, "before", members, faults))
+        return [*changes, self._read_row(Op.CORRECT_TO, "after", members, faults)]
 
     def _read_row(
         self, op: Op, name: str, members: dict[str, Any], faults: Faults
     ) -> tuple[Op, dict[str, Any]]:
         inner = Faults()
-        compiled = self._put_there if op in PUT_THERE else self._rows.compiled
-        row = read_row(members.get(name), compiled, inner)
+        compiled_schema = self._put_there if op in PUT_THERE else self._rows.compiled_schema
+        row = read_row(members.get(name), compiled_schema, inner)
         faults.take(f"/{name}", inner)
         return op, row
 
-    def table(self, found: Sequence[Any]) -> pa.Table:
-        rows = self._rows.table([row for _, row in found])
-        ops = pa.array([op for op, _ in found], pa.uint8())
+    def table(self, contents: Sequence[Any]) -> pa.Table:
+        rows = self._rows.table([row for _, row in contents])
+        ops = pa.array([op for op, _ in contents], pa.uint8())
         return pa.Table.from_arrays([ops, *rows.columns], schema=self._arrow)
 
 
@@ -196,7 +196,7 @@ def reader_of(schema: Schema) -> RecordReader:
     return (
         ChangeReader(schema)
         if isinstance(schema, ChangeSchema)
-        else RowReader(compiled=compile_schema(schema))
+        else RowReader(compiled_schema=compile_schema(schema))
     )
 
 
@@ -216,21 +216,21 @@ def _standard_names(vocabulary: Vocabulary) -> dict[str, str]:
     """By name in the vocabulary, the standard name of a member; nothing for the vocabulary with the standard names."""
     if vocabulary == DEFAULT_VOCABULARY:
         return {}
-    named = json_member_names(vocabulary)
-    return {named[name]: name for name in _FEED_MEMBERS if name in named}
+    member_names = json_member_names(vocabulary)
+    return {member_names[name]: name for name in _FEED_MEMBERS if name in member_names}
 
 
 def _decoder_of(standard: dict[str, str]) -> _Decoder:
     """Reads changes of the feed whose members have other names. `standard`: by name, the standard name."""
-    names = {name: called for called, name in standard.items()}
-    renamed = msgspec.defstruct(
+    names = {name: alias for alias, name in standard.items()}
+    change_type = msgspec.defstruct(
         "_RenamedChange",
         [("op", str), ("row", Raw), *((name, Raw, Raw()) for name in _FEED_MEMBERS[2:])],
         rename=lambda name: names.get(name, name),
         forbid_unknown_fields=True,
         gc=False,
     )
-    return msgspec.json.Decoder(renamed | None)
+    return msgspec.json.Decoder(change_type | None)
 
 
 def _unwrapped(texts: Sequence[bytes], feeds: Sequence[_Decoder]) -> _ParsedChanges | None:
@@ -241,11 +241,11 @@ def _unwrapped(texts: Sequence[bytes], feeds: Sequence[_Decoder]) -> _ParsedChan
     of_feed: list[_Unwrap] = [partial(_of_feed, decoder) for decoder in feeds]
     for unwrap in (*of_feed, _of_debezium, _of_wrapped):
         try:
-            parsed = unwrap(texts)
+            changes = unwrap(texts)
         except FAST_PATH_FAULTS:
             continue
         # As in rows, a repeated member leaves quotation marks unexplained.
-        return parsed if parsed.marks == quotation_marks(b"\n".join(texts)) else None
+        return changes if changes.marks == quotation_marks(b"\n".join(texts)) else None
     return None
 
 
@@ -268,9 +268,9 @@ def _of_debezium(texts: Sequence[bytes]) -> _ParsedChanges:
 
 def _of_wrapped(texts: Sequence[bytes]) -> _ParsedChanges:
     records = [record for record in map(_WRAPPED.decode, texts) if record is not None]
-    parsed = _of_envelopes([record.payload for record in records if record.payload is not None])
-    marks = parsed.marks + 2 * len(records) + _marks(_values(records, "schema"))
-    return _ParsedChanges(ops=parsed.ops, rows=parsed.rows, marks=marks)
+    changes = _of_envelopes([record.payload for record in records if record.payload is not None])
+    marks = changes.marks + 2 * len(records) + _marks(_values(records, "schema"))
+    return _ParsedChanges(ops=changes.ops, rows=changes.rows, marks=marks)
 
 
 def _of_envelopes(envelopes: Sequence[_Envelope]) -> _ParsedChanges:

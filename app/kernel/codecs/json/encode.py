@@ -57,8 +57,8 @@ def encode_changes_json(
     if "system_time" in columns:
         # A commit has one time, so its text is created once.
         columns["system_time"] = columns["system_time"].dictionary_encode()
-    named = {names.get(name, name): column for name, column in columns.items()}
-    return _encode(pa.table(named), as_ndjson=as_ndjson)
+    members = {names.get(name, name): column for name, column in columns.items()}
+    return _encode(pa.table(members), as_ndjson=as_ndjson)
 
 
 def change_members(changes: pa.Table, symbols: Sequence[str]) -> dict[str, pa.ChunkedArray]:

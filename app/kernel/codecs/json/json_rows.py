@@ -97,24 +97,24 @@ def iter_text_tables(
     texts: Sequence[bytes], first_row: int, schema: Schema, record_errors: RecordErrors
 ) -> Iterator[pa.Table]:
     """The good rows of JSON texts of one row each, in steps. The others are reported to `record_errors`."""
-    located = ((Origin(row=first_row + number), text) for number, text in enumerate(texts))
-    yield from _iter_steps(texts, located, reader_of(schema), record_errors)
+    with_origins = ((Origin(row=first_row + number), text) for number, text in enumerate(texts))
+    yield from _iter_steps(texts, with_origins, reader_of(schema), record_errors)
 
 
 def _iter_steps(
     rows: Sequence[bytes | msgspec.Raw],
-    located: Iterator[tuple[Origin, bytes]],
+    with_origins: Iterator[tuple[Origin, bytes]],
     reader: RecordReader,
     record_errors: RecordErrors,
 ) -> Iterator[pa.Table]:
-    """The rows of JSON texts in steps. `located` returns the same texts with their origins; it is rarely called."""
-    passed = 0
-    for start in range(0, len(rows), reader.compiled.step_rows):
-        step = list(map(bytes, rows[start : start + reader.compiled.step_rows]))
+    """The rows of JSON texts in steps. `with_origins`: the same texts with their origins; it is rarely read."""
+    position = 0
+    for start in range(0, len(rows), reader.compiled_schema.step_rows):
+        step = list(map(bytes, rows[start : start + reader.compiled_schema.step_rows]))
         table = _decode_batch(step, reader, record_errors)
         if table is None:
-            some = list(islice(located, start - passed, start - passed + len(step)))
-            passed = start + len(step)
+            some = list(islice(with_origins, start - position, start - position + len(step)))
+            position = start + len(step)
             table = pa.concat_tables(_piecewise(some, reader, record_errors)).combine_chunks()
         yield table
         if record_errors.full:
@@ -145,15 +145,15 @@ def _locate_elements(raw: bytes, elements: Iterable[msgspec.Raw]) -> Iterator[tu
 
 def collect(tables: Iterable[pa.Table], schema: Schema, record_errors: RecordErrors) -> pa.Table:
     """All steps as one table. Raises SchemaMismatch if bad records reject it, BodyTooLarge, TooManyRows."""
-    compiled = compile_schema(schema)
-    kept = []
+    compiled_schema = compile_schema(schema)
+    parts = []
     values = 0
     for table in checked_rows(tables, record_errors):
-        values += table.num_rows * compiled.leaves
+        values += table.num_rows * compiled_schema.leaves
         if values > TABLE_VALUES_MAX:
             raise too_many_values()
-        kept.append(table)
-    return kept[0] if len(kept) == 1 else pa.concat_tables([compiled.arrow.empty_table(), *kept])
+        parts.append(table)
+    return parts[0] if len(parts) == 1 else pa.concat_tables([compiled_schema.arrow.empty_table(), *parts])
 
 
 def count_rows(data: bytes) -> int:
@@ -217,13 +217,13 @@ def _read_texts(
         faults = Faults()
         unreadable = None
         try:
-            found = reader.read(parse_json(text.decode("utf-8")), faults)
+            contents = reader.read(parse_json(text.decode("utf-8")), faults)
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as fault:
             reason, byte = _unreadable(fault)
             faults.add("", f"{reason} (at byte {byte} of the record)")
             unreadable = malformed_row(origin, reason, byte, text)
         if not faults.count:
-            read.extend(found)
+            read.extend(contents)
             continue
         record_errors.add(origin.row, faults, partial(text.strip, _BLANKS), unreadable=unreadable)
         if record_errors.full:
@@ -244,7 +244,7 @@ def _unreadable(fault: UnicodeDecodeError | json.JSONDecodeError | RecursionErro
 
 def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, record_errors: RecordErrors) -> pa.Table:
     """The good rows of a text that msgspec rejects as a JSON array. Finds the reason."""
-    refuse_many_values(raw, reader.compiled)
+    refuse_many_values(raw, reader.compiled_schema)
     # Bytes that are not UTF-8 are kept, so that only the element with such bytes is bad.
     text = raw.decode("utf-8", "surrogateescape")
     read = []
@@ -261,9 +261,9 @@ def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, record_errors
             except UnicodeDecodeError as fault:
                 faults.add("", f"invalid UTF-8: {fault.reason} (at byte {fault.start} of the record)")
                 unreadable = _not_utf8(raw)
-            found = reader.read(value, faults) if unreadable is None else []
+            contents = reader.read(value, faults) if unreadable is None else []
             if not faults.count:
-                read.extend(found)
+                read.extend(contents)
                 continue
             record_errors.add(number, faults, partial(bytes, octets), unreadable=unreadable)
             if record_errors.full:

@@ -23,17 +23,19 @@ from app.kernel.codecs.value_parser import Members, describe, distinct_members, 
 class RowReader:
     """Reads records that are rows: objects with their fields."""
 
-    compiled: CompiledSchema
+    compiled_schema: CompiledSchema
 
     def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
         """The rows of JSON texts; None if any of them does not fit."""
         text = b"\n".join(texts)
-        refuse_many_values(text, self.compiled)
-        if self.compiled.decode_row is None:
+        refuse_many_values(text, self.compiled_schema)
+        if self.compiled_schema.decode_row is None:
             return None
         try:
             tally = Tally()
-            table = self.compiled.assemble(list(map(self.compiled.decode_row.decode, texts)), tally)
+            table = self.compiled_schema.assemble(
+                list(map(self.compiled_schema.decode_row.decode, texts)), tally
+            )
         except FAST_PATH_FAULTS:
             return None
         return table if tally.accounts_for(quotation_marks(text)) else None
@@ -43,17 +45,18 @@ class RowReader:
 
         `value`: as returned by `parse_json`. `faults`: receives the faults, with pointers relative to the record.
         """
-        return [read_row(value, self.compiled, faults)]
+        return [read_row(value, self.compiled_schema, faults)]
 
-    def table(self, found: Sequence[Any]) -> pa.Table:
+    def table(self, contents: Sequence[Any]) -> pa.Table:
         """The rows of contents that `read` returned."""
         columns = [
-            pa.array([row.get(field.name) for row in found], field.type) for field in self.compiled.arrow
+            pa.array([row.get(field.name) for row in contents], field.type)
+            for field in self.compiled_schema.arrow
         ]
-        return pa.Table.from_arrays(columns, schema=self.compiled.arrow)
+        return pa.Table.from_arrays(columns, schema=self.compiled_schema.arrow)
 
 
-def read_row(value: Any, compiled: CompiledSchema, faults: Faults) -> dict[str, Any]:
+def read_row(value: Any, compiled_schema: CompiledSchema, faults: Faults) -> dict[str, Any]:
     """The Python values of one row by column; its faults are added to `faults`."""
     if not isinstance(value, Members):
         faults.add("", f"expected an object with the fields of a row, got {describe(value)}")
@@ -64,16 +67,16 @@ def read_row(value: Any, compiled: CompiledSchema, faults: Faults) -> dict[str, 
         if faults.full:
             break
         place = below("", name)
-        if name not in compiled.types:
-            faults.add(place, unknown_field(name, compiled.types))
-        elif member is None and name in compiled.required:
-            faults.add(place, null_field(name, str(compiled.types[name])))
+        if name not in compiled_schema.types:
+            faults.add(place, unknown_field(name, compiled_schema.types))
+        elif member is None and name in compiled_schema.required_names:
+            faults.add(place, null_field(name, str(compiled_schema.types[name])))
         else:
-            row[name] = read_value(member, compiled.types[name], place, faults)
-    for name, data_type in compiled.types.items():
-        if name in compiled.required and name not in members and not faults.full:
+            row[name] = read_value(member, compiled_schema.types[name], place, faults)
+    for name, data_type in compiled_schema.types.items():
+        if name in compiled_schema.required_names and name not in members and not faults.full:
             faults.add(below("", name), missing_field(name, str(data_type)))
-    for name, *path in compiled.key_members:
+    for name, *path in compiled_schema.key_members:
         if name in row and not faults.full:
             add_null_member(row[name], below("", name), path, faults)
     return row

@@ -43,12 +43,12 @@ _ESCAPES: Final = {
 
 def joined(parts: Sequence[Part], rows: int) -> pa.LargeBinaryArray:
     """The parts of each of the rows as one text."""
-    found = _condensed(parts)
-    if not any(isinstance(part, pa.Array) for part in found):
-        return pa.repeat(pa.scalar(b"".join(found), _TEXT), rows)
-    if len(found) == 1:
-        return found[0]
-    scalars = (pa.scalar(part, _TEXT) if isinstance(part, bytes) else part for part in found)
+    pieces = _condensed(parts)
+    if not any(isinstance(part, pa.Array) for part in pieces):
+        return pa.repeat(pa.scalar(b"".join(pieces), _TEXT), rows)
+    if len(pieces) == 1:
+        return pieces[0]
+    scalars = (pa.scalar(part, _TEXT) if isinstance(part, bytes) else part for part in pieces)
     return pc.binary_join_element_wise(*scalars, pa.scalar(b"", _TEXT))
 
 
@@ -165,8 +165,8 @@ def _escaped(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     if not len(texts) or data is None:
         return texts
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)
-    used = np.frombuffer(data, dtype=np.uint8)[offsets[texts.offset] : offsets[texts.offset + len(texts)]]
-    special = used[(used < 0x20) | (used == ord('"')) | (used == ord("\\"))]
+    octets = np.frombuffer(data, dtype=np.uint8)[offsets[texts.offset] : offsets[texts.offset + len(texts)]]
+    special = octets[(octets < 0x20) | (octets == ord('"')) | (octets == ord("\\"))]
     present = set(np.unique(special).tolist())
     for code, escape in _ESCAPES.items():
         if code in present:
@@ -176,10 +176,10 @@ def _escaped(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
 
 def _condensed(parts: Sequence[Part]) -> list[Part]:
     """The parts, those that all rows have in common joined where they follow each other."""
-    found: list[Part] = []
+    pieces: list[Part] = []
     for part in parts:
-        if isinstance(part, bytes) and found and isinstance(found[-1], bytes):
-            found[-1] += part
+        if isinstance(part, bytes) and pieces and isinstance(pieces[-1], bytes):
+            pieces[-1] += part
         elif not isinstance(part, bytes) or part:
-            found.append(part)
-    return found
+            pieces.append(part)
+    return pieces

@@ -62,10 +62,10 @@ class AvroFile:
                 raise BadMessage(
                     f"a block of {count} records and {size} bytes; at most {_BLOCK_BYTES_MAX} are read"
                 )
-            stored = self._source.take(size)
+            block = self._source.take(size)
             if self._source.take(_SYNC_BYTES) != self._sync:
                 raise BadMessage("a block does not end with the marker of the file")
-            yield from self._block(self._decompress(stored), count)
+            yield from self._block(self._decompress(block), count)
 
     def _block(self, content: bytes, count: int) -> Iterator[tuple[bytes, dict[str, Any] | BadMessage]]:
         source = io.BytesIO(content)
@@ -112,11 +112,11 @@ class _Source:
 
     def take(self, size: int) -> bytes:
         """The next bytes. Raises BadMessage if there are fewer."""
-        found = self.peek(size)
-        if len(found) < size:
+        content = self.peek(size)
+        if len(content) < size:
             raise BadMessage("it is cut off")
         self._ahead = self._ahead[size:]
-        return found
+        return content
 
     def long(self, *, ends: bool = False) -> int | None:
         """The next integer. With `ends`, None at the end of the file. Raises BadMessage."""
@@ -143,41 +143,41 @@ def _bounded(content: bytes) -> bytes:
     return content
 
 
-def _deflate(stored: bytes) -> bytes:
-    found = zlib.decompressobj(-zlib.MAX_WBITS)
-    return _bounded(found.decompress(stored, _BLOCK_BYTES_MAX + 1))
+def _deflate(block: bytes) -> bytes:
+    decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
+    return _bounded(decompressor.decompress(block, _BLOCK_BYTES_MAX + 1))
 
 
-def _bzip2(stored: bytes) -> bytes:
-    return _bounded(bz2.BZ2Decompressor().decompress(stored, _BLOCK_BYTES_MAX + 1))
+def _bzip2(block: bytes) -> bytes:
+    return _bounded(bz2.BZ2Decompressor().decompress(block, _BLOCK_BYTES_MAX + 1))
 
 
-def _xz(stored: bytes) -> bytes:
-    found = lzma.LZMADecompressor(memlimit=2 * _BLOCK_BYTES_MAX)
-    return _bounded(found.decompress(stored, _BLOCK_BYTES_MAX + 1))
+def _xz(block: bytes) -> bytes:
+    decompressor = lzma.LZMADecompressor(memlimit=2 * _BLOCK_BYTES_MAX)
+    return _bounded(decompressor.decompress(block, _BLOCK_BYTES_MAX + 1))
 
 
-def _snappy(stored: bytes) -> bytes:
+def _snappy(block: bytes) -> bytes:
     """Snappy without frames: the size in front, and a checksum of the content behind."""
-    body, checksum = stored[:-_CHECKSUM_BYTES], stored[-_CHECKSUM_BYTES:]
+    body, checksum = block[:-_CHECKSUM_BYTES], block[-_CHECKSUM_BYTES:]
     size = _Source(io.BytesIO(body)).unsigned()
     if size > _BLOCK_BYTES_MAX:
         raise BadMessage(f"a block has more than {_BLOCK_BYTES_MAX} bytes decompressed")
-    found: bytes = pa.Codec("snappy").decompress(body, size, asbytes=True)
-    if zlib.crc32(found).to_bytes(_CHECKSUM_BYTES, "big") != checksum:
+    content: bytes = pa.Codec("snappy").decompress(body, size, asbytes=True)
+    if zlib.crc32(content).to_bytes(_CHECKSUM_BYTES, "big") != checksum:
         raise BadMessage("the checksum of a block differs")
-    return found
+    return content
 
 
-def _zstandard(stored: bytes) -> bytes:
-    with pa.CompressedInputStream(pa.BufferReader(stored), "zstd") as stream:
+def _zstandard(block: bytes) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
         return _bounded(stream.read(_BLOCK_BYTES_MAX + 1))
 
 
 def _reported(decompress: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-    def run(stored: bytes) -> bytes:
+    def run(block: bytes) -> bytes:
         try:
-            return decompress(stored)
+            return decompress(block)
         except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError, pa.ArrowException) as error:
             raise BadMessage(f"a block cannot be decompressed: {error}") from None
 

@@ -49,11 +49,11 @@ def avro_namespace(text: str) -> str:
 
 def avro_values(values: pa.StructArray, schema: str) -> Iterator[bytes]:
     """The bytes of each value, under a schema that `avro_schema` has made of its type. No value is null."""
-    parsed = _parsed(schema)
+    writer_schema = _parsed(schema)
     convert = _converter(values.type)
     for value in values.to_pylist():
         target = io.BytesIO()
-        fastavro.schemaless_writer(target, parsed, value if convert is None else convert(value))
+        fastavro.schemaless_writer(target, writer_schema, value if convert is None else convert(value))
         yield target.getvalue()
 
 
@@ -91,10 +91,10 @@ class _Schemas:
         name = f"{outer}_{field.name}"
         if outer == f"{self._namespace}.Change" and field.name in _ROWS:
             name = f"{self._namespace}.Row"
-        found = {"name": field.name, "type": self._type(field.type, name)}
+        definition = {"name": field.name, "type": self._type(field.type, name)}
         if field.nullable:
-            found |= {"type": ["null", found["type"]], "default": None}
-        return found
+            definition |= {"type": ["null", definition["type"]], "default": None}
+        return definition
 
     def _type(self, kind: pa.DataType, name: str) -> Any:
         if kinds.is_struct(kind):
@@ -135,10 +135,10 @@ def _converter(kind: pa.DataType) -> _Convert | None:
 
 def _of_struct(kind: pa.StructType) -> _Convert | None:
     members = [(field.name, _converter(field.type)) for field in kind]
-    changed = [(name, _or_null(convert)) for name, convert in members if convert is not None]
-    if not changed:
+    conversions = [(name, _or_null(convert)) for name, convert in members if convert is not None]
+    if not conversions:
         return None
-    return lambda value: value | {name: convert(value[name]) for name, convert in changed}
+    return lambda value: value | {name: convert(value[name]) for name, convert in conversions}
 
 
 def _of_map(kind: pa.MapType) -> _Convert:

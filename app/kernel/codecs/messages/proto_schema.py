@@ -90,14 +90,14 @@ class ProtoSchema:
         imports itself, with the names under which they are imported. Raises UnsupportedSchema.
         """
         pool = DescriptorPool()
-        known = set()
+        names = set()
         try:
-            for serialized in _STANDARD:
-                known.add(pool.AddSerializedFile(serialized).name)
-            for name, serialized in references:
-                if name not in known:
-                    _add(pool, name, serialized)
-                    known.add(name)
+            for content in _STANDARD:
+                names.add(pool.AddSerializedFile(content).name)
+            for name, content in references:
+                if name not in names:
+                    _add(pool, name, content)
+                    names.add(name)
             self._file = _add(pool, "message.proto", file)
         except (DecodeError, TypeError, ValueError, KeyError, RecursionError) as error:
             raise UnsupportedSchema(f"it is not a Protobuf file: {error}") from None
@@ -116,15 +116,15 @@ class ProtoSchema:
 
     def _type(self, indexes: tuple[int, ...]) -> Descriptor:
         types = list(self._file.message_types_by_name.values())
-        found = None
+        message_type = None
         for index in indexes:
             if not 0 <= index < len(types):
                 raise BadMessage(f"its schema has no message type {list(indexes)}")
-            found = types[index]
-            types = list(found.nested_types)
-        if found is None:
+            message_type = types[index]
+            types = list(message_type.nested_types)
+        if message_type is None:
             raise BadMessage("it names no message type")
-        return found
+        return message_type
 
 
 class _Reader:
@@ -146,9 +146,9 @@ class _Reader:
         return self._convert(message)
 
 
-def _add(pool: DescriptorPool, name: str, serialized: bytes) -> Any:
+def _add(pool: DescriptorPool, name: str, content: bytes) -> Any:
     """Adds a file under the name by which others import it, which the registry knows and the file may not."""
-    file = descriptor_pb2.FileDescriptorProto.FromString(serialized)
+    file = descriptor_pb2.FileDescriptorProto.FromString(content)
     file.name = name
     return pool.AddSerializedFile(file.SerializeToString())
 
@@ -197,12 +197,12 @@ def _single(field: FieldDescriptor, place: str, depth: int, outer: tuple[str, ..
         return MessageColumn(type="string", convert=lambda number: names.get(number, str(number)))
     if field.message_type is None:
         return _SCALARS[field.type]
-    known = _KNOWN.get(field.message_type.full_name)
-    if known is not None:
-        return known
-    wrapped = field.message_type.fields_by_name.get("value")
-    if field.message_type.file.name == wrappers_pb2.DESCRIPTOR.name and wrapped is not None:
-        return _wrapper(_SCALARS[wrapped.type])
+    column = _KNOWN.get(field.message_type.full_name)
+    if column is not None:
+        return column
+    value_field = field.message_type.fields_by_name.get("value")
+    if field.message_type.file.name == wrappers_pb2.DESCRIPTOR.name and value_field is not None:
+        return _wrapper(_SCALARS[value_field.type])
     members, convert = _message(field.message_type, place, depth, outer)
     return MessageColumn(type=checked_type(struct_of(members, place), place), convert=convert)
 

@@ -51,12 +51,12 @@ class MessageSchema(Protocol):
         ...
 
 
-def add_columns(known: dict[str, str], types: dict[str, str]) -> None:
+def add_columns(columns: dict[str, str], types: dict[str, str]) -> None:
     """Adds the types of columns, by name. A column that is known gets a wider type if one of the two holds both."""
     for name, text in types.items():
-        old, new = parse_type(known.get(name, text)), parse_type(text)
+        old, new = parse_type(columns.get(name, text)), parse_type(text)
         if why_not_wider(old, new, explicit_cast=False) is None:
-            known[name] = text
+            columns[name] = text
 
 
 def struct_of(members: dict[str, MessageColumn], place: str) -> str:

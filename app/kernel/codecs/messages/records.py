@@ -136,23 +136,25 @@ class RecordMaker:
         rules = self._rules
         if rules.format is MessageFormat.JSON or rules.key_format is MessageFormat.JSON:
             return None
-        found: dict[str, str] = {}
+        column_types: dict[str, str] = {}
         if rules.format is MessageFormat.STRING:
-            found[rules.value_field] = "string"
+            column_types[rules.value_field] = "string"
         for reader in self._value_readers.values():
             members = reader.members or {}
             if rules.envelope is Envelope.DEBEZIUM:
-                add_columns(found, _types_of_struct(members.get("after")))
+                add_columns(column_types, _types_of_struct(members.get("after")))
             else:
-                add_columns(found, {name: column.type for name, column in members.items()})
+                add_columns(column_types, {name: column.type for name, column in members.items()})
         for reader in self._key_readers.values():
             single = {rules.key_field: reader.type}
             key = reader.members
             types = single if key is None else {name: column.type for name, column in key.items()}
-            add_columns(found, {name: text for name, text in types.items() if name not in found})
+            add_columns(
+                column_types, {name: text for name, text in types.items() if name not in column_types}
+            )
         if rules.key_format is MessageFormat.STRING:
-            found.setdefault(rules.key_field, "string")
-        return found | {name: _FACT_TYPES[fact] for fact, name in rules.include.items()}
+            column_types.setdefault(rules.key_field, "string")
+        return column_types | {name: _FACT_TYPES[fact] for fact, name in rules.include.items()}
 
     def _registered(self, form: MessageFormat, payload: bytes, readers: dict[int, MessageReader]) -> Any:
         """The value of a payload with the id of a schema."""
@@ -217,19 +219,19 @@ class RecordMaker:
         match self._rules.key_format:
             case MessageFormat.JSON:
                 try:
-                    found = _VALUE.decode(self._unframed(key))
+                    key_value = _VALUE.decode(self._unframed(key))
                 except (msgspec.DecodeError, RecursionError) as error:
                     raise BadMessage(f"its key is not JSON: {error}") from None
-                if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
-                    found = found["payload"]
+                if isinstance(key_value, dict) and key_value.keys() == {"schema", "payload"}:
+                    key_value = key_value["payload"]
             case MessageFormat.AVRO | MessageFormat.PROTOBUF as form:
                 try:
-                    found = self._registered(form, key, self._key_readers)
+                    key_value = self._registered(form, key, self._key_readers)
                 except BadMessage as error:
                     raise BadMessage(f"its key: {error}") from None
             case _:
-                found = _text(key)
-        return found if isinstance(found, dict) else {self._rules.key_field: found}
+                key_value = _text(key)
+        return key_value if isinstance(key_value, dict) else {self._rules.key_field: key_value}
 
     def _enveloped(self, message: Message) -> bytes | None:
         if message.value is None:
@@ -237,30 +239,30 @@ class RecordMaker:
             return None
         if self._rules.format is MessageFormat.JSON:
             return self._json_envelope(message, message.value)
-        found = self._value(message.value)
-        if not isinstance(found, dict) or "op" not in found:
+        envelope = self._value(message.value)
+        if not isinstance(envelope, dict) or "op" not in envelope:
             raise BadMessage("it is not an envelope of Debezium: it has no op")
-        if not _has_effect(found["op"]):
+        if not _has_effect(envelope["op"]):
             return None
-        after = found.get("after")
+        after = envelope.get("after")
         if isinstance(after, dict):
             self._with_facts(after, message)
-        return _ENCODER.encode({"op": found["op"], "before": found.get("before"), "after": after})
+        return _ENCODER.encode({"op": envelope["op"], "before": envelope.get("before"), "after": after})
 
     def _json_envelope(self, message: Message, value: bytes) -> bytes | None:
         text = self._json(value)
         try:
-            found = _OP.decode(text)
+            envelope = _OP.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
             raise BadMessage(f"it is not an envelope of Debezium: {error}") from None
-        if found is not None and found.op is None and found.payload is not None:
-            found = found.payload
+        if envelope is not None and envelope.op is None and envelope.payload is not None:
+            envelope = envelope.payload
             text = bytes(_RAW_OBJECT.decode(text)["payload"])
-        if found is None:
+        if envelope is None:
             return None
-        if found.op is None:
+        if envelope.op is None:
             raise BadMessage("it is not an envelope of Debezium: it has no op")
-        if not _has_effect(found.op):
+        if not _has_effect(envelope.op):
             return None
         return self._included(text, message) if self._rules.include else text
 
