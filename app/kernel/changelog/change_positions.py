@@ -11,9 +11,9 @@ from app.kernel.format.rows.changelog import Op
 def changes_since(changes: pa.Table, start: int, *, whole: bool) -> pa.Table:
     """The changes from a position on. `whole`: if the position splits a pair, the first half is included."""
     before = changes.num_rows - count_since(changes, start)
-    opened = before - 1
-    if whole and opens_pair(changes, opened):
-        return changes.slice(opened)
+    pair_start = before - 1
+    if whole and opens_pair(changes, pair_start):
+        return changes.slice(pair_start)
     return changes.slice(before)
 
 

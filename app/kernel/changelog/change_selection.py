@@ -35,7 +35,7 @@ _EVENT_TIME_COLUMN = "_hw_event_time"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangeSelection:
-    """Changes with the columns of `shown`, a subset of those of `schema`, under which their rows are read.
+    """Changes with the columns of `shown_schema`, a subset of those of `schema`, under which their rows are read.
 
     `definition`: the current dataset, which determines event time and partition. A change is selected if it matches
     `where`, a filter on rows of `schema`, and if its partition matches one of the globs `partitions`; None selects all.
@@ -44,7 +44,7 @@ class ChangeSelection:
 
     definition: DatasetDefinition
     schema: Schema
-    shown: Schema
+    shown_schema: Schema
     where: Filter | None
     partitions: tuple[str, ...] | None
     access: BoundAccess = WHOLE
@@ -71,7 +71,7 @@ class ChangeSelection:
         return cls(
             definition=definition,
             schema=schema,
-            shown=projection(schema, columns),
+            shown_schema=projection(schema, columns),
             where=bound.selecting(None if where is None else _parsed(where, schema)),
             partitions=partitions,
             access=bound,
@@ -96,20 +96,24 @@ class ChangeSelection:
             return True
         if self.where is None:
             return False
-        known = partition_statistics(path, self.definition.partition_by, self.schema)
-        return not may_match(self.where, known, self.schema, file.row_count)
+        statistics = partition_statistics(path, self.definition.partition_by, self.schema)
+        return not may_match(self.where, statistics, self.schema, file.row_count)
 
     def stored_schema(self, also: Sequence[str] = ()) -> pa.Schema:
         """The columns to read from a changelog file: always those of the members of a change beside its row."""
-        fields = [OP_FIELD, CORRECTS_FIELD, *self._fields({*self.shown.names(), *also, *self._deciding()})]
+        fields = [
+            OP_FIELD,
+            CORRECTS_FIELD,
+            *self._fields({*self.shown_schema.names(), *also, *self._deciding()}),
+        ]
         if self.definition.event_time_field is not None:
-            declared = self.definition.schema.field(self.definition.event_time_field).to_arrow()
-            fields.append(declared.with_name(_EVENT_TIME_COLUMN).with_nullable(True))
+            field = self.definition.schema.field(self.definition.event_time_field).to_arrow()
+            fields.append(field.with_name(_EVENT_TIME_COLUMN).with_nullable(True))
         return pa.schema(fields)
 
     def row_schema(self, also: Sequence[str] = ()) -> pa.Schema:
         """The columns to read of rows of the table: those shown, those that decide, and these."""
-        return pa.schema(self._fields({*self.shown.names(), *also, *self._deciding()}))
+        return pa.schema(self._fields({*self.shown_schema.names(), *also, *self._deciding()}))
 
     def deciding_schema(self) -> pa.Schema:
         """The columns of a changelog file that determine which of its rows are selected."""
@@ -123,24 +127,26 @@ class ChangeSelection:
         read = self.schema.select([name for name in self.schema.names() if name in names])
         return [field.with_nullable(True) for field in read.to_arrow()]
 
-    def chosen(self, stored: pa.Table) -> npt.NDArray[np.bool_]:
+    def chosen(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
         """Whether each of these rows of a changelog file is selected, without regard to pairs: shape (rows,)."""
-        chosen = np.ones(stored.num_rows, dtype=np.bool_)
+        mask = np.ones(rows.num_rows, dtype=np.bool_)
         if self.where is not None:
-            chosen &= matches(self.where, stored)
+            mask &= matches(self.where, rows)
         if self._by_row:
-            codes, paths = partition_codes(stored, self.definition.partition_by)
+            codes, paths = partition_codes(rows, self.definition.partition_by)
             path_matches = [in_globs(path, self.partitions or ()) for path in paths]
-            chosen &= np.array(path_matches, dtype=np.bool_)[codes]
-        return chosen
+            mask &= np.array(path_matches, dtype=np.bool_)[codes]
+        return mask
 
-    def visible(self, stored: pa.Table) -> npt.NDArray[np.bool_] | None:
+    def visible(self, rows: pa.Table) -> npt.NDArray[np.bool_] | None:
         """Whether the reader may see each of these rows: shape (rows,); None if it may see all rows."""
-        return None if self.access.where is None else matches(self.access.where, stored)
+        return None if self.access.where is None else matches(self.access.where, rows)
 
     def changes_schema(self) -> pa.Schema:
-        """The columns of a change page: the system columns, and those of `shown` as one struct."""
-        row = pa.struct([field.with_nullable(True).remove_metadata() for field in self.shown.to_arrow()])
+        """The columns of a change page: the system columns, and those of `shown_schema` as one struct."""
+        row = pa.struct(
+            [field.with_nullable(True).remove_metadata() for field in self.shown_schema.to_arrow()]
+        )
         return pa.schema(
             [
                 pa.field("offset", pa.int64()),
@@ -158,19 +164,17 @@ class ChangeSelection:
             return pa.timestamp("us", tz="UTC")
         return self.definition.schema.field(self.definition.event_time_field).to_arrow().type
 
-    def changes(self, stored: pa.Table, run: ChangelogRun, offsets: npt.NDArray[np.int64]) -> pa.Table:
+    def changes(self, rows: pa.Table, run: ChangelogRun, offsets: npt.NDArray[np.int64]) -> pa.Table:
         """The changes of rows of changelog files with these offsets in the run."""
         versions, times, first_offsets = run.origins(offsets)
         return self._assembled(
-            stored,
+            rows,
             offsets=pa.array(offsets),
-            ops=stored.column(OP_COLUMN),
+            ops=rows.column(OP_COLUMN),
             versions=versions,
             times=times,
-            event_time=None
-            if self.definition.event_time_field is None
-            else stored.column(_EVENT_TIME_COLUMN),
-            corrects=resolved_offsets(stored.column(CORRECTS_COLUMN), first_offsets),
+            event_time=None if self.definition.event_time_field is None else rows.column(_EVENT_TIME_COLUMN),
+            corrects=resolved_offsets(rows.column(CORRECTS_COLUMN), first_offsets),
         )
 
     def appends(
@@ -196,7 +200,7 @@ class ChangeSelection:
 
     def _assembled(
         self,
-        stored: pa.Table,
+        rows: pa.Table,
         *,
         offsets: pa.Array | pa.ChunkedArray,
         ops: pa.Array | pa.ChunkedArray,
@@ -207,14 +211,14 @@ class ChangeSelection:
     ) -> pa.Table:
         schema = self.changes_schema()
         row_type = schema.field("row").type
-        shown = self.access.shown(stored)
+        masked_rows = self.access.shown(rows)
         row = pa.StructArray.from_arrays(
-            [one_array(shown.column(name)) for name in self.shown.names()],
+            [one_array(masked_rows.column(name)) for name in self.shown_schema.names()],
             fields=[row_type.field(at) for at in range(row_type.num_fields)],
         )
         source = self.definition.event_time_field
         if event_time is None or source is None or self.access.hides_any([source]):
-            event_time = pa.nulls(stored.num_rows, schema.field("event_time").type)
+            event_time = pa.nulls(rows.num_rows, schema.field("event_time").type)
         columns = [offsets, ops, versions, times, event_time, row, corrects]
         return pa.table(columns, schema=schema)
 

@@ -64,7 +64,7 @@ class ScanResult:
 
     changes: pa.Table
     end: int
-    scanned: int
+    cost: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +102,7 @@ class ChangelogScan:
         return ScanResult(
             changes=changes,
             end=end,
-            scanned=max(read + (end - first - read) // _RULED_OUT, _SCANNED_MIN),
+            cost=max(read + (end - first - read) // _RULED_OUT, _SCANNED_MIN),
         )
 
     def splits_pair(self, run: ChangelogRun, position: int) -> bool:
@@ -116,8 +116,8 @@ class ChangelogScan:
 
     def _ranges(self, run: ChangelogRun, first: int, last: int) -> list[FileRange]:
         """The ranges that may have selected changes."""
-        kept = [segment for segment in run.segments if not self.selection.rules_out(segment.file)]
-        ranges = ChangelogRun(kept).ranges(first, last)
+        segments = [segment for segment in run.segments if not self.selection.rules_out(segment.file)]
+        ranges = ChangelogRun(segments).ranges(first, last)
         where, schema = self.selection.where, self.selection.schema
         if where is None:
             return list(ranges)
@@ -158,24 +158,24 @@ class ChangelogScan:
                 break
         if not parts:
             return self.selection.changes_schema().empty_table(), last
-        stored, chosen, offsets = pa.concat_tables(parts), np.concatenate(masks), np.concatenate(places)
-        lacking = _lacking(offsets, _ops(stored), chosen, lower, upper)
+        rows, mask, offsets = pa.concat_tables(parts), np.concatenate(masks), np.concatenate(places)
+        lacking = _lacking(offsets, _ops(rows), mask, lower, upper)
         if len(lacking):
-            stored = pa.concat_tables([stored, *(self.read(run, at, at + 1) for at in lacking)])
+            rows = pa.concat_tables([rows, *(self.read(run, at, at + 1) for at in lacking)])
             offsets = np.concatenate([offsets, lacking])
-            chosen = np.concatenate([chosen, np.zeros(len(lacking), dtype=np.bool_)])
+            mask = np.concatenate([mask, np.zeros(len(lacking), dtype=np.bool_)])
             order = np.argsort(offsets)
-            stored, offsets, chosen = stored.take(pa.array(order)), offsets[order], chosen[order]
-        chosen = complete_pairs(offsets, _ops(stored), chosen)
-        visible = self.selection.visible(stored)
+            rows, offsets, mask = rows.take(pa.array(order)), offsets[order], mask[order]
+        mask = complete_pairs(offsets, _ops(rows), mask)
+        visible = self.selection.visible(rows)
         if visible is not None:
             # A pair of which one half is hidden is an append or a retraction for the reader.
-            ops = without_hidden_halves(offsets, _ops(stored), visible)
-            chosen &= visible
-            stored = stored.set_column(stored.schema.get_field_index(OP_COLUMN), OP_FIELD, pa.array(ops))
-        if not chosen.all():
-            stored, offsets = stored.filter(pa.array(chosen)), offsets[chosen]
-        return self.selection.changes(stored, run, offsets), last
+            ops = without_hidden_halves(offsets, _ops(rows), visible)
+            mask &= visible
+            rows = rows.set_column(rows.schema.get_field_index(OP_COLUMN), OP_FIELD, pa.array(ops))
+        if not mask.all():
+            rows, offsets = rows.filter(pa.array(mask)), offsets[mask]
+        return self.selection.changes(rows, run, offsets), last
 
     def _any_chosen(self, run: ChangelogRun, among: FileRange) -> bool:
         """Whether some of these changes are selected; reads only the columns that determine this."""
@@ -203,19 +203,17 @@ class ChangelogScan:
             raise _does_not_fit(self.selection.schema, run.segment_at(among.start), reason) from error
 
 
-def _ops(stored: pa.Table) -> npt.NDArray[np.uint8]:
-    ops: npt.NDArray[np.uint8] = stored.column(OP_COLUMN).to_numpy()
+def _ops(rows: pa.Table) -> npt.NDArray[np.uint8]:
+    ops: npt.NDArray[np.uint8] = rows.column(OP_COLUMN).to_numpy()
     return ops
 
 
-def _lacking(
-    offsets: _Offsets, ops: npt.NDArray[np.uint8], chosen: _Mask, lower: int, upper: int
-) -> _Offsets:
+def _lacking(offsets: _Offsets, ops: npt.NDArray[np.uint8], mask: _Mask, lower: int, upper: int) -> _Offsets:
     """The offsets in [lower, upper) of halves of pairs that were not read, though the other half is selected."""
     jumps = np.diff(offsets) > 1
     first, last = np.append(True, jumps), np.append(jumps, True)
-    before = offsets[first & chosen & (ops == Op.CORRECT_TO)] - 1
-    behind = offsets[last & chosen & (ops == Op.CORRECT_FROM)] + 1
+    before = offsets[first & mask & (ops == Op.CORRECT_TO)] - 1
+    behind = offsets[last & mask & (ops == Op.CORRECT_FROM)] + 1
     lacking = np.unique(np.concatenate([before, behind]))
     return lacking[(lacking >= lower) & (lacking < upper)]
 

@@ -36,10 +36,10 @@ class CorrectionMarks:
             )
             column = resolved_corrects(rows, segment.first_offset).column(CORRECTS_COLUMN)
             corrects = column.combine_chunks().fill_null(-1).to_numpy()
-            found = np.flatnonzero((corrects >= 0) & (corrects < corrections.since))
-            offsets.append(corrects[found])
-            by.append(first + found)
-            versions.append(np.full(len(found), segment.version, dtype=np.int64))
+            places = np.flatnonzero((corrects >= 0) & (corrects < corrections.since))
+            offsets.append(corrects[places])
+            by.append(first + places)
+            versions.append(np.full(len(places), segment.version, dtype=np.int64))
         every = np.concatenate(offsets)
         order = np.argsort(every, kind="stable")
         return cls(
@@ -48,9 +48,9 @@ class CorrectionMarks:
 
     def of(self, offsets: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
         """For the changes that gave rows their values: what has retracted each, and its version; null for nothing."""
-        wanted = offsets.combine_chunks().fill_null(-1).to_numpy()
+        change_offsets = offsets.combine_chunks().fill_null(-1).to_numpy()
         if not len(self.offsets):
-            return pa.nulls(len(wanted), pa.int64()), pa.nulls(len(wanted), pa.int64())
-        at = np.minimum(np.searchsorted(self.offsets, wanted), len(self.offsets) - 1)
-        missing = self.offsets[at] != wanted
+            return pa.nulls(len(change_offsets), pa.int64()), pa.nulls(len(change_offsets), pa.int64())
+        at = np.minimum(np.searchsorted(self.offsets, change_offsets), len(self.offsets) - 1)
+        missing = self.offsets[at] != change_offsets
         return pa.array(self.by[at], mask=missing), pa.array(self.versions[at], mask=missing)

@@ -40,9 +40,9 @@ class CorrectedBounds:
     minimum: int | None = None
     maximum: int | None = None
 
-    def add(self, stored: pa.ChunkedArray) -> None:
+    def add(self, stored_offsets: pa.ChunkedArray) -> None:
         """Adds the offsets of more rows."""
-        offsets = pc.drop_null(stored).to_numpy()
+        offsets = pc.drop_null(stored_offsets).to_numpy()
         later = offsets < 0
         earlier, own = offsets[~later], offsets[later]
         if len(earlier):
@@ -55,36 +55,34 @@ class CorrectedBounds:
         self.maximum = last if self.maximum is None or _order(last) > _order(self.maximum) else self.maximum
 
 
-def _order(stored: int) -> tuple[bool, int]:
-    return stored < 0, abs(stored)
+def _order(bound: int) -> tuple[bool, int]:
+    return bound < 0, abs(bound)
 
 
-def resolved_bound(stored: int | None, first_offset: int) -> int | None:
+def resolved_bound(bound: int | None, first_offset: int) -> int | None:
     """The true offset of a bound, after the commit has assigned the file's first offset."""
-    return stored if stored is None or stored >= 0 else first_offset - 1 - stored
+    return bound if bound is None or bound >= 0 else first_offset - 1 - bound
 
 
 def corrections_in(
-    stored: pa.Table, first_offset: int, wanted: Sequence[int] | npt.NDArray[np.int64] | range
+    rows: pa.Table, first_offset: int, offsets: Sequence[int] | npt.NDArray[np.int64] | range
 ) -> Iterator[Correction]:
-    """The rows of a changelog file, or of a slice of it, that retract one of the wanted changes, in order.
+    """The rows of a changelog file, or of a slice of it, that retract one of these changes, in order.
 
-    `stored` has `CORRECTION_SOURCES` with true offsets; its first row has the offset `first_offset`. `wanted`: a range,
+    `rows` has `CORRECTION_SOURCES` with true offsets; its first row has the offset `first_offset`. `offsets`: a range,
     or offsets in any order.
     """
-    corrects = stored.column(CORRECTS_COLUMN).combine_chunks().fill_null(-1).to_numpy()
-    if isinstance(wanted, range):
-        found = np.flatnonzero((corrects >= wanted.start) & (corrects < wanted.stop))
+    corrects = rows.column(CORRECTS_COLUMN).combine_chunks().fill_null(-1).to_numpy()
+    if isinstance(offsets, range):
+        places = np.flatnonzero((corrects >= offsets.start) & (corrects < offsets.stop))
     else:
-        found = np.flatnonzero(np.isin(corrects, np.asarray(wanted, dtype=np.int64)))
-    ops = stored.column(OP_COLUMN).combine_chunks().to_numpy()
-    for at in found:
+        places = np.flatnonzero(np.isin(corrects, np.asarray(offsets, dtype=np.int64)))
+    ops = rows.column(OP_COLUMN).combine_chunks().to_numpy()
+    for at in places:
         yield Correction(offset=int(corrects[at]), by=first_offset + int(at), op=Op(int(ops[at])))
 
 
-def resolved_corrects(stored: pa.Table, first_offset: int) -> pa.Table:
+def resolved_corrects(rows: pa.Table, first_offset: int) -> pa.Table:
     """The rows with true offsets in `_hw_corrects`. `first_offset`: that of the file's first row."""
-    at = stored.schema.get_field_index(CORRECTS_COLUMN)
-    return stored.set_column(
-        at, CORRECTS_FIELD, resolved_offsets(stored.column(CORRECTS_COLUMN), first_offset)
-    )
+    at = rows.schema.get_field_index(CORRECTS_COLUMN)
+    return rows.set_column(at, CORRECTS_FIELD, resolved_offsets(rows.column(CORRECTS_COLUMN), first_offset))

@@ -51,12 +51,12 @@ def check_fold(dataset: DatasetDefinition, changes: pa.Table, table: pa.Table) -
         table_keys=keys[feed_rows.num_rows :],
         table_values=values[feed_rows.num_rows :],
     )
-    found = sides.of_keys() if dataset.keyed else sides.of_bags()
+    differences = sides.of_keys() if dataset.keyed else sides.of_bags()
     return FoldVerdict(
         rows=table.num_rows,
         changes=int((offsets != BEFORE).sum()),
-        differences=sum(each.count for each in found),
-        first=_first(found, dataset, sides, feed_rows, table),
+        differences=sum(each.count for each in differences),
+        first=_first(differences, dataset, sides, feed_rows, table),
     )
 
 
@@ -96,18 +96,18 @@ class _Sides:
         last, row = self._last_changes(order), self._first_rows()
         puts = np.isin(self.ops, (Op.APPEND, Op.CORRECT_TO))
         ends = last[last != _NONE]
-        made = np.full(self._key_count, _NONE)
-        made[self.keys[ends]] = np.where(puts[ends], ends, _NONE)
-        missing = np.flatnonzero((made != _NONE) & (row == _NONE))
-        unexpected = np.flatnonzero((made == _NONE) & (row != _NONE))
-        both = np.flatnonzero((made != _NONE) & (row != _NONE))
-        different = both[self.values[made[both]] != self.table_values[row[both]]]
+        live_change = np.full(self._key_count, _NONE)
+        live_change[self.keys[ends]] = np.where(puts[ends], ends, _NONE)
+        missing = np.flatnonzero((live_change != _NONE) & (row == _NONE))
+        surplus = np.flatnonzero((live_change == _NONE) & (row != _NONE))
+        both = np.flatnonzero((live_change != _NONE) & (row != _NONE))
+        different = both[self.values[live_change[both]] != self.table_values[row[both]]]
         duplicates = np.flatnonzero(row[self.table_keys] != np.arange(len(self.table_keys)))
-        extra = np.concatenate([row[unexpected], duplicates])
+        extra = np.concatenate([row[surplus], duplicates])
         return [
             _differences(DifferenceKind.ILLEGAL_CHANGE, illegal, row[self.keys[illegal]], in_feed=True),
-            _differences(DifferenceKind.MISSING, made[missing], row[missing], in_feed=True),
-            _differences(DifferenceKind.DIFFERENT, made[different], row[different], in_feed=True),
+            _differences(DifferenceKind.MISSING, live_change[missing], row[missing], in_feed=True),
+            _differences(DifferenceKind.DIFFERENT, live_change[different], row[different], in_feed=True),
             _differences(DifferenceKind.UNEXPECTED, last[self.table_keys[extra]], extra, in_feed=False),
         ]
 
@@ -125,10 +125,10 @@ class _Sides:
             & (_shifted(ops) == Op.CORRECT_FROM)
             & (_shifted(offsets) == offsets - 1)
         )
-        closed = np.append(closes[1:], np.zeros(min(len(closes), 1), dtype=bool))
+        opens = np.append(closes[1:], np.zeros(min(len(closes), 1), dtype=bool))
         legal: _Flags = np.select(
             [ops == Op.APPEND, ops == Op.CORRECT_TO, ops == Op.CORRECT_FROM],
-            [~live, closes, same & closed],
+            [~live, closes, same & opens],
             same,
         )
         return legal
@@ -197,10 +197,14 @@ def _shifted(values: Any) -> Any:
 
 
 def _first(
-    found: list[_Differences], dataset: DatasetDefinition, sides: _Sides, feed_rows: pa.Table, table: pa.Table
+    differences: list[_Differences],
+    dataset: DatasetDefinition,
+    sides: _Sides,
+    feed_rows: pa.Table,
+    table: pa.Table,
 ) -> Difference | None:
     first = None
-    for each in found:
+    for each in differences:
         if len(each.change):
             offsets = np.append(sides.offsets, BEFORE)[each.change]
             at = int(np.argmin(np.where(offsets == BEFORE, np.iinfo(np.int64).max, offsets)))
@@ -209,23 +213,23 @@ def _first(
 
 
 def _difference(
-    found: _Differences,
+    differences: _Differences,
     at: int,
     dataset: DatasetDefinition,
     sides: _Sides,
     feed_rows: pa.Table,
     table: pa.Table,
 ) -> Difference:
-    change, row = int(found.change[at]), int(found.row[at])
-    known = change != _NONE and sides.offsets[change] != BEFORE
-    in_feed = _row(feed_rows, change) if found.in_feed else None
+    change, row = int(differences.change[at]), int(differences.row[at])
+    has_change = change != _NONE and sides.offsets[change] != BEFORE
+    in_feed = _row(feed_rows, change) if differences.in_feed else None
     in_table = _row(table.select(feed_rows.column_names), row)
     values = in_feed or in_table or {}
     return Difference(
-        kind=found.kind,
+        kind=differences.kind,
         key={name: _member(values, member_path(name, values)) for name in dataset.record_key},
-        offset=int(sides.offsets[change]) if known else None,
-        op=SYMBOLS[int(sides.ops[change])] if known else None,
+        offset=int(sides.offsets[change]) if has_change else None,
+        op=SYMBOLS[int(sides.ops[change])] if has_change else None,
         in_feed=in_feed,
         in_table=in_table,
     )

@@ -152,7 +152,7 @@ def _debezium(
     changes: pa.Table, last: pa.Table, row_places: _Places, replaces: _Mask, dataset: str
 ) -> pa.Table:
     ops = last.column("op").to_numpy()
-    gone = (ops == Op.RETRACT) | (ops == Op.CORRECT_FROM)
+    removes = (ops == Op.RETRACT) | (ops == Op.CORRECT_FROM)
     source = pa.StructArray.from_arrays(
         [
             pa.repeat(pa.scalar(dataset), len(row_places)),
@@ -164,8 +164,8 @@ def _debezium(
     return pa.table(
         {
             "op": _DEBEZIUM_OPS.take(pa.array(ops)),
-            "before": _rows(changes, row_places - replaces, ~(replaces | gone)),
-            "after": _rows(changes, row_places, gone),
+            "before": _rows(changes, row_places - replaces, ~(replaces | removes)),
+            "after": _rows(changes, row_places, removes),
             "source": source,
             "ts_ms": last.column("system_time").cast(pa.int64()),
         }
@@ -186,7 +186,7 @@ def flat(events: pa.Table, form: ChangeForm, vocabulary: Vocabulary = DEFAULT_VO
     if form is ChangeForm.DEBEZIUM:
         return events
     row_type = events.schema.field("row").type
-    taken = {field.name for field in row_type}
+    field_names = {field.name for field in row_type}
     names = [name for name in (*_LEADING, "row", *_TRAILING) if name in events.column_names]
     columns: list[pa.ChunkedArray | pa.Array] = []
     fields: list[pa.Field] = []
@@ -196,9 +196,9 @@ def flat(events: pa.Table, form: ChangeForm, vocabulary: Vocabulary = DEFAULT_VO
             fields += list(row_type)
         else:
             columns.append(events.column(name))
-            called = vocabulary.of(name)
-            shown = f"_hw_{name}" if called in taken else called
-            fields.append(events.schema.field(name).with_name(shown))
+            label = vocabulary.of(name)
+            field_name = f"_hw_{name}" if label in field_names else label
+            fields.append(events.schema.field(name).with_name(field_name))
     return pa.table(columns, schema=pa.schema(fields))
 
 
@@ -213,5 +213,5 @@ _TRAILING: Final = ("before", "_change_type", "_commit_version", "_commit_timest
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
     """The column as one array."""
-    combined = column.combine_chunks()
-    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+    values = column.combine_chunks()
+    return pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values

@@ -53,9 +53,9 @@ def run_to_merge(files: Sequence[SmallFile], files_min: int) -> Sequence[SmallFi
         for end in _CLASS_ENDS:
             for run in _adjacent(part, end):
                 if sum(file.weight >= begin for file in run) >= files_min:
-                    limited = _limited(run)
-                    if len(limited) > 1:
-                        return limited
+                    short_run = _limited(run)
+                    if len(short_run) > 1:
+                        return short_run
             begin = end
     return ()
 

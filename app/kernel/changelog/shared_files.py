@@ -26,13 +26,13 @@ def sharing_partitions(file_groups: Iterable[str]) -> frozenset[str]:
     names: dict[str, set[str]] = {}
     for group in file_groups:
         names.setdefault(partition_of(group), set()).add(group)
-    return frozenset(path for path, found in names.items() if _shares(found))
+    return frozenset(path for path, groups in names.items() if _shares(groups))
 
 
 def _shares(file_groups: Iterable[str]) -> bool:
     names = set(file_groups)
-    halved = (slot for name in names if (slot := halved_slot(name)) is not None)
-    return any(is_shared(name) for name in names) or overlaps_within(halved)
+    slots = (slot for name in names if (slot := halved_slot(name)) is not None)
+    return any(is_shared(name) for name in names) or overlaps_within(slots)
 
 
 def shares_of(dataset: DatasetDefinition, file_groups: Iterable[str]) -> int:

@@ -183,11 +183,11 @@ class _Units(msgspec.Struct, frozen=True, kw_only=True):
 
     def split(self, files: Iterable[DataFile]) -> dict[_Unit, list[DataFile]]:
         """The files by task."""
-        found: dict[_Unit, list[DataFile]] = {}
+        files_by_unit: dict[_Unit, list[DataFile]] = {}
         for file in files:
             for unit in self.of(file.file_group):
-                found.setdefault(unit, []).append(file)
-        return found
+                files_by_unit.setdefault(unit, []).append(file)
+        return files_by_unit
 
 
 def _groups(files: Sequence[DataFile]) -> tuple[tuple[DataFile, ...], ...]:

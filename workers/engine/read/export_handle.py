@@ -135,7 +135,7 @@ def _changed_rows(
     part: ExportPart, scan: ChangelogScan, slices: SliceReader, memory: MemoryBudget
 ) -> Iterator[pa.Table]:
     """The matching rows with the requested columns."""
-    access, schema = scan.selection.access, rows_schema(scan.selection.shown)
+    access, schema = scan.selection.access, rows_schema(scan.selection.shown_schema)
     spec = part.spec
     meta = MetaRows.of(spec.dataset, schema.names, access, spec.commit_times, spec.corrections, slices.reader)
     if meta is not None:
@@ -154,7 +154,7 @@ def _changed_rows(
 
 def _rows_schema(part: ExportPart, scan: ChangelogScan) -> pa.Schema:
     """The columns of exported rows, and the meta columns where rows have them."""
-    schema = rows_schema(scan.selection.shown)
+    schema = rows_schema(scan.selection.shown_schema)
     return with_meta_fields(schema, part.spec.commit_times, part.spec.corrections)
 
 

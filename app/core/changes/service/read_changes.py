@@ -207,7 +207,7 @@ class ReadChanges:
                 room -= count_since(parts[-1], among.start)
                 # Columns without rows have some bytes too.
                 room_bytes -= parts[-1].nbytes if parts[-1].num_rows else 0
-                scanned += part.scanned
+                scanned += part.cost
                 full = room <= 0 or room_bytes <= 0 or (selection.selects and scanned >= SCANNED_CHANGES_MAX)
                 if position >= last:
                     break
