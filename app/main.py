@@ -124,7 +124,7 @@ def compose(settings: Settings) -> Api:
         subscriptions=subscriptions,
         key_search=key_search(platform),
         administration=administration,
-        credentials_changed=credentials.drop,
+        on_credential_change=credentials.drop,
         quota_use=quota_use(platform),
     )
     provided = merged(dependencies(process), {"readiness": checks})

@@ -224,7 +224,7 @@ def test_a_stored_reply_outlives_an_upgrade(postgres: TestServer) -> None:
         initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
         database = Database(postgres.application_url(name))
         outcome = ReplyStore(database).once(TENANT, request, pytest.fail, keep_seconds=60)
-        assert (outcome.replayed, outcome.reply.status, outcome.reply.body) == (
+        assert (outcome.is_replay, outcome.reply.status, outcome.reply.body) == (
             True,
             201,
             b'{"name": "orders"}',

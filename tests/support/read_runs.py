@@ -158,7 +158,7 @@ class Reads:
             last_offset=None, rows=RowCounts(), error=None, created_at=committed_at(0), started_at=None,
             finished_at=None, transaction_id=None,
         )  # fmt: skip
-        return Accepted(job=job, replayed=False)
+        return Accepted(job=job, is_replay=False)
 
     def finish(self, tenant_id: str, finished: FinishedRead) -> bool:
         self.finished = finished

@@ -119,7 +119,7 @@ async def change_dataset(
     """
     if data.name is not msgspec.UNSET:
         granted_datasets.check_new(data.name)
-    changed = await threads.run(
+    changed_dataset = await threads.run(
         datasets.change,
         principal.tenant_id,
         dataset,
@@ -127,7 +127,7 @@ async def change_dataset(
         version=required_if_match_revision,
         actor=principal.actor,
     )
-    return Tagged(dataset_response(changed), revision=changed.version)
+    return Tagged(dataset_response(changed_dataset), revision=changed_dataset.version)
 
 
 @get(

@@ -68,7 +68,7 @@ class Datasets:
         self,
         tenant_id: str,
         reference: str,
-        wanted: UpdateDataset,
+        request: UpdateDataset,
         *,
         version: int,
         actor: str | None = None,
@@ -85,23 +85,23 @@ class Datasets:
             raise PreconditionFailed(
                 f"The dataset is at version {dataset.version}, not {version}", version=dataset.version
             )
-        notes = new_notes(wanted)
-        evolved = with_settings(dataset.definition, wanted)
-        if wanted.changelog is not msgspec.UNSET:
-            evolved = with_changelog(evolved, wanted.changelog)
-        if wanted.services is not msgspec.UNSET:
-            services = wanted.services.instead_of(evolved.services)
+        notes = new_notes(request)
+        definition = with_settings(dataset.definition, request)
+        if request.changelog is not msgspec.UNSET:
+            definition = with_changelog(definition, request.changelog)
+        if request.services is not msgspec.UNSET:
+            services = request.services.instead_of(definition.services)
             _check_metastore(services, available=self.metastore)
-            evolved = with_services(evolved, services)
-        if notes and evolved is dataset.definition and not wanted.changes:
+            definition = with_services(definition, services)
+        if notes and definition is dataset.definition and not request.changes:
             return self.catalog.note(tenant_id, dataset.id, notes, version=version)
-        if wanted.changes or evolved is dataset.definition:
+        if request.changes or definition is dataset.definition:
             refuse_derived(dataset)
-            evolved = evolve(evolved, wanted.changes)
+            definition = evolve(definition, request.changes)
         return self.catalog.evolve(
             tenant_id,
             dataset.id,
-            evolved,
+            definition,
             version=version,
             instant_id=new_instant_id(),
             actor=actor,
@@ -110,8 +110,9 @@ class Datasets:
 
     def schema(self, dataset: Dataset, schema_id: int | None) -> SchemaVersion:
         """A schema of the dataset; the latest one for None. Raises NotFound."""
-        wanted = dataset.definition.schema.id if schema_id is None else schema_id
-        return self.catalog.schema(dataset.tenant_id, dataset.id, wanted)
+        if schema_id is None:
+            schema_id = dataset.definition.schema.id
+        return self.catalog.schema(dataset.tenant_id, dataset.id, schema_id)
 
     def schemas(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
         """Every schema that the dataset had, the latest first."""
@@ -186,14 +187,14 @@ class GrantedDatasets:
         name = dataset.definition.name
         replace(self, scope=KeyScope.MANAGE)._check([name], dataset_not_found(name))
 
-    def shows(self, dataset_id: str, made: RowAccess | None) -> bool:
+    def shows(self, dataset_id: str, access: RowAccess | None) -> bool:
         """Whether the principal sees all that was made of a dataset with this access; None if it may be anything."""
         if not self.principal.sees_parts:
             return True
-        seen = [
+        accesses = [
             self.principal.access(name) for name in self.catalog.names(self.principal.tenant_id, [dataset_id])
         ]
-        return all(not each.restricted or (made is not None and made.within(each)) for each in seen)
+        return all(not each.restricted or (access is not None and access.within(each)) for each in accesses)
 
     def sees_inputs(self, dataset_id: str) -> bool:
         """Whether the principal sees all rows of all inputs of a view. Those of a deleted view are not known."""

@@ -108,13 +108,13 @@ FeedPosition: TypeAlias = int | StartingPosition | SnapshotPosition
 _Since = TypeVar("_Since")
 
 
-def resolve_position(wanted: int | StartingPosition, bounds: FeedBounds) -> int:
+def resolve_position(position: int | StartingPosition, bounds: FeedBounds) -> int:
     """A position that the feed can be read from. Raises OffsetAhead, OffsetExpired."""
-    if wanted is StartingPosition.EARLIEST:
+    if position is StartingPosition.EARLIEST:
         return bounds.earliest
-    if wanted is StartingPosition.NOW:
+    if position is StartingPosition.NOW:
         return bounds.next_offset
-    return bounds.checked(wanted)
+    return bounds.checked(position)
 
 
 def version_ahead(version: int, head_version: int) -> OffsetAhead:
@@ -143,9 +143,9 @@ def one_start(
         "since_version": None if since_version is None else FromVersion(since_version),
         "since_time": None if since_time is None else FromTime(since_time),
     }
-    requested = {member: start for member, start in members.items() if start is not None}
-    if len(requested) > 1:
-        first, second, *_ = requested
+    starts = {member: start for member, start in members.items() if start is not None}
+    if len(starts) > 1:
+        first, second, *_ = starts
         detail = f"expected one of {', '.join(f'`{member}`' for member in members)}; remove it or `{first}`"
         raise InvalidRequest(f"{second}: {detail}", [FieldError(pointer=f"/{second}", detail=detail)])
-    return next(iter(requested.values()), None)
+    return next(iter(starts.values()), None)

@@ -90,10 +90,10 @@ class ChangelogStore:
             return []
         with self._database.tenant(tenant_id) as connection:
             parameters = {"dataset": dataset_id, "since": since, "until": until, "limit": limit}
-            found = [_segment(row) for row in connection.execute(_OF_OFFSETS, parameters)]
-            if not found or found[0].first_offset > since:
+            segments = [_segment(row) for row in connection.execute(_OF_OFFSETS, parameters)]
+            if not segments or segments[0].first_offset > since:
                 _bounds(connection, dataset_id).checked(since)
-        return found
+        return segments
 
     def watermark(self, tenant_id: str, dataset_id: str, position: int) -> datetime | None:
         """The watermark of the changes before a position; None if there is none, or it is kept no longer."""

@@ -70,12 +70,12 @@ async def put_consumer(
     A position is the `next_since` of a page: everything before it is processed. It goes forward, unless `reset`.
     Without a position, only `max_lag` changes.
     """
-    status, created = await threads.run(
+    status, is_new = await threads.run(
         consumers.put, path_dataset, name, consumer_change(data), put_condition
     )
     return ConsumerReply(
         consumer_response(status, _identity(path_dataset)),
-        status_code=201 if created else 200,
+        status_code=201 if is_new else 200,
         headers={"ETag": etag(status.consumer.revision)},
     )
 

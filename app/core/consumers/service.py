@@ -46,12 +46,12 @@ class Consumers:
         return self.index.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
 
     def put(
-        self, dataset: Dataset, name: str, change: ConsumerChange, expected: ExpectedRevision
+        self, dataset: Dataset, name: str, change: ConsumerChange, condition: ExpectedRevision
     ) -> tuple[ConsumerStatus, bool]:
         """Makes a consumer, or moves it; true if it was made. Raises as `ConsumerIndex.put` does."""
         if not _NAME.fullmatch(name):
             raise self._unnameable(dataset, name)
-        return self.index.put(dataset.tenant_id, dataset.id, name, change, expected)
+        return self.index.put(dataset.tenant_id, dataset.id, name, change, condition)
 
     def _unnameable(self, dataset: Dataset, name: str) -> HeadwaterError:
         try:

@@ -155,8 +155,8 @@ def _invalid_offset(detail: str) -> InvalidRequest:
 
 def lease_token(consumer: Consumer) -> str:
     """The token of the latest lease of the consumer, unique also among those of a deleted consumer of the same name."""
-    created = (consumer.created_at - _BEGINNING) // timedelta(microseconds=1)
-    return f"{created:x}-{consumer.lease_epoch:x}"
+    created_micros = (consumer.created_at - _BEGINNING) // timedelta(microseconds=1)
+    return f"{created_micros:x}-{consumer.lease_epoch:x}"
 
 
 def check_lease(consumer_status: ConsumerStatus, token: str | None) -> None:

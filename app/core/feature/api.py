@@ -36,7 +36,7 @@ class ApiProcess:
     key_search: KeySearch
     administration: Database | None
     """With the login that administers tenants; None if the deployment has none."""
-    credentials_changed: Callable[[str], None]
+    on_credential_change: Callable[[str], None]
     """Called with the id of a tenant whose credentials have changed."""
     quota_use: Mapping[str, CountOf]
     """By the name of the quota."""

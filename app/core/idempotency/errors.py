@@ -14,5 +14,7 @@ class IdempotencyMismatch(HeadwaterError):
     title = "The Idempotency-Key belongs to another request"
 
     def __init__(self, detail: str | None = None, **facts: Any) -> None:
-        used = "this Idempotency-Key was sent with another request before; send a new key with a new request"
-        super().__init__(detail or used, **facts)
+        default_detail = (
+            "this Idempotency-Key was sent with another request before; send a new key with a new request"
+        )
+        super().__init__(detail or default_detail, **facts)

@@ -71,10 +71,10 @@ class Idempotency:
         if principal.grants is not None:
             # It gets no reply that another key got, and gives none: they may see other rows and other datasets.
             scope = f"{principal.actor} {scope}"
-        keyed = KeyedRequest(scope=scope, key=self.key, request_hash=self._request_hash(content))
-        return await threads.run(self._run, keyed, create, secret)
+        keyed_request = KeyedRequest(scope=scope, key=self.key, request_hash=self._request_hash(content))
+        return await threads.run(self._run, keyed_request, create, secret)
 
-    def _run(self, keyed: KeyedRequest, create: Callable[[], _Reply], secret: bool) -> _Reply:
+    def _run(self, keyed_request: KeyedRequest, create: Callable[[], _Reply], secret: bool) -> _Reply:
         results: list[_Reply | HeadwaterError] = []
 
         def act() -> StoredReply:
@@ -86,24 +86,24 @@ class Idempotency:
                 results.append(error)
                 raise RefusedRequest(_problem(self.request, error)) from error
             results.append(reply)
-            return self._sealed(keyed, _stored(reply)) if secret else _stored(reply)
+            return self._sealed(keyed_request, _stored(reply)) if secret else _stored(reply)
 
-        outcome = self.run_once.run(self.request.user.tenant_id, keyed, act)
-        if outcome.replayed:
-            return cast("_Reply", _replay(self._unsealed(keyed, outcome.reply)))
+        outcome = self.run_once.run(self.request.user.tenant_id, keyed_request, act)
+        if outcome.is_replay:
+            return cast("_Reply", _replay(self._unsealed(keyed_request, outcome.reply)))
         result = results[-1]
         if isinstance(result, HeadwaterError):
             raise result
         return result
 
-    def _sealed(self, keyed: KeyedRequest, reply: StoredReply) -> StoredReply:
-        body = seal(reply.body, api_key_of(self.request), _context(keyed))
+    def _sealed(self, keyed_request: KeyedRequest, reply: StoredReply) -> StoredReply:
+        body = seal(reply.body, api_key_of(self.request), _context(keyed_request))
         return msgspec.structs.replace(reply, headers={**reply.headers, _SEALED: "true"}, body=body)
 
-    def _unsealed(self, keyed: KeyedRequest, reply: StoredReply) -> StoredReply:
+    def _unsealed(self, keyed_request: KeyedRequest, reply: StoredReply) -> StoredReply:
         if _SEALED not in reply.headers:
             return reply
-        body = unseal(reply.body, api_key_of(self.request), _context(keyed))
+        body = unseal(reply.body, api_key_of(self.request), _context(keyed_request))
         if body is None:
             raise IdempotencyMismatch(
                 "the first response contains a secret, and only the API key of that request may read it again"
@@ -118,8 +118,8 @@ class Idempotency:
         return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 
-def _context(keyed: KeyedRequest) -> bytes:
-    return msgspec.json.encode((keyed.scope, keyed.key))
+def _context(keyed_request: KeyedRequest) -> bytes:
+    return msgspec.json.encode((keyed_request.scope, keyed_request.key))
 
 
 def _stored(reply: ApiResponse[Any]) -> StoredReply:

@@ -40,21 +40,21 @@ class ReplyStore:
         with self._database.tenant(tenant_id, shared=True) as connection:
             if not connection.execute(_LOCK, {"scope": request.scope, "key": request.key}).scalar_one():
                 raise IdempotencyInFlight("the first request with this Idempotency-Key still runs")
-            known = _find(connection, request)
-            if known is not None:
-                return Outcome(reply=known, replayed=True)
+            earlier_reply = _find(connection, request)
+            if earlier_reply is not None:
+                return Outcome(reply=earlier_reply, is_replay=True)
             try:
                 with connection.begin_nested():
                     reply = act()
-            except RefusedRequest as refused:
-                reply = refused.reply
+            except RefusedRequest as refusal:
+                reply = refusal.reply
             _store(connection, request, reply, keep_seconds)
-            return Outcome(reply=reply, replayed=False)
+            return Outcome(reply=reply, is_replay=False)
 
     def expire(self, tenant_id: str, limit: int) -> int:
         """Removes up to `limit` keys that have expired; returns how many there were."""
         place = tuple_(idempotency_keys.c.scope, idempotency_keys.c.key)
-        expired = (
+        keys = (
             select(idempotency_keys.c.scope, idempotency_keys.c.key)
             .where(idempotency_keys.c.expires_at <= func.clock_timestamp())
             .order_by(idempotency_keys.c.expires_at)
@@ -62,7 +62,7 @@ class ReplyStore:
             .with_for_update(skip_locked=True)
         )
         with self._database.tenant(tenant_id) as connection:
-            return connection.execute(delete(idempotency_keys).where(place.in_(expired))).rowcount
+            return connection.execute(delete(idempotency_keys).where(place.in_(keys))).rowcount
 
 
 def _find(connection: Connection, request: KeyedRequest) -> StoredReply | None:

@@ -26,15 +26,15 @@ def seal(text: bytes, api_key: str, context: bytes) -> bytes:
     return salt + _cipher(api_key, salt).encrypt(_NONCE, text, context)
 
 
-def unseal(sealed: bytes, api_key: str, context: bytes) -> bytes | None:
+def unseal(sealed_text: bytes, api_key: str, context: bytes) -> bytes | None:
     """The text; None with another API key or context than it was encrypted with."""
-    salt, hidden = sealed[:_SALT_BYTES], sealed[_SALT_BYTES:]
+    salt, ciphertext = sealed_text[:_SALT_BYTES], sealed_text[_SALT_BYTES:]
     try:
-        return _cipher(api_key, salt).decrypt(_NONCE, hidden, context)
+        return _cipher(api_key, salt).decrypt(_NONCE, ciphertext, context)
     except InvalidTag:
         return None
 
 
 def _cipher(api_key: str, salt: bytes) -> AESGCM:
-    derived = HKDF(SHA256(), _KEY_BYTES, salt, b"headwater stored reply").derive(api_key.encode())
-    return AESGCM(derived)
+    key = HKDF(SHA256(), _KEY_BYTES, salt, b"headwater stored reply").derive(api_key.encode())
+    return AESGCM(key)

@@ -23,6 +23,6 @@ class RunOnce:
     def run(self, tenant_id: str, request: KeyedRequest, act: Callable[[], StoredReply]) -> Outcome:
         """See `ReplyStore.once`."""
         outcome = self.replies.once(tenant_id, request, act, keep_seconds=self.keep_seconds)
-        if not outcome.replayed:
+        if not outcome.is_replay:
             self.wake()
         return outcome

@@ -30,10 +30,10 @@ class StoredReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The reply of a request, which is `replayed` if an earlier request with the same key caused it."""
+    """The reply of a request, `is_replay` if an earlier request with the same key caused it."""
 
     reply: StoredReply
-    replayed: bool
+    is_replay: bool
 
 
 class RefusedRequest(Exception):

@@ -52,4 +52,4 @@ def merge(engine: Engine, tasks: Iterable[MergeTask], tag: str) -> list[CommitMe
     Raises CorruptFile, StorageFull, EngineStopped.
     """
     bundles = bundled(with_own_rows(task) for task in tasks)
-    return [message for merged in engine.run(bundles, tag) for message in merged.messages]
+    return [message for bundle in engine.run(bundles, tag) for message in bundle.messages]

@@ -27,10 +27,10 @@ def parameters_of(request: JobRequest) -> dict[str, Any]:
 
 def _specified(value: msgspec.Struct) -> dict[str, Any]:
     """The members that differ from their defaults; those without one are always included."""
-    specified = {
+    members = {
         field.name: getattr(value, field.name)
         for field in msgspec.structs.fields(value)
         if getattr(value, field.name) != field.default
     }
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(specified))
-    return found
+    json_members: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(members))
+    return json_members

@@ -185,10 +185,10 @@ class NewJob(RequestKey, frozen=True, kw_only=True):
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
-    """The job of a request; `replayed` if an earlier request with the same idempotency key made it."""
+    """The job of a request; `is_replay` if an earlier request with the same idempotency key made it."""
 
     job: Job
-    replayed: bool
+    is_replay: bool
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,15 +52,15 @@ async def listen(
     redis_url: str,
     notify: Callable[[str, str], None],
     hears: Callable[[bool], None] = lambda _: None,
-    moved: Callable[[], None] = lambda: None,
+    on_turn: Callable[[], None] = lambda: None,
 ) -> None:
     """Calls `notify(tenant_id, dataset_id)` for every announced dataset until cancelled. Reconnects after a disconnect.
 
     Calls `hears(True)` after each subscription, from which on announcements arrive, and `hears(False)` once they no
-    longer do. Calls `moved` every few seconds while it works, also where Redis is out of reach.
+    longer do. Calls `on_turn` every few seconds while it works, also where Redis is out of reach.
     """
     pause_seconds = 0.1
-    connected = True
+    reachable = True
     while True:
         try:
             async with (
@@ -75,20 +75,20 @@ async def listen(
             ):
                 async with asyncio.timeout(LISTEN_SECONDS):
                     await subscription.subscribe(CHANNEL)
-                async for message in _messages(subscription, moved):
+                async for message in _messages(subscription, on_turn):
                     if message["type"] == "message":
                         _notify(message["data"], notify)
                     elif message["type"] == "subscribe":
                         # The client subscribes again by itself when it has connected again.
                         hears(True)
-                        if not connected:
+                        if not reachable:
                             _log.info("Redis is reachable again; waiting requests are notified through it")
-                        connected, pause_seconds = True, 0.1
+                        reachable, pause_seconds = True, 0.1
         except (RedisError, OSError) as error:
-            moved()
-            if connected:
+            on_turn()
+            if reachable:
                 _log.warning("no notifications from Redis (%s); waiting requests poll instead", error)
-            connected = False
+            reachable = False
             hears(False)
         except Exception:
             _log.exception("an announcement could not be passed on; listening again")
@@ -97,19 +97,19 @@ async def listen(
         pause_seconds = min(pause_seconds * 2, _PAUSE_SECONDS_MAX)
 
 
-async def _messages(subscription: PubSub, moved: Callable[[], None]) -> AsyncIterator[dict[str, Any]]:
+async def _messages(subscription: PubSub, on_turn: Callable[[], None]) -> AsyncIterator[dict[str, Any]]:
     """What arrives. Raises RedisError also if Redis does not answer: silence may be a connection that has died."""
-    pinged = False
+    awaits_pong = False
     while True:
         message = await subscription.get_message(timeout=LISTEN_SECONDS)
-        moved()
+        on_turn()
         if message is not None:
-            pinged = False
+            awaits_pong = False
             yield message
-        elif pinged:
+        elif awaits_pong:
             raise ConnectionLost(f"no answer within {LISTEN_SECONDS:g} s")
         else:
-            pinged = True
+            awaits_pong = True
             await subscription.ping()
 
 

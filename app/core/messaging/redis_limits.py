@@ -130,27 +130,27 @@ class RedisLimits:
             answer = await self._in_turn(
                 tenant_id, lambda: self._open(keys=[_streams_key(tenant_id)], args=arguments)
             )
-            admitted, count = (len(mine) <= limit, len(mine) - 1) if answer is None else map(int, answer)
-            if not admitted:
+            fits, count = (len(mine) <= limit, len(mine) - 1) if answer is None else map(int, answer)
+            if not fits:
                 raise quota_exceeded("streams", limit, count)
             yield
         finally:
             mine.discard(stream_id)
             if not mine:
                 self._streams.pop(tenant_id, None)
-            ended = self._ended.setdefault(tenant_id, {})
-            if len(ended) < _TENANT_ENDED_MAX:  # Further ones expire in Redis.
-                ended[stream_id] = time.monotonic() + STREAM_SECONDS
+            expiries = self._ended.setdefault(tenant_id, {})
+            if len(expiries) < _TENANT_ENDED_MAX:  # Further ones expire in Redis.
+                expiries[stream_id] = time.monotonic() + STREAM_SECONDS
             await self._remove_ended(tenant_id, tenant_id)
 
-    async def renew(self, moved: Callable[[], None]) -> None:
+    async def renew(self, on_turn: Callable[[], None]) -> None:
         """Keeps the waiting requests of this process counted, and ended ones not. Runs until it is cancelled.
 
-        `moved`: called each time.
+        `on_turn`: called each time.
         """
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            moved()
+            on_turn()
             for tenant_id in list(self._streams):
                 await self._in_turn(_RENEWAL, partial(self._renew_all, tenant_id))
             for tenant_id in list(self._ended):
@@ -166,19 +166,19 @@ class RedisLimits:
 
     async def _remove_ended(self, tenant_id: str, caller: str) -> None:
         """Removes the ended requests of a tenant from Redis; those that remain are removed another time."""
-        ended = set(self._ended.get(tenant_id, ()))
-        if not ended:
+        ended_ids = set(self._ended.get(tenant_id, ()))
+        if not ended_ids:
             return
         key = _streams_key(tenant_id)
-        removed = await self._in_turn(caller, lambda: self._redis.zrem(key, *ended))
+        answer = await self._in_turn(caller, lambda: self._redis.zrem(key, *ended_ids))
         now = time.monotonic()
-        left = {
+        remaining = {
             stream_id: until
             for stream_id, until in self._ended.pop(tenant_id, {}).items()
-            if until > now and (removed is None or stream_id not in ended)
+            if until > now and (answer is None or stream_id not in ended_ids)
         }
-        if left:
-            self._ended[tenant_id] = left
+        if remaining:
+            self._ended[tenant_id] = remaining
 
     async def _in_turn(self, caller: str, call: Callable[[], Awaitable[Any]]) -> Any:
         """The answer of Redis; None if the caller gets no turn, or if Redis does not answer in time.
@@ -187,8 +187,8 @@ class RedisLimits:
         """
         if self._paused():
             return None
-        async with self._calls.slot(caller, self._timeout_seconds) as given:
-            return await self._answer_of(call) if given and not self._paused() else None
+        async with self._calls.slot(caller, self._timeout_seconds) as has_turn:
+            return await self._answer_of(call) if has_turn and not self._paused() else None
 
     async def _answer_of(self, call: Callable[[], Awaitable[Any]]) -> Any:
         calling = asyncio.ensure_future(call())
@@ -217,10 +217,10 @@ class RedisLimits:
         now = int(time.monotonic() * SECOND)
         if len(self._full_at) >= _LOCAL_BUCKETS_MAX:
             self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}
-        found = [admit(self._full_at.get(each.name, 0), now, each.rate) for each in buckets]
-        if all(fill.admitted for _, fill in found):
-            self._full_at |= {each.name: after for each, (after, _) in zip(buckets, found, strict=True)}
-        return [fill for _, fill in found]
+        admissions = [admit(self._full_at.get(each.name, 0), now, each.rate) for each in buckets]
+        if all(fill.admitted for _, fill in admissions):
+            self._full_at |= {each.name: after for each, (after, _) in zip(buckets, admissions, strict=True)}
+        return [fill for _, fill in admissions]
 
 
 def _streams_key(tenant_id: str) -> str:

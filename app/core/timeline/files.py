@@ -78,7 +78,7 @@ class TimelineFileStore:
         )
 
     def read(
-        self, archive: TimelineArchive, before: str | None, wanted: InstantFilter, limit: int
+        self, archive: TimelineArchive, before: str | None, instant_filter: InstantFilter, limit: int
     ) -> list[InstantRecord]:
         """Up to `limit` of the wanted instants before one (None: any), the latest first. Raises CorruptFile."""
         file = StoredFile(
@@ -88,13 +88,13 @@ class TimelineFileStore:
             row_count=archive.row_count,
             schema_id=0,
         )
-        found: list[InstantRecord] = []
+        records: list[InstantRecord] = []
         for record in _backwards(self._reader.open(file), before):
-            if len(found) == limit:
+            if len(records) == limit:
                 break
-            if wanted.selects(record):
-                found.append(record)
-        return found
+            if instant_filter.selects(record):
+                records.append(record)
+        return records
 
 
 def _backwards(parquet: pq.ParquetFile, before: str | None) -> Iterator[InstantRecord]:

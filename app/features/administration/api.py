@@ -28,7 +28,7 @@ from app.features.administration.service import Administration, AuditReader, Ide
 def _dependencies(process: ApiProcess) -> dict[str, object]:
     database, administrators = process.platform.database, process.administration
     store = None if administrators is None else AdministrationStore(administrators)
-    administration = Administration(store=store, on_change=process.credentials_changed)
+    administration = Administration(store=store, on_change=process.on_credential_change)
     audit = ReadAudit(store=AuditStore(database, administrators))
     return {
         "administration": administration,

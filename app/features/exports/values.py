@@ -208,10 +208,10 @@ class NewRun(RequestKey, frozen=True, kw_only=True):
 
 
 class StartedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The run of a request; `replayed` if an earlier one with the same idempotency key started it."""
+    """The run of a request; `is_replay` if an earlier one with the same idempotency key started it."""
 
     run: ExportRun
-    replayed: bool
+    is_replay: bool
 
 
 class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -97,7 +97,7 @@ class QuarantineStore:
                 (outcome,) = accept_jobs(connection, [new])
                 if isinstance(outcome, HeadwaterError):
                     raise outcome
-                if not outcome.replayed:
+                if not outcome.is_replay:
                     _mark(connection, new, records)
                 return outcome
         except IntegrityError as error:

@@ -99,7 +99,7 @@ class Quarantine:
                 tenant_id, dataset.id, redrive.idempotency_key, redrive.request_hash
             )
             if known is not None:
-                return Accepted(job=known, replayed=True)
+                return Accepted(job=known, is_replay=True)
         chosen = (
             self._named(dataset, redrive)
             if redrive.job_id is None
@@ -134,7 +134,7 @@ class Quarantine:
         except AlreadyRedriven:
             self.storage.delete([raw.path])
             raise
-        if accepted.replayed:
+        if accepted.is_replay:
             self.storage.delete([raw.path])
         else:
             self.wake()

@@ -155,7 +155,7 @@ def _reply(
 ) -> TransactionReply:
     """The transaction as it stands. Raises JobFailed with the problem that failed it."""
     headers = {"Location": transaction_path(transaction.id)}
-    if outcome.replayed:
+    if outcome.is_replay:
         headers["Idempotency-Replayed"] = "true"
     if transaction.state.final:
         headers.update(preference.applied())

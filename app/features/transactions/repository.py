@@ -54,7 +54,7 @@ def _accept(connection: Connection, new: NewTransaction) -> AcceptedTransaction:
     if new.idempotency_key is not None:
         transaction = _find(connection, new.idempotency_key, new.request_hash)
         if transaction is not None:
-            return AcceptedTransaction(transaction=transaction, replayed=True)
+            return AcceptedTransaction(transaction=transaction, is_replay=True)
         # A transaction that failed for a reason of the service's own releases its key.
         condition = transactions.c.idempotency_key == new.idempotency_key
         connection.execute(update(transactions).where(condition).values(idempotency_key=None))
@@ -65,7 +65,7 @@ def _accept(connection: Connection, new: NewTransaction) -> AcceptedTransaction:
     values = {"id": new.id, "idempotency_key": new.idempotency_key, "request_hash": new.request_hash}
     connection.execute(insert(transactions).values(values))
     insert_jobs(connection, new.jobs, new.id)
-    return AcceptedTransaction(transaction=_get(connection, new.id), replayed=False)
+    return AcceptedTransaction(transaction=_get(connection, new.id), is_replay=False)
 
 
 def _find(connection: Connection, idempotency_key: str, request_hash: str) -> Transaction | None:

@@ -52,7 +52,7 @@ class AcceptTransaction:
                 tenant_id, incoming.idempotency_key, incoming.request_hash
             )
             if transaction is not None:
-                return AcceptedTransaction(transaction=transaction, replayed=True)
+                return AcceptedTransaction(transaction=transaction, is_replay=True)
         checked_writes = self._checked(tenant_id, incoming, catalog)
         new_jobs: list[NewJob] = []
         try:
@@ -68,7 +68,7 @@ class AcceptTransaction:
         except HeadwaterError:
             self._withdraw(new_jobs)
             raise
-        if outcome.replayed:
+        if outcome.is_replay:
             self._withdraw(new_jobs)
         else:
             self.writes.wake()

@@ -47,7 +47,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AcceptedTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """The transaction of a request; `replayed` if an earlier request with the same idempotency key made it."""
+    """The transaction of a request; `is_replay` if an earlier request with the same idempotency key made it."""
 
     transaction: Transaction
-    replayed: bool
+    is_replay: bool

@@ -75,18 +75,20 @@ class CatalogStore:
         with self._database.tenant(tenant_id) as connection:
             return self.live.find(connection, reference)
 
-    def moved_heads(self, tenant_id: str, awaited: Collection[AwaitedHead]) -> dict[str, Dataset | None]:
+    def moved_heads(
+        self, tenant_id: str, awaited_heads: Collection[AwaitedHead]
+    ) -> dict[str, Dataset | None]:
         """The live ones of the datasets by id; None for one whose head is after none of the positions."""
         positions: dict[str, int] = {}
-        for each in awaited:
+        for each in awaited_heads:
             positions[each.dataset_id] = min(each.position, positions.get(each.dataset_id, each.position))
         values = {"ids": list(positions), "positions": list(positions.values())}
         with self._database.tenant(tenant_id) as connection:
-            moved = [dataset_of(row) for row in connection.execute(self._moved, values)]
-            found: dict[str, Dataset | None] = {each.id: each for each in moved}
-            if rest := positions.keys() - found.keys():
-                found |= dict.fromkeys(connection.execute(_LIVE, {"ids": list(rest)}).scalars())
-        return found
+            moved_datasets = [dataset_of(row) for row in connection.execute(self._moved, values)]
+            datasets_by_id: dict[str, Dataset | None] = {each.id: each for each in moved_datasets}
+            if rest := positions.keys() - datasets_by_id.keys():
+                datasets_by_id |= dict.fromkeys(connection.execute(_LIVE, {"ids": list(rest)}).scalars())
+        return datasets_by_id
 
     def names(self, tenant_id: str, dataset_ids: Collection[str]) -> list[str]:
         """The names of those of the datasets that there are, deleted ones included."""
@@ -197,22 +199,22 @@ class CatalogStore:
 
     def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
         """Raises NotFound."""
-        wanted = schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id == schema_id
+        conditions = schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id == schema_id
         with self._database.tenant(tenant_id) as connection:
-            found = schemas_of(connection, *wanted, limit=1) if schema_id <= _SCHEMA_ID_MAX else []
-        if not found:
+            schemas = schemas_of(connection, *conditions, limit=1) if schema_id <= _SCHEMA_ID_MAX else []
+        if not schemas:
             raise NotFound(f"The dataset has no schema {schema_id}")
-        return found[0]
+        return schemas[0]
 
     def schemas(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
         """SchemaVersion items, the latest first. Raises InvalidRequest for a token that is not valid."""
         tokens = PageTokens("schemas", dataset_id)
-        wanted = [schema_versions.c.dataset_id == dataset_id]
+        conditions = [schema_versions.c.dataset_id == dataset_id]
         if page_token is not None:
-            wanted.append(schema_versions.c.schema_id < tokens.number(page_token, _SCHEMA_ID_MAX))
+            conditions.append(schema_versions.c.schema_id < tokens.number(page_token, _SCHEMA_ID_MAX))
         with self._database.tenant(tenant_id) as connection:
-            found = schemas_of(connection, *wanted, limit=page_size + 1)
-        return tokens.page(found, page_size, lambda item: str(item.schema.id), lambda item: item)
+            schemas = schemas_of(connection, *conditions, limit=page_size + 1)
+        return tokens.page(schemas, page_size, lambda item: str(item.schema.id), lambda item: item)
 
     def add_upload(self, tenant_id: str, upload: Upload) -> None:
         """Records an upload. Raises NotFound if its dataset is gone."""
@@ -226,15 +228,15 @@ class CatalogStore:
     def get_uploads(self, tenant_id: str, dataset_id: str, upload_ids: Sequence[str]) -> tuple[Upload, ...]:
         """The uploads, in the order of their ids. Raises NotFound."""
         columns = [uploads.c[name] for name in Upload.__struct_fields__]
-        wanted = [upload_id.lower() for upload_id in upload_ids if is_uuid(upload_id)]
-        query = select(*columns).where(any_of(uploads.c.id, wanted), uploads.c.dataset_id == dataset_id)
+        uuids = [upload_id.lower() for upload_id in upload_ids if is_uuid(upload_id)]
+        query = select(*columns).where(any_of(uploads.c.id, uuids), uploads.c.dataset_id == dataset_id)
         with self._database.tenant(tenant_id) as connection:
-            rows = [Upload(**row._asdict()) for row in connection.execute(query)] if wanted else []
-        found = {str(upload.id): upload for upload in rows}
-        missing = [upload_id for upload_id in upload_ids if upload_id.lower() not in found]
+            rows = [Upload(**row._asdict()) for row in connection.execute(query)] if uuids else []
+        uploads_by_id = {str(upload.id): upload for upload in rows}
+        missing = [upload_id for upload_id in upload_ids if upload_id.lower() not in uploads_by_id]
         if missing:
             raise NotFound(f"there is no upload {missing[0]} of this dataset")
-        return tuple([found[upload_id.lower()] for upload_id in upload_ids])
+        return tuple([uploads_by_id[upload_id.lower()] for upload_id in upload_ids])
 
 
 def end_dataset(connection: Connection, dataset_id: str, participants: CatalogParticipants) -> None:

@@ -19,16 +19,18 @@ from app.kernel.format.definition.settings import table_settings
 from app.kernel.format.schema.schema import Schema
 
 
-def store_evolved(connection: Connection, dataset_id: str, evolved: DatasetDefinition) -> None:
+def store_evolved(connection: Connection, dataset_id: str, definition: DatasetDefinition) -> None:
     """Stores the schema that a write has evolved. The caller has locked the head row of the dataset.
 
     Settings, those of the changelog included, and the table services stay those of the stored definition, since they
     may have changed after the write was planned.
     """
     now = connection.execute(select(datasets.c.definition).where(datasets.c.id == dataset_id)).scalar_one()
-    current = structs.replace(evolved, changelog=now.changelog, services=now.services, **table_settings(now))
+    current = structs.replace(
+        definition, changelog=now.changelog, services=now.services, **table_settings(now)
+    )
     _store_definition(connection, dataset_id, current)
-    store_schema(connection, dataset_id, evolved.schema)
+    store_schema(connection, dataset_id, definition.schema)
 
 
 def _store_definition(connection: Connection, dataset_id: str, definition: DatasetDefinition) -> None:
@@ -37,10 +39,10 @@ def _store_definition(connection: Connection, dataset_id: str, definition: Datas
 
 def _rename(connection: Connection, dataset_id: str, name: str) -> None:
     """Raises DatasetExists if another live dataset has the name."""
-    renamed = update(datasets).where(datasets.c.id == dataset_id).values(name=name)
+    statement = update(datasets).where(datasets.c.id == dataset_id).values(name=name)
     try:
         with connection.begin_nested():
-            tenant_id = connection.execute(renamed.returning(datasets.c.tenant_id)).scalar_one()
+            tenant_id = connection.execute(statement.returning(datasets.c.tenant_id)).scalar_one()
     except IntegrityError:
         raise name_taken(name) from None
     # Grants match names, and what is open with another grant ends.

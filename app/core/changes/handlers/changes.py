@@ -139,13 +139,13 @@ async def _next_page(
     with live.head_polls.join(dataset.tenant_id, dataset.id, live.credential) as waiter:
         page = await live.pages.page(dataset, since, query, encode, fresh=True)
         while page.empty and not page.complete and not live.subscriptions.closed:
-            left = deadline - get_running_loop().time()
+            remaining_seconds = deadline - get_running_loop().time()
             if not page.pending and isinstance(page.position, int):
-                moved = await waiter.wait(page.position, left)
-                if moved is None:
+                moved_dataset = await waiter.wait(page.position, remaining_seconds)
+                if moved_dataset is None:
                     break
-                dataset = moved
-            elif left <= 0:
+                dataset = moved_dataset
+            elif remaining_seconds <= 0:
                 break
             page = await live.pages.page(dataset, page.position, query, encode)
     await live.credential.check()

@@ -98,8 +98,8 @@ async def follow_changes(
     leave all changes out, an `id` without data is sent every few seconds.
     """
     # A client that never received an id sends none, or an empty one.
-    resumed = last_event_id or None
-    position = _resume_position(resumed)
+    resume_id = last_event_id or None
+    position = _resume_position(resume_id)
     if position is None:
         dataset, start = await feed_position(options, path_dataset, feed_starts, threads)
     else:
@@ -107,7 +107,7 @@ async def follow_changes(
     query = feed_query(options, PAGE_CHANGES, access)
     # Read here, so that a request that is not valid gets a problem, not a stream.
     first = await pages.page(dataset, start, query, _as_events, fresh=True)
-    if resumed is not None and first.complete and first.empty:
+    if resume_id is not None and first.complete and first.empty:
         # The only response after which a browser does not connect again, for ever.
         return ChangeStream(_no_events(), status_code=204)
     # An empty page may end elsewhere than the client requested: at the head, or after changes that were filtered out.
@@ -156,10 +156,10 @@ async def _events(
                 continue
             try:
                 if not page.pending and isinstance(page.position, int):
-                    moved = await waiter.wait(page.position, silence)
-                    if moved is None:
+                    moved_dataset = await waiter.wait(page.position, silence)
+                    if moved_dataset is None:
                         continue
-                    dataset = moved
+                    dataset = moved_dataset
                 page = await live.pages.page(dataset, page.position, query, _as_events)
             except _ENDED:
                 # The dataset or the next changes are gone, or the request does not fit its schema any more: a client

@@ -28,10 +28,10 @@ def head_polls(subscriptions: Subscriptions, threads: Threads, find: FindHeads) 
     )
 
     async def fetch(tenant_id: str, dataset_id: str, positions: Sequence[int]) -> list[Dataset | None]:
-        found = await finds.join(tenant_id, [AwaitedHead(dataset_id, min(positions))])
-        if dataset_id not in found:
+        datasets = await finds.join(tenant_id, [AwaitedHead(dataset_id, min(positions))])
+        if dataset_id not in datasets:
             raise NotFound(f"there is no dataset {dataset_id!r}")
-        dataset = found[dataset_id]
+        dataset = datasets[dataset_id]
         return [
             dataset if dataset is not None and dataset.next_offset > position else None
             for position in positions

@@ -89,7 +89,7 @@ class SharedPages:
         self._kept_seconds = kept_seconds
         self._settled_seconds = settled_seconds
         self._reads = SingleFlight[_Key, asyncio.Task[EncodedPage]]()
-        self._cache = ByteCache[_Key, _Kept](kept_bytes, dropped=lambda kept: kept.expiry.cancel())
+        self._cache = ByteCache[_Key, _Kept](kept_bytes, dropped=lambda entry: entry.expiry.cancel())
 
     async def page(
         self,
@@ -107,33 +107,33 @@ class SharedPages:
         """
         state = (dataset.version, dataset.earliest_offset)
         key = (dataset.tenant_id, dataset.id, state, since, query, encode)
-        if (kept := self._find(key, math.inf)) is not None:
-            return kept
-        if (settled := _settled_key(dataset, since, query, encode)) is not None:
-            kept = self._find(settled, math.inf if fresh else self._kept_seconds)
-            if kept is not None:
-                return _as_of(kept, dataset)
+        if (cached_page := self._find(key, math.inf)) is not None:
+            return cached_page
+        if (settled_key := _settled_key(dataset, since, query, encode)) is not None:
+            cached_page = self._find(settled_key, math.inf if fresh else self._kept_seconds)
+            if cached_page is not None:
+                return _as_of(cached_page, dataset)
         read = self._reads.join(
-            key, lambda: asyncio.create_task(self._page(key, settled, dataset), name="page")
+            key, lambda: asyncio.create_task(self._page(key, settled_key, dataset), name="page")
         )
         return await landed(read)
 
-    async def _page(self, key: _Key, settled: _Key | None, dataset: Dataset) -> EncodedPage:
-        """Reads the page and keeps it: under `settled` if there is such a key and the page is settled."""
+    async def _page(self, key: _Key, settled_key: _Key | None, dataset: Dataset) -> EncodedPage:
+        """Reads the page and keeps it: under `settled_key` if there is such a key and the page is settled."""
         *_, since, query, encode = key
         page = await self._threads.run(_encoded, self._read, dataset, since, query, encode)
-        if settled is not None and page.settled:
-            self._keep(settled, page, self._settled_seconds)
+        if settled_key is not None and page.settled:
+            self._keep(settled_key, page, self._settled_seconds)
         else:
             self._keep(key, page, self._kept_seconds)
         return page
 
     def _find(self, key: _Key, seconds: float) -> EncodedPage | None:
         """The cached page, unless it is older than this."""
-        kept = self._cache.get(key)
-        if kept is None or asyncio.get_running_loop().time() - kept.since > seconds:
+        entry = self._cache.get(key)
+        if entry is None or asyncio.get_running_loop().time() - entry.since > seconds:
             return None
-        return kept.page
+        return entry.page
 
     def _keep(self, key: _Key, page: EncodedPage, seconds: float) -> None:
         # A filter may be longer than the page.

@@ -85,12 +85,12 @@ class ReadCorrections:
         end = max(start, bounds.next_offset if query.until is None else min(query.until, bounds.next_offset))
         last = bounds.next_offset - 1 if query.last is None else min(query.last, bounds.next_offset - 1)
         span = range(query.first, last + 1)
-        found, stopped_at = self._find(dataset, span, range(start, end), span, query.limit)
+        corrections, stopped_at = self._find(dataset, span, range(start, end), span, query.limit)
         # Checked after the scan, since a cut during the scan may have removed files.
         earliest = self._check_kept(dataset, start)
         next_since = end if stopped_at is None else stopped_at
         return CorrectionPage(
-            corrections=found,
+            corrections=corrections,
             next_since=next_since,
             pending=bounds.next_offset - next_since,
             earliest=earliest,
@@ -107,14 +107,16 @@ class ReadCorrections:
         if not offsets:
             return {}
         span = range(min(offsets), max(offsets) + 1)
-        found, stopped_at = self._find(dataset, span, range(since, _POSITION_MAX), offsets, len(offsets) + 1)
+        corrections, stopped_at = self._find(
+            dataset, span, range(since, _POSITION_MAX), offsets, len(offsets) + 1
+        )
         self._check_kept(dataset, since)
         if stopped_at is not None:
             detail = (
                 f"more than {SCANNED_ROWS_MAX} changes were committed since; request fewer rows at a time"
             )
             raise InvalidRequest("corrected_since: " + detail, [FieldError(pointer="/limit", detail=detail)])
-        return {each.offset: each for each in found}
+        return {each.offset: each for each in corrections}
 
     def _check_kept(self, dataset: Dataset, since: int) -> int:
         """The first offset that is kept. Raises OffsetExpired if the feed was cut after `since`."""
@@ -123,38 +125,38 @@ class ReadCorrections:
         return bounds.earliest
 
     def _find(
-        self, dataset: Dataset, span: range, among: range, wanted: range | Sequence[int], limit: int
+        self, dataset: Dataset, span: range, among: range, offsets: range | Sequence[int], limit: int
     ) -> tuple[list[CorrectedChange], int | None]:
-        """The changes at offsets `among` that correct one of `wanted`, and the offset where the scan stopped early, if
+        """The changes at offsets `among` that correct one of `offsets`, and the offset where the scan stopped early, if
         so.
 
-        `span` includes all of `wanted`.
+        `span` includes all of `offsets`.
         """
-        found: list[CorrectedChange] = []
-        scanned = 0
+        corrections: list[CorrectedChange] = []
+        scanned_rows = 0
         for segment in _correcting(self.index, dataset, span, among.start):
             if segment.first_offset >= among.stop:
                 break
-            if scanned and scanned + segment.row_count > SCANNED_ROWS_MAX:
-                return found, segment.first_offset
-            scanned += segment.row_count
-            for correction in self._corrections(segment, among.start, wanted):
+            if scanned_rows and scanned_rows + segment.row_count > SCANNED_ROWS_MAX:
+                return corrections, segment.first_offset
+            scanned_rows += segment.row_count
+            for correction in self._corrections(segment, among.start, offsets):
                 if correction.by >= among.stop:
                     break
-                if len(found) == limit:
-                    return found, correction.by
-                found.append(correction)
-        return found, None
+                if len(corrections) == limit:
+                    return corrections, correction.by
+                corrections.append(correction)
+        return corrections, None
 
     def _corrections(
-        self, segment: ChangelogSegment, since: int, wanted: range | Sequence[int]
+        self, segment: ChangelogSegment, since: int, offsets: range | Sequence[int]
     ) -> Iterator[CorrectedChange]:
         first = max(since, segment.first_offset)
         rows = self.reader.read_slice(
             segment.file, CORRECTION_SOURCES, segment.row_of(first), segment.end_offset - first
         )
-        stored = resolved_corrects(rows, segment.first_offset)
-        for each in corrections_in(stored, first, wanted):
+        resolved_rows = resolved_corrects(rows, segment.first_offset)
+        for each in corrections_in(resolved_rows, first, offsets):
             yield CorrectedChange(
                 offset=each.offset,
                 by=each.by,
@@ -185,10 +187,10 @@ def corrections_since(index: ChangelogStore, dataset: Dataset, since: int) -> Co
     `since`.
     """
     segments: list[ChangelogSegment] = []
-    scanned = 0
+    scanned_rows = 0
     for segment in _correcting(index, dataset, range(since), since):
-        scanned += segment.row_count
-        if scanned > SCANNED_ROWS_MAX:
+        scanned_rows += segment.row_count
+        if scanned_rows > SCANNED_ROWS_MAX:
             detail = (
                 f"more than {SCANNED_ROWS_MAX} changes were committed since; omit it, or read a later version"
             )

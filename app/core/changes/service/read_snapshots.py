@@ -123,22 +123,22 @@ class ReadSnapshots:
             for files in groups.batches(AFTER_ALL if name is None else name, position.group)
         )
         place = RowPlace(file_group=name or "", row=position.row)
-        found = self.walk.page(rows, scans, place, query.limit)
-        following, left = None, 0
-        if found.following is not None:
-            first, row = found.following.file_group, found.following.row
+        walked_rows = self.walk.page(rows, scans, place, query.limit)
+        following, remaining_rows = None, 0
+        if walked_rows.following is not None:
+            first, row = walked_rows.following.file_group, walked_rows.following.row
             following = SnapshotPosition(version=version, group=groups.number(first), row=row)
             # At least one: the rows of a merged group are not known.
-            left = max(groups.rows_from(first) - row, 1)
-        changes = self._as_changes(dataset, selection, rows, found.rows, continues_at)
+            remaining_rows = max(groups.rows_from(first) - row, 1)
+        changes = self._as_changes(dataset, selection, rows, walked_rows.rows, continues_at)
         return ChangePage(
             events=in_form(changes, query.form, dataset.definition.name),
             schema_id=selection.schema.id,
             form=query.form,
             next_since=continues_at,
             snapshot=following,
-            places=_places(version, groups, found),
-            pending=bounds.next_offset - continues_at + left,
+            places=_places(version, groups, walked_rows),
+            pending=bounds.next_offset - continues_at + remaining_rows,
             earliest=bounds.earliest,
             complete=following is None and query.until is not None and continues_at >= query.until,
             vocabulary=query.vocabulary or dataset.definition.changelog.vocabulary,
@@ -149,22 +149,22 @@ class ReadSnapshots:
         dataset: Dataset,
         selection: ChangeSelection,
         rows: _SnapshotRows,
-        found: pa.Table,
+        table: pa.Table,
         continues_at: int,
     ) -> pa.Table:
-        versions = found.column(VERSION_COLUMN)
+        versions = table.column(VERSION_COLUMN)
         distinct = versions.unique()
         times = self.timeline.commit_times(dataset.tenant_id, dataset.id, distinct.to_pylist())
-        known = pa.array([times.get(each) for each in distinct.to_pylist()], SYSTEM_TIME)
-        offsets = found.column(OFFSET_COLUMN)
-        recorded = pc.and_(offsets.is_valid(), pc.greater_equal(pc.fill_null(offsets, -1), 0))
-        event_time = None if rows.event_time is None else found.column(rows.event_time)
+        commit_times = pa.array([times.get(each) for each in distinct.to_pylist()], SYSTEM_TIME)
+        offsets = table.column(OFFSET_COLUMN)
+        has_offset = pc.and_(offsets.is_valid(), pc.greater_equal(pc.fill_null(offsets, -1), 0))
+        event_time = None if rows.event_time is None else table.column(rows.event_time)
         return selection.appends(
-            found,
+            table,
             # The change that set a row is before the feed that follows, wherever rows do not record it.
-            offsets=pc.if_else(recorded, offsets, pa.scalar(continues_at - 1, pa.int64())),
+            offsets=pc.if_else(has_offset, offsets, pa.scalar(continues_at - 1, pa.int64())),
             versions=versions,
-            times=known.take(pc.index_in(versions, value_set=distinct)),
+            times=commit_times.take(pc.index_in(versions, value_set=distinct)),
             event_time=event_time,
         )
 
@@ -185,8 +185,8 @@ class _SnapshotRows:
             definition = under_schema(definition, schema)
         event_time = None
         if selection.definition.event_time_field is not None:
-            declared = selection.definition.schema.field(selection.definition.event_time_field)
-            event_time = next((each.name for each in schema.fields if each.id == declared.id), None)
+            field = selection.definition.schema.field(selection.definition.event_time_field)
+            event_time = next((each.name for each in schema.fields if each.id == field.id), None)
         also = () if event_time is None else (event_time,)
         return cls(
             definition=definition,
@@ -217,9 +217,9 @@ def _visible(definition: DatasetDefinition) -> tuple[FileKind, ...]:
     return FileKind.BASE, FileKind.LOG
 
 
-def _places(version: int, groups: LiveGroups, found: WalkedRows) -> SnapshotPlaces:
-    numbers = [np.full(len(rows), groups.number(name), dtype=np.int64) for name, rows in found.places]
-    rows = [rows + 1 for _, rows in found.places]
+def _places(version: int, groups: LiveGroups, walked_rows: WalkedRows) -> SnapshotPlaces:
+    numbers = [np.full(len(rows), groups.number(name), dtype=np.int64) for name, rows in walked_rows.places]
+    rows = [rows + 1 for _, rows in walked_rows.places]
     nothing = np.zeros(0, dtype=np.int64)
     return SnapshotPlaces(
         version=version, groups=np.concatenate([nothing, *numbers]), rows=np.concatenate([nothing, *rows])

@@ -83,7 +83,7 @@ class ConsumerStore:
         return tokens.page(rows, page_size, lambda row: row.name, _status)
 
     def put(
-        self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, expected: ExpectedRevision
+        self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, condition: ExpectedRevision
     ) -> tuple[ConsumerStatus, bool]:
         """Makes or moves a reader's consumer; true if it was made.
 
@@ -96,28 +96,28 @@ class ConsumerStore:
                 # Before any lock of the head, as everywhere.
                 share_versions(connection, dataset_id)
             # A cut reads the rows of consumers under their locks, so locking an existing row is enough.
-            found = _find(connection, dataset_id, name, lock=True)
-            made = found is None and _insert(connection, dataset_id, name, change, expected)
-            if not made:
+            status = _find(connection, dataset_id, name, lock=True)
+            is_new = status is None and _insert(connection, dataset_id, name, change, condition)
+            if not is_new:
                 # Another may have made it since.
-                before = _existing(found or _find(connection, dataset_id, name, lock=True), name)
+                before = _existing(status or _find(connection, dataset_id, name, lock=True), name)
                 if change.lease is not None:
                     # Checked first, so that a member that was too slow gets LeaseLost, not a failed precondition.
                     check_lease(before, change.lease)
-                _check_expected(before.consumer.revision, expected)
+                _check_expected(before.consumer.revision, condition)
                 if change.lease is None and change.offset is not None:
                     check_lease(before, None)
                 _update(connection, before, change)
-            return _existing(_find(connection, dataset_id, name), name), made
+            return _existing(_find(connection, dataset_id, name), name), is_new
 
     def delete(self, tenant_id: str, dataset_id: str, name: str, *, revision: int | None) -> None:
         """Raises NotFound, PreconditionFailed, ConsumerManaged."""
         with self._database.tenant(tenant_id) as connection:
-            found = _readers(connection, dataset_id, name)
+            status = _readers(connection, dataset_id, name)
             if revision is not None:
-                _check_expected(found.consumer.revision, ExpectedRevision(revision=revision))
+                _check_expected(status.consumer.revision, ExpectedRevision(revision=revision))
             connection.execute(delete(consumers).where(_named(dataset_id, name)))
-            keep_version(connection, dataset_id, name, found.consumer.snapshot, None)
+            keep_version(connection, dataset_id, name, status.consumer.snapshot, None)
 
     def lease(
         self, tenant_id: str, dataset_id: str, name: str, member: str, seconds: int, token: str | None
@@ -128,11 +128,11 @@ class ConsumerStore:
         NotFound, ConsumerLeased, LeaseLost, ConsumerManaged.
         """
         with self._database.tenant(tenant_id) as connection:
-            found = _readers(connection, dataset_id, name)
+            status = _readers(connection, dataset_id, name)
             if token is not None:
-                check_lease(found, token)
-            if found.lease_seconds > 0 and member != found.consumer.member:
-                raise consumer_leased(found)
+                check_lease(status, token)
+            if status.lease_seconds > 0 and member != status.consumer.member:
+                raise consumer_leased(status)
             row = connection.execute(
                 update(consumers)
                 .where(_named(dataset_id, name))
@@ -153,10 +153,10 @@ class ConsumerStore:
     def release(self, tenant_id: str, dataset_id: str, name: str, token: str) -> None:
         """Ends a hold, if it has not ended by itself. Raises NotFound, LeaseLost, ConsumerManaged."""
         with self._database.tenant(tenant_id) as connection:
-            found = _readers(connection, dataset_id, name)
-            if found.consumer.member is None and token == lease_token(found.consumer):
+            status = _readers(connection, dataset_id, name)
+            if status.consumer.member is None and token == lease_token(status.consumer):
                 return
-            check_lease(found, token)
+            check_lease(status, token)
             connection.execute(update(consumers).where(_named(dataset_id, name)).values(**_NO_LEASE))
 
 
@@ -177,7 +177,7 @@ def seconds_since(moment: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def _statuses() -> Select[Any]:
-    left = func.extract("epoch", consumers.c.lease_until - func.clock_timestamp())
+    remaining_seconds = func.extract("epoch", consumers.c.lease_until - func.clock_timestamp())
     head = and_(heads.c.tenant_id == consumers.c.tenant_id, heads.c.dataset_id == consumers.c.dataset_id)
     return (
         select(
@@ -185,7 +185,7 @@ def _statuses() -> Select[Any]:
             heads.c.earliest_offset,
             heads.c.next_offset,
             seconds_since(behind_since(consumers.c.dataset_id, consumers.c.position)).label("behind_seconds"),
-            func.greatest(func.coalesce(left, 0), 0).label("lease_seconds"),
+            func.greatest(func.coalesce(remaining_seconds, 0), 0).label("lease_seconds"),
         )
         .join(heads, head)
         .where(IN_FEED)
@@ -215,33 +215,33 @@ def _find(connection: Connection, dataset_id: str, name: str, *, lock: bool = Fa
     return None if row is None else _status(row)
 
 
-def _existing(found: ConsumerStatus | None, name: str) -> ConsumerStatus:
-    if found is None:
+def _existing(status: ConsumerStatus | None, name: str) -> ConsumerStatus:
+    if status is None:
         raise NotFound(f"there is no consumer {name!r} of this dataset")
-    return found
+    return status
 
 
 def _readers(connection: Connection, dataset_id: str, name: str) -> ConsumerStatus:
     """A reader's consumer, locked. Raises NotFound, ConsumerManaged."""
-    found = _existing(_find(connection, dataset_id, name, lock=True), name)
-    if found.consumer.kind is not ConsumerKind.READER:
-        raise consumer_managed(found.consumer)
-    return found
+    status = _existing(_find(connection, dataset_id, name, lock=True), name)
+    if status.consumer.kind is not ConsumerKind.READER:
+        raise consumer_managed(status.consumer)
+    return status
 
 
 def _insert(
-    connection: Connection, dataset_id: str, name: str, change: ConsumerChange, expected: ExpectedRevision
+    connection: Connection, dataset_id: str, name: str, change: ConsumerChange, condition: ExpectedRevision
 ) -> bool:
     """Makes the consumer; false if another request has made it since the search."""
     bounds = lock_feed(connection, dataset_id)
     if not share_datasets(connection, [dataset_id]):
         raise NotFound(f"there is no dataset {dataset_id!r}")
-    if expected.revision is not None:
+    if condition.revision is not None:
         raise PreconditionFailed(f"there is no consumer {name!r} of this dataset", revision=None)
     if change.lease is not None:
         raise LeaseLost(f"there is no consumer {name!r}, so it has no lease")
     place = initial_place(_start(connection, dataset_id, change.offset, bounds), bounds)
-    made = connection.execute(
+    rows = connection.execute(
         insert_unless(consumers)
         .values(
             dataset_id=dataset_id,
@@ -253,7 +253,7 @@ def _insert(
         .on_conflict_do_nothing()
         .returning(consumers.c.name)
     )
-    if made.one_or_none() is None:
+    if rows.one_or_none() is None:
         return False
     check_count(connection, "consumers", _COUNT)
     keep_version(connection, dataset_id, name, None, place.snapshot)
@@ -263,7 +263,7 @@ def _insert(
 def _update(connection: Connection, before: ConsumerStatus, change: ConsumerChange) -> None:
     at = before.consumer
     place = next_place(before, change, _start(connection, at.dataset_id, change.offset, before.bounds))
-    moved = place != ConsumerPlace(offset=at.position, snapshot=at.snapshot)
+    moves = place != ConsumerPlace(offset=at.position, snapshot=at.snapshot)
     # A member whose lease has run out is no longer the last that moved it.
     lease_end = _NO_LEASE if change.offset is not None and change.lease is None else {}
     connection.execute(
@@ -272,7 +272,7 @@ def _update(connection: Connection, before: ConsumerStatus, change: ConsumerChan
         .values(
             **stored_place(place),
             revision=consumers.c.revision + 1,
-            moved_at=func.clock_timestamp() if moved else consumers.c.moved_at,
+            moved_at=func.clock_timestamp() if moves else consumers.c.moved_at,
             **_bounds(change),
             **lease_end,
         )
@@ -306,12 +306,12 @@ def _bounds(change: ConsumerChange) -> dict[str, Any]:
             return {"max_lag_rows": bounds.changes, "max_lag_seconds": bounds.seconds}
 
 
-def _check_expected(revision: int, expected: ExpectedRevision) -> None:
-    if expected.absent:
+def _check_expected(revision: int, condition: ExpectedRevision) -> None:
+    if condition.absent:
         raise PreconditionFailed(f"The consumer is there already, at revision {revision}", revision=revision)
-    if expected.revision is None:
+    if condition.revision is None:
         raise PreconditionRequired('send If-Match with the ETag that the consumer had, such as "7"')
-    if expected.revision != revision:
+    if condition.revision != revision:
         raise PreconditionFailed(
-            f"The consumer is at revision {revision}, not {expected.revision}", revision=revision
+            f"The consumer is at revision {revision}, not {condition.revision}", revision=revision
         )

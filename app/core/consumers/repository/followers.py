@@ -93,13 +93,13 @@ class FollowerStore:
             name = connection.execute(free).scalar_one_or_none()
             if name is None:
                 return None
-            held = (
+            statement = (
                 update(consumers)
                 .where(consumers.c.dataset_id == dataset_id, consumers.c.name == name)
                 .values(FOLLOWER_CLAIMS.claimed(owner, lease_seconds))
                 .returning(*CONSUMER_COLUMNS)
             )
-            return consumer_of(connection.execute(held).one())
+            return consumer_of(connection.execute(statement).one())
 
     def settle(self, tenant_id: str, consumer: Consumer, wake_after_seconds: float | None) -> None:
         """Releases the claim and sets when the follower is due again, as `Follower.follow` returned it.
@@ -201,14 +201,14 @@ def move_consumer(
 
     Behind the rows of a version, the version is kept for it no longer.
     """
-    moved = connection.execute(
+    move = connection.execute(
         update(consumers)
         .where(_named(dataset_id, name), is_at(before))
         .values(**stored_place(after), revision=consumers.c.revision + 1, moved_at=func.clock_timestamp())
     )
-    if moved.rowcount and before.snapshot is not None and after.snapshot is None:
+    if move.rowcount and before.snapshot is not None and after.snapshot is None:
         keep_version(connection, dataset_id, name, before.snapshot, None)
-    return bool(moved.rowcount)
+    return bool(move.rowcount)
 
 
 def is_at(place: ConsumerPlace) -> ColumnElement[bool]:

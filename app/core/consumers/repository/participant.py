@@ -29,8 +29,8 @@ class ConsumerParticipant:
             wake_follower(connection, each.dataset_id, each.name, None)
         return None
 
-    def published(self, connection: Connection, commit: NewCommit, published: Published) -> None:
+    def published(self, connection: Connection, commit: NewCommit, publication: Published) -> None:
         """Posts a message for the followers of the feed, if there are any and the commit has changes."""
-        if published.first_offset == published.next_offset:
+        if publication.first_offset == publication.next_offset:
             return
         connection.execute(_NOTIFY, {"dataset": commit.dataset_id})

@@ -19,7 +19,7 @@ from app.core.timeline.tables import commits
 _KEPT_SECONDS: Final = 86_400.0
 
 
-def place_in_version(connection: Connection, dataset_id: str, wanted: SnapshotPosition) -> ConsumerPlace:
+def place_in_version(connection: Connection, dataset_id: str, position: SnapshotPosition) -> ConsumerPlace:
     """The place in a version that is kept, with the feed after it. The caller holds `share_versions`.
 
     Raises OffsetAhead, OffsetExpired, VersionExpired.
@@ -29,7 +29,7 @@ def place_in_version(connection: Connection, dataset_id: str, wanted: SnapshotPo
             heads.c.dataset_id == dataset_id
         )
     ).one()
-    version = head.version if wanted.version is None else wanted.version
+    version = head.version if position.version is None else position.version
     if version > head.version:
         raise version_ahead(version, head.version)
     check_kept(connection, dataset_id, version)
@@ -37,7 +37,7 @@ def place_in_version(connection: Connection, dataset_id: str, wanted: SnapshotPo
     offset = connection.execute(select(commits.c.next_offset).where(*of_version)).scalar_one_or_none() or 0
     bounds = FeedBounds(earliest=head.earliest_offset, next_offset=head.next_offset)
     return ConsumerPlace(
-        offset=bounds.checked(offset), snapshot=msgspec.structs.replace(wanted, version=version)
+        offset=bounds.checked(offset), snapshot=msgspec.structs.replace(position, version=version)
     )
 
 

@@ -64,8 +64,8 @@ class Acceptance:
     async def accept(self, dataset: Dataset, start: Callable[[str | None, str | None], Accepted]) -> JobReply:
         """Calls `start` with the idempotency key and the actor, in a thread. Raises JobFailed, and what it raises."""
         with self.reserved(dataset.tenant_id, dataset.id):
-            accepted = await self.threads.run(start, self.idempotency_key, self.actor)
-        return await self.reply(accepted)
+            outcome = await self.threads.run(start, self.idempotency_key, self.actor)
+        return await self.reply(outcome)
 
     def reserved(self, tenant_id: str, dataset: str) -> AbstractContextManager[None]:
         """Reserves the idempotency key while the request is read and accepted. Raises IdempotencyInFlight.
@@ -74,21 +74,21 @@ class Acceptance:
         """
         return self.in_flight.reserved(tenant_id, dataset, self.idempotency_key)
 
-    async def reply(self, accepted: Accepted) -> JobReply:
+    async def reply(self, outcome: Accepted) -> JobReply:
         """The job after the preferred wait. Raises JobFailed with the job's own problem if it failed."""
-        return await job_reply(accepted, self.preference, self.waiter)
+        return await job_reply(outcome, self.preference, self.waiter)
 
-    def requested(self, kind: str, wanted: Any) -> RequestIdentity:
+    def requested(self, kind: str, parameters: Any) -> RequestIdentity:
         """The request for a job of a kind, with its parameters."""
-        text = f"{kind} {msgspec.json.encode(wanted).decode()}"
+        text = f"{kind} {msgspec.json.encode(parameters).decode()}"
         return RequestIdentity(text=text, idempotency_key=self.idempotency_key, actor=self.actor)
 
 
-async def job_reply(accepted: Accepted, preference: Preference, waiter: JobWaiter) -> JobReply:
+async def job_reply(outcome: Accepted, preference: Preference, waiter: JobWaiter) -> JobReply:
     """The job after the preferred wait. Raises JobFailed with the job's own problem if it failed."""
-    job = accepted.job
-    replayed = {"Idempotency-Replayed": "true"} if accepted.replayed else {}
-    headers = {**replayed, "Location": job_path(job)}
+    job = outcome.job
+    replay_header = {"Idempotency-Replayed": "true"} if outcome.is_replay else {}
+    headers = {**replay_header, "Location": job_path(job)}
     # Also without a wait: the job of a replayed request may have ended long ago.
     job = await waiter.until_final(job, preference.wait_seconds or 0)
     if preference.wait_seconds is not None and job.state.final:

@@ -18,10 +18,10 @@ _TOGETHER_SECONDS: Final = 0.003
 
 
 class AwaitedJob(NamedTuple):
-    """A job that a request waits for: until it has ended or, with `known`, until it differs from that state."""
+    """A job that a request waits for: until it has ended or, with `previous`, until it differs from that state."""
 
     job_id: str
-    known: Job | None
+    previous: Job | None
 
 
 JobPolls: TypeAlias = SharedPolls[AwaitedJob, Job]
@@ -36,21 +36,21 @@ def job_polls(subscriptions: Subscriptions, threads: Threads, find: FindJobs) ->
         gather_seconds=_TOGETHER_SECONDS,
     )
 
-    async def fetch(tenant_id: str, _: str, awaited: Sequence[AwaitedJob]) -> list[Job | None]:
-        found = await finds.join(tenant_id, {one.job_id for one in awaited})
-        jobs = {job.id: job for job in found}
-        return [_if_changed(jobs.get(job_id), known) for job_id, known in awaited]
+    async def fetch(tenant_id: str, _: str, awaited_jobs: Sequence[AwaitedJob]) -> list[Job | None]:
+        ids = {each.job_id for each in awaited_jobs}
+        jobs = {job.id: job for job in await finds.join(tenant_id, ids)}
+        return [_if_changed(jobs.get(job_id), previous) for job_id, previous in awaited_jobs]
 
     return SharedPolls(subscriptions, fetch, unannounced=_is_unannounced, gather_seconds=_GATHER_SECONDS)
 
 
-def _is_unannounced(awaited: AwaitedJob) -> bool:
+def _is_unannounced(awaited_job: AwaitedJob) -> bool:
     """Whether it may come without an announcement: only ends of jobs are announced, their progress is not."""
-    return awaited.known is not None
+    return awaited_job.previous is not None
 
 
-def _if_changed(job: Job | None, known: Job | None) -> Job | None:
+def _if_changed(job: Job | None, previous: Job | None) -> Job | None:
     if job is None:
         return None
-    changed = job.state.final if known is None else job != known
-    return job if changed else None
+    differs = job.state.final if previous is None else job != previous
+    return job if differs else None

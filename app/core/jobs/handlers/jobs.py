@@ -85,12 +85,12 @@ async def get_job(
     ] = 0,
 ) -> ApiResponse[JobResponse]:
     """Returns a job as it stands, however it ended: a failed job is a response here, not an error."""
-    found = await threads.run(jobs.get, principal.tenant_id, job)
-    found = await waiter.until_final(found, wait or preference.wait_seconds or 0)
-    headers = {} if found.state.final else {"Retry-After": "1"}
+    current_job = await threads.run(jobs.get, principal.tenant_id, job)
+    current_job = await waiter.until_final(current_job, wait or preference.wait_seconds or 0)
+    headers = {} if current_job.state.final else {"Retry-After": "1"}
     if not wait:
         headers.update(preference.applied())
-    return ApiResponse(job_response(found), headers=headers)
+    return ApiResponse(job_response(current_job), headers=headers)
 
 
 @get(
@@ -111,8 +111,8 @@ async def follow_job(
     threads: Provided[Threads],
 ) -> Stream:
     """Sends the job as it stands, and again whenever it changes, until it has ended."""
-    found = await threads.run(jobs.get, principal.tenant_id, job)
-    return event_stream(_events(waiter, found), credential)
+    current_job = await threads.run(jobs.get, principal.tenant_id, job)
+    return event_stream(_events(waiter, current_job), credential)
 
 
 async def _events(waiter: JobWaiter, job: Job) -> AsyncGenerator[bytes, None]:

@@ -29,12 +29,12 @@ class JobWaits:
 class JobWaiter:
     """Waits for jobs without holding a thread, as long as the credential of the request permits it.
 
-    `shown`: a job as the principal of the request may see it.
+    `show`: a job as the principal of the request may see it.
     """
 
     waits: JobWaits
     credential: RequestCredential
-    shown: Callable[[Job], Job]
+    show: Callable[[Job], Job]
 
     async def until_final(self, job: Job, seconds: float) -> Job:
         """The job once it has ended, or its state after `seconds`, or when the process stops.
@@ -45,11 +45,11 @@ class JobWaiter:
             return await self._shown(job)
         waits = self.waits
         with waits.polls.join(job.tenant_id, job.dataset_id, self.credential) as waiter:
-            ended = await waiter.wait(AwaitedJob(job.id, None), seconds)
-        if ended is None:
-            ended = await waits.threads.run(waits.get_job, job.tenant_id, job.id)
+            current_job = await waiter.wait(AwaitedJob(job.id, None), seconds)
+        if current_job is None:
+            current_job = await waits.threads.run(waits.get_job, job.tenant_id, job.id)
         await self.credential.check()
-        return await self._shown(ended)
+        return await self._shown(current_job)
 
     async def until_all_final(self, jobs: Sequence[Job], seconds: float) -> None:
         """Waits for jobs of several datasets that end at once. Raises as `until_final` does."""
@@ -67,9 +67,9 @@ class JobWaiter:
         waits = self.waits
         with waits.polls.join(job.tenant_id, job.dataset_id, self.credential) as waiter:
             while not job.state.final and not waits.subscriptions.closed:
-                changed = await waiter.wait(AwaitedJob(job.id, job), _SILENCE_SECONDS)
-                job = changed or job
-                yield changed and await self._shown(changed)
+                new_state = await waiter.wait(AwaitedJob(job.id, job), _SILENCE_SECONDS)
+                job = new_state or job
+                yield new_state and await self._shown(new_state)
 
     async def _shown(self, job: Job) -> Job:
-        return job if job.error is None else await self.waits.threads.run(self.shown, job)
+        return job if job.error is None else await self.waits.threads.run(self.show, job)

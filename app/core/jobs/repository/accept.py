@@ -41,25 +41,25 @@ def accept_jobs(connection: Connection, new: Sequence[NewJob]) -> list[Accepted 
     """
     live = share_datasets(connection, {each.dataset_id for each in new})
     batches = reserve_batches(connection, [each for each in new if each.dataset_id in live])
-    reserved = _reserve(connection, [each for each in new if each.dataset_id in live])
+    reserved_ids = _reserve(connection, [each for each in new if each.dataset_id in live])
     fresh = [
         each
         for each in new
         if each.dataset_id in live
         and each.id not in batches
-        and (each.idempotency_key is None or each.id in reserved)
+        and (each.idempotency_key is None or each.id in reserved_ids)
     ]
-    inserted = insert_jobs(connection, fresh)
+    new_jobs = insert_jobs(connection, fresh)
     outcomes: list[Accepted | HeadwaterError] = []
     for each in new:
         if each.dataset_id not in live:
             outcomes.append(NotFound(f"there is no dataset {each.dataset_id}"))
-        elif each.id in inserted:
-            outcomes.append(Accepted(job=inserted[each.id], replayed=False))
+        elif each.id in new_jobs:
+            outcomes.append(Accepted(job=new_jobs[each.id], is_replay=False))
         elif each.id in batches:
-            known = batches[each.id]
-            replay = known if isinstance(known, HeadwaterError) else get_job(connection, known)
-            outcomes.append(Accepted(job=replay, replayed=True) if isinstance(replay, Job) else replay)
+            owner = batches[each.id]
+            replay = owner if isinstance(owner, HeadwaterError) else get_job(connection, owner)
+            outcomes.append(Accepted(job=replay, is_replay=True) if isinstance(replay, Job) else replay)
         else:
             outcomes.append(_replay(connection, each, each.idempotency_key or ""))
     return outcomes
@@ -95,14 +95,14 @@ def _replay(connection: Connection, new: NewJob, key: str) -> Accepted | Headwat
     """The job that the key belongs to; the new one, if that failed for a reason of the service's own."""
     connection.execute(key_row(new.dataset_id, key).with_for_update())
     try:
-        known = replayed_job(connection, new.dataset_id, key, new.request_hash)
+        job = replayed_job(connection, new.dataset_id, key, new.request_hash)
     except IdempotencyMismatch as error:
         return error
-    if known is not None:
-        return Accepted(job=known, replayed=True)
-    taken = idempotency.c.dataset_id == new.dataset_id, idempotency.c.key == key
-    connection.execute(update(idempotency).where(*taken).values(job_id=new.id))
-    return Accepted(job=insert_jobs(connection, [new])[new.id], replayed=False)
+    if job is not None:
+        return Accepted(job=job, is_replay=True)
+    of_key = idempotency.c.dataset_id == new.dataset_id, idempotency.c.key == key
+    connection.execute(update(idempotency).where(*of_key).values(job_id=new.id))
+    return Accepted(job=insert_jobs(connection, [new])[new.id], is_replay=False)
 
 
 def insert_jobs(
@@ -116,11 +116,11 @@ def insert_jobs(
         return {}
     act_concerns(job=new[0].id)
     values = [_row(each, transaction_id) for each in new]
-    found: dict[str, Job] = {}
+    jobs_by_id: dict[str, Job] = {}
     for row in connection.execute(_INSERT, values):
         values_by_name = row._asdict()
         stored_quotas = values_by_name.pop("quotas")
-        found[row.id] = job_from(values_by_name)
+        jobs_by_id[row.id] = job_from(values_by_name)
     new_instants = [
         {
             "dataset_id": each.dataset_id,
@@ -129,7 +129,7 @@ def insert_jobs(
             "operation": _operation(each),
             "state": InstantState.REQUESTED.value,
             "job_id": each.id,
-            "requested_at": found[each.id].created_at,
+            "requested_at": jobs_by_id[each.id].created_at,
             "counts": RowCounts(),
         }
         for each in new
@@ -140,7 +140,7 @@ def insert_jobs(
     for dataset_id, writes in sorted({(each.dataset_id, _is_write(each)) for each in new}):
         post(connection, "work" if writes else "tasks", dataset_id)
     check_job_quotas(connection, quotas_of(stored_quotas), new)
-    return found
+    return jobs_by_id
 
 
 def _operation(new: NewJob) -> str:

@@ -51,12 +51,12 @@ _LAPSED: Final = and_(LEASE_LAPSED, _WRITES)
 _KEPT_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
-_WANTED: Final = jobs.c.dataset_id == any_(bindparam("wanted", type_=ARRAY(jobs.c.dataset_id.type)))
+_IN_DATASETS: Final = jobs.c.dataset_id == any_(bindparam("dataset_ids", type_=ARRAY(jobs.c.dataset_id.type)))
 _OWN: Final = jobs.c.dataset_id == bindparam("dataset_id", type_=jobs.c.dataset_id.type)
 
 
 def _exists(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    return select(jobs.c.id).where(_WANTED, _WRITES, *conditions).exists()
+    return select(jobs.c.id).where(_IN_DATASETS, _WRITES, *conditions).exists()
 
 
 _NEXT: Final = (
@@ -79,7 +79,7 @@ _SITUATION: Final = select(
     _exists(POSTPONED).label("postponed"),
     select(heads.c.dataset_id)
     .where(
-        heads.c.dataset_id == any_(bindparam("wanted", type_=ARRAY(heads.c.dataset_id.type))),
+        heads.c.dataset_id == any_(bindparam("dataset_ids", type_=ARRAY(heads.c.dataset_id.type))),
         heads.c.turn_until > func.clock_timestamp(),
     )
     .exists()
@@ -118,45 +118,47 @@ def claim_group(
     caller must commit and try again: other datasets must be locked first, since datasets are locked in one order, or
     jobs were given back or ended.
     """
-    wanted = _datasets_of_next(connection, dataset_id) if of_transaction else [dataset_id]
-    if not wanted or dataset_id not in lock_datasets(connection, wanted):
+    dataset_ids = _datasets_of_next(connection, dataset_id) if of_transaction else [dataset_id]
+    if not dataset_ids or dataset_id not in lock_datasets(connection, dataset_ids):
         return []
-    values = {"dataset_id": dataset_id, "wanted": wanted, "attempts_max": rules.attempts_max}
-    found = connection.execute(_SITUATION, values).one()
-    if found.next_transaction is not None and not of_transaction:
+    values = {"dataset_id": dataset_id, "dataset_ids": dataset_ids, "attempts_max": rules.attempts_max}
+    situation = connection.execute(_SITUATION, values).one()
+    if situation.next_transaction is not None and not of_transaction:
         return None
-    if found.lapsed:
+    if situation.lapsed:
         # What was void is queued then, and may have had its attempts.
-        _void_lapsed(connection, wanted)
+        _void_lapsed(connection, dataset_ids)
         return None
-    if found.groups >= rules.dataset_writers_max:
+    if situation.groups >= rules.dataset_writers_max:
         return []
-    if found.slot_requested or (found.groups and _is_running(connection, wanted, jobs.c.contended)):
+    if situation.slot_requested or (
+        situation.groups and _is_running(connection, dataset_ids, jobs.c.contended)
+    ):
         # The end of the slot is announced; if its holder died, the poll finds the waiting writes.
         return []
-    if found.exhausted:
-        _give_up(connection, wanted, rules.attempts_max, participants)
+    if situation.exhausted:
+        _give_up(connection, dataset_ids, rules.attempts_max, participants)
         return None
-    if found.postponed:
+    if situation.postponed:
         # None overtakes a write that was postponed.
         return []
-    if found.kind is None or (rules.process is not None and _process(found) is not rules.process):
+    if situation.kind is None or (rules.process is not None and _process(situation) is not rules.process):
         return []
-    if found.transaction_id is None:
+    if situation.transaction_id is None:
         ids = _next_group(connection, dataset_id, rules.group_jobs_max)
     else:
-        ids = _next_of_all(connection, found.transaction_id, wanted)
+        ids = _next_of_all(connection, situation.transaction_id, dataset_ids)
     if not ids:
         return None if ids is None else []
-    if not may_run_another(connection, quotas_of(found.quotas)):
+    if not may_run_another(connection, quotas_of(situation.quotas)):
         return []
     return take(connection, ids, owner, rules.lease_seconds)
 
 
 def next_process(connection: Connection, dataset_id: str) -> WriteProcess | None:
     """Where the dataset's oldest waiting write runs; None if none waits."""
-    found = _next_write(connection, dataset_id, _NEXT_QUEUED)
-    return None if found is None else _process(found)
+    row = _next_write(connection, dataset_id, _NEXT_QUEUED)
+    return None if row is None else _process(row)
 
 
 def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
@@ -187,8 +189,8 @@ def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
 
     None of them is running then, so a worker that was only slow finds every claim of its group void, not just some.
     """
-    lapsed = lock_with_transactions(connection, any_of(jobs.c.dataset_id, dataset_ids), _LAPSED)
-    requeue_alone(connection, lapsed)
+    ids = lock_with_transactions(connection, any_of(jobs.c.dataset_id, dataset_ids), _LAPSED)
+    requeue_alone(connection, ids)
 
 
 def _is_running(connection: Connection, dataset_ids: Sequence[str], *conditions: ColumnElement[bool]) -> bool:

@@ -41,9 +41,9 @@ def claim_task(
     given_up = lock_jobs(connection, in_dataset, _QUEUED, out_of_attempts(rules.attempts_max))
     fail_locked(connection, given_up, exhausted_fault(rules.attempts_max), participants)
     oldest = select(jobs.c.id).where(in_dataset, _QUEUED, ~POSTPONED).order_by(jobs.c.seq).limit(1)
-    locked, quotas = _lock_services(connection, dataset_id)
+    has_lock, quotas = _lock_services(connection, dataset_id)
     if (
-        not locked
+        not has_lock
         or connection.execute(
             select(jobs.c.id).where(in_dataset, _SERVICES, jobs.c.state == JobState.RUNNING.value).limit(1)
         ).first()
@@ -60,6 +60,6 @@ def _lock_services(connection: Connection, dataset_id: str) -> tuple[bool, Quota
 
     Also the quotas of the tenant.
     """
-    lock_taken = func.pg_try_advisory_xact_lock(_SERVICES_LOCK, func.hashtext(dataset_id))
-    taken, stored = connection.execute(select(lock_taken, STORED_QUOTAS)).one()
-    return taken, quotas_of(stored)
+    try_lock = func.pg_try_advisory_xact_lock(_SERVICES_LOCK, func.hashtext(dataset_id))
+    has_lock, stored_quotas = connection.execute(select(try_lock, STORED_QUOTAS)).one()
+    return has_lock, quotas_of(stored_quotas)

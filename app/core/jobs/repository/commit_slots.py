@@ -56,6 +56,6 @@ def request_slot(connection: Connection, dataset_id: str, seconds: float) -> Non
 
 def release_slot(connection: Connection, dataset_id: str) -> None:
     """Lets writes be claimed again, and says so if they could not."""
-    requested = heads.c.dataset_id == dataset_id, heads.c.turn_until.is_not(None)
-    if connection.execute(update(heads).where(*requested).values(turn_until=None)).rowcount:
+    conditions = heads.c.dataset_id == dataset_id, heads.c.turn_until.is_not(None)
+    if connection.execute(update(heads).where(*conditions).values(turn_until=None)).rowcount:
         post(connection, "work", dataset_id)

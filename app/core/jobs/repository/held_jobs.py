@@ -57,33 +57,33 @@ def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: 
     Their instants become INFLIGHT.
     """
     values = {"ids": list(ids), "leader": ids[0], "by": owner, "seconds": lease_seconds}
-    found = {row.id: claimed_job(row) for row in connection.execute(_TAKE, values)}
-    return [found[job_id] for job_id in ids]
+    jobs_by_id = {row.id: claimed_job(row) for row in connection.execute(_TAKE, values)}
+    return [jobs_by_id[job_id] for job_id in ids]
 
 
-def requeue_alone(connection: Connection, lost: Sequence[str]) -> None:
+def requeue_alone(connection: Connection, ids: Sequence[str]) -> None:
     """Puts jobs back into their queue that the caller has locked, each to be tried alone; every claim on them is void.
 
     A claim is of a running job at an epoch: it is void while the job waits, and after, since the next claim raises the
     epoch.
     """
-    if not lost:
+    if not ids:
         return
-    connection.execute(update(jobs).where(jobs.c.id.in_(lost)).values(abandoned=True, **_IN_QUEUE))
+    connection.execute(update(jobs).where(jobs.c.id.in_(ids)).values(abandoned=True, **_IN_QUEUE))
 
 
-def postpone(connection: Connection, held: Sequence[str], waiting_for: str) -> None:
+def postpone(connection: Connection, ids: Sequence[str], waiting_for: str) -> None:
     """Puts jobs of one group back that the caller has locked, to be claimed together after a pause.
 
     The attempt does not count.
     """
-    outages = connection.execute(select(func.max(jobs.c.outages)).where(jobs.c.id.in_(held))).scalar_one()
+    outages = connection.execute(select(func.max(jobs.c.outages)).where(jobs.c.id.in_(ids))).scalar_one()
     if outages is None:
         return
     pause = min(_PAUSE_SECONDS * 2 ** min(outages, _DOUBLINGS_MAX), _PAUSE_SECONDS_MAX)
     connection.execute(
         update(jobs)
-        .where(jobs.c.id.in_(held))
+        .where(jobs.c.id.in_(ids))
         .values(
             outages=jobs.c.outages + 1,
             # Jobs that were postponed together must not all come back together.
@@ -94,34 +94,32 @@ def postpone(connection: Connection, held: Sequence[str], waiting_for: str) -> N
     )
 
 
-def requeue_killed(connection: Connection, held: Sequence[str]) -> list[str]:
+def requeue_killed(connection: Connection, ids: Sequence[str]) -> list[str]:
     """Puts jobs back that the caller has locked: their process was killed, by one of them or by one beside them.
 
     The death counts, the attempt does not. Returns those that have no further attempt.
     """
-    if not held:
+    if not ids:
         return []
-    counted = {"deaths": jobs.c.deaths + 1, "outages": jobs.c.outages + 1, "abandoned": True, **_IN_QUEUE}
-    killed = connection.execute(
-        update(jobs).where(jobs.c.id.in_(held)).values(counted).returning(jobs.c.id, jobs.c.deaths)
+    values = {"deaths": jobs.c.deaths + 1, "outages": jobs.c.outages + 1, "abandoned": True, **_IN_QUEUE}
+    rows = connection.execute(
+        update(jobs).where(jobs.c.id.in_(ids)).values(values).returning(jobs.c.id, jobs.c.deaths)
     )
-    return [row.id for row in killed if row.deaths >= DEATHS_MAX]
+    return [row.id for row in rows if row.deaths >= DEATHS_MAX]
 
 
-def end_leases(connection: Connection, held: Sequence[str]) -> None:
+def end_leases(connection: Connection, ids: Sequence[str]) -> None:
     """Ends the leases of jobs that the caller has locked, as if they had run out: their worker has died."""
     connection.execute(
         update(jobs)
-        .where(jobs.c.id.in_(held))
+        .where(jobs.c.id.in_(ids))
         .values(lease_until=func.least(jobs.c.lease_until, func.clock_timestamp()))
     )
 
 
-def hand_over(connection: Connection, held: Sequence[str]) -> None:
+def hand_over(connection: Connection, ids: Sequence[str]) -> None:
     """Puts jobs back that the caller has locked: their worker stops. The attempt does not count."""
-    connection.execute(
-        update(jobs).where(jobs.c.id.in_(held)).values(outages=jobs.c.outages + 1, **_IN_QUEUE)
-    )
+    connection.execute(update(jobs).where(jobs.c.id.in_(ids)).values(outages=jobs.c.outages + 1, **_IN_QUEUE))
 
 
 def out_of_attempts(attempts_max: int | ColumnElement[int]) -> ColumnElement[bool]:

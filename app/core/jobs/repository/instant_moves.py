@@ -22,11 +22,11 @@ def moved_instants(job_ids: BindParameter[Any], event: InstantEvent) -> Update:
     """The statement that applies an event to the instants of these jobs."""
     before = states_before(event)
     after = next_state(before[0], event)
-    ended = after in (InstantState.ROLLED_BACK, InstantState.COMPLETED)
+    ends = after in (InstantState.ROLLED_BACK, InstantState.COMPLETED)
     return (
         update(instants)
         .where(
             instants.c.job_id == any_(job_ids), any_of(instants.c.state, [state.value for state in before])
         )
-        .values(state=after.value, completed_at=func.clock_timestamp() if ended else None)
+        .values(state=after.value, completed_at=func.clock_timestamp() if ends else None)
     )

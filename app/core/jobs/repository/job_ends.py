@@ -34,11 +34,11 @@ def cancel_locked(
     connection: Connection, ids: Sequence[str], participants: Sequence[FailureParticipant] = ()
 ) -> None:
     """Cancels unfinished jobs that the caller has locked."""
-    ended = _end(connection, ids, JobState.CANCELLED, None)
-    for row in ended:
+    rows = _end(connection, ids, JobState.CANCELLED, None)
+    for row in rows:
         for participant in participants:
             participant.job_cancelled(connection, row.id, JobKind(row.kind))
-    _announce(connection, ended)
+    _announce(connection, rows)
 
 
 def _fail(
@@ -47,21 +47,21 @@ def _fail(
     participants: Sequence[FailureParticipant],
 ) -> None:
     """Fails jobs, each for the fault beside its id."""
-    ended: list[Any] = []
+    ended_rows: list[Any] = []
     for ids, fault in faults:
         rows = _end(connection, ids, JobState.FAILED, fault)
         for row in rows:
             for participant in participants:
                 participant.job_failed(connection, row.id, JobKind(row.kind), fault)
-        ended += rows
-    _announce(connection, ended)
+        ended_rows += rows
+    _announce(connection, ended_rows)
 
 
 def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fault | None) -> Sequence[Any]:
     """Ends the jobs and returns their rows. The epoch rises: every claim on them is void."""
     if not ids:
         return ()
-    ended = connection.execute(
+    rows = connection.execute(
         update(jobs)
         .where(jobs.c.id.in_(ids))
         .values(
@@ -75,16 +75,16 @@ def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fau
         .returning(jobs.c.id, jobs.c.dataset_id, jobs.c.kind)
     ).all()
     move_instants(connection, ids, InstantEvent.ABANDON)
-    return ended
+    return rows
 
 
-def _announce(connection: Connection, ended: Sequence[Any]) -> None:
+def _announce(connection: Connection, rows: Sequence[Any]) -> None:
     """Announces the ends of jobs, and what waits in their datasets: it may have waited for these. Meters the jobs.
 
     Called once in a transaction, with all jobs that end: others lock the same rows in the order of the datasets, too.
     """
     ids_by_dataset: dict[str, list[str]] = {}
-    for row in ended:
+    for row in rows:
         ids_by_dataset.setdefault(row.dataset_id, []).append(row.id)
     for dataset_id in sorted(ids_by_dataset):
         post(connection, "work", dataset_id)
@@ -100,8 +100,8 @@ def fail_jobs(
 ) -> list[str]:
     """Fails the one job that matches the condition, and the others of its transaction. Returns the ids."""
     ids = lock_with_transactions(connection, condition)
-    first_failed = connection.scalar(select(jobs.c.id).where(jobs.c.id.in_(ids), condition))
-    if first_failed is None:
+    cause_id = connection.scalar(select(jobs.c.id).where(jobs.c.id.in_(ids), condition))
+    if cause_id is None:
         return []
     # A key that reads the other jobs may lack a grant for this dataset, and the detail may quote its rows.
     consequence = Fault(
@@ -110,14 +110,14 @@ def fail_jobs(
         detail="another write of the transaction failed; the transaction names it",
         facts={"cause": fault.code},
     )
-    rest = [each for each in ids if each != first_failed]
-    _fail(connection, [([first_failed], fault), (rest, consequence)], participants)
+    rest = [each for each in ids if each != cause_id]
+    _fail(connection, [([cause_id], fault), (rest, consequence)], participants)
     return ids
 
 
 def succeed_task(connection: Connection, condition: ColumnElement[bool], result: dict[str, Any]) -> bool:
     """Ends the one task that matches the condition, and notifies waiting requests; False if none does."""
-    ended = connection.execute(
+    row = connection.execute(
         update(jobs)
         .where(jobs.c.lane == JobQueue.TASKS.value, condition)
         .values(
@@ -129,13 +129,13 @@ def succeed_task(connection: Connection, condition: ColumnElement[bool], result:
         )
         .returning(jobs.c.id, jobs.c.dataset_id, jobs.c.alone)
     ).one_or_none()
-    if ended is None:
+    if row is None:
         return False
-    move_instants(connection, [ended.id], InstantEvent.PUBLISH)
-    post(connection, "changes", ended.dataset_id)
-    if ended.alone:
-        post(connection, "tasks", ended.dataset_id)
-    meter(connection, ended.dataset_id, [ended.id])
+    move_instants(connection, [row.id], InstantEvent.PUBLISH)
+    post(connection, "changes", row.dataset_id)
+    if row.alone:
+        post(connection, "tasks", row.dataset_id)
+    meter(connection, row.dataset_id, [row.id])
     return True
 
 

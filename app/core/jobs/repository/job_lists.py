@@ -20,36 +20,36 @@ SCANNED_MAX: Final = 10_000
 def list_jobs(
     connection: Connection,
     tenant_id: str,
-    wanted: JobFilter,
+    job_filter: JobFilter,
     *,
     page_size: int,
     page_token: str | None,
     scanned_max: int = SCANNED_MAX,
 ) -> Page:
     """Raises InvalidRequest for a token that is not valid."""
-    tokens = job_tokens(tenant_id, wanted)
+    tokens = job_tokens(tenant_id, job_filter)
     conditions: list[ColumnElement[bool] | TextClause] = []
-    if wanted.dataset_id is not None:
-        conditions.append(jobs.c.dataset_id == wanted.dataset_id)
-    if wanted.unfinished:
+    if job_filter.dataset_id is not None:
+        conditions.append(jobs.c.dataset_id == job_filter.dataset_id)
+    if job_filter.unfinished:
         # Of these there are few, and they have an index of their own.
         conditions.append(UNFINISHED)
     if page_token is not None:
         conditions.append(jobs.c.seq < _sequence_number(connection, tokens.id(page_token)))
     newest = select(*JOB_COLUMNS, jobs.c.seq).where(*conditions).order_by(jobs.c.seq.desc())
-    scanned = newest.limit(scanned_max).subquery()
-    found = select(scanned).order_by(scanned.c.seq.desc()).limit(page_size + 1)
-    if wanted.kinds is not None:
-        found = found.where(scanned.c.kind.in_([kind.value for kind in wanted.kinds]))
-    if wanted.states is not None:
-        found = found.where(scanned.c.state.in_([state.value for state in wanted.states]))
-    if wanted.datasets is not None:
-        granted = select(datasets.c.id).where(matches_any(datasets.c.name, wanted.datasets))
-        found = found.where(scanned.c.dataset_id.in_(granted))
-    rows = connection.execute(found).all()
+    scan = newest.limit(scanned_max).subquery()
+    query = select(scan).order_by(scan.c.seq.desc()).limit(page_size + 1)
+    if job_filter.kinds is not None:
+        query = query.where(scan.c.kind.in_([kind.value for kind in job_filter.kinds]))
+    if job_filter.states is not None:
+        query = query.where(scan.c.state.in_([state.value for state in job_filter.states]))
+    if job_filter.datasets is not None:
+        granted_ids = select(datasets.c.id).where(matches_any(datasets.c.name, job_filter.datasets))
+        query = query.where(scan.c.dataset_id.in_(granted_ids))
+    rows = connection.execute(query).all()
     page = tokens.page(rows, page_size, lambda row: row.id, _job)
-    unfiltered = wanted.kinds is None and wanted.states is None and wanted.datasets is None
-    if page.next_token is not None or unfiltered:
+    takes_all = job_filter.kinds is None and job_filter.states is None and job_filter.datasets is None
+    if page.next_token is not None or takes_all:
         return page
     last = connection.execute(
         select(jobs.c.id).where(*conditions).order_by(jobs.c.seq.desc()).offset(scanned_max - 1).limit(1)
@@ -57,9 +57,9 @@ def list_jobs(
     return Page(items=page.items, next_token=None if last is None else tokens.encode(last))
 
 
-def job_tokens(tenant_id: str, wanted: JobFilter) -> PageTokens:
+def job_tokens(tenant_id: str, job_filter: JobFilter) -> PageTokens:
     """The tokens of a list of jobs."""
-    return PageTokens("jobs", tenant_id, wanted)
+    return PageTokens("jobs", tenant_id, job_filter)
 
 
 def _sequence_number(connection: Connection, job_id: str) -> int:

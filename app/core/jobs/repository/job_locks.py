@@ -68,8 +68,8 @@ def _in_arrays(claims: Sequence[Claim]) -> tuple[list[str], list[int]]:
 
 
 def _is_held(ids: BindParameter[Any], epochs: BindParameter[Any]) -> ColumnElement[bool]:
-    claimed = Grouping(epochs)[func.array_position(ids, jobs.c.id)]
-    return and_(jobs.c.id == any_(ids), jobs.c.epoch == claimed, RUNNING)
+    epoch = Grouping(epochs)[func.array_position(ids, jobs.c.id)]
+    return and_(jobs.c.id == any_(ids), jobs.c.epoch == epoch, RUNNING)
 
 
 def lock_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:

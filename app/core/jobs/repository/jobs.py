@@ -64,7 +64,7 @@ _COUNTED_MAX = 1_000
 _FIND: Final = select(*JOB_COLUMNS).where(jobs.c.id == any_(bindparam("ids", type_=ARRAY(jobs.c.id.type))))
 _UNDER_WAY: Final = (
     select(jobs.c.id)
-    .where(jobs.c.dataset_id == bindparam("dataset"), jobs.c.kind == bindparam("wanted"), UNFINISHED)
+    .where(jobs.c.dataset_id == bindparam("dataset"), jobs.c.kind == bindparam("kind"), UNFINISHED)
     .limit(1)
 )
 
@@ -113,10 +113,10 @@ class JobStore:
             others = select(jobs.c.dataset_id).where(jobs.c.transaction_id == job.transaction_id)
             return list(connection.execute(others).scalars())
 
-    def page(self, tenant_id: str, wanted: JobFilter, *, page_size: int, page_token: str | None) -> Page:
+    def page(self, tenant_id: str, job_filter: JobFilter, *, page_size: int, page_token: str | None) -> Page:
         """Jobs, the newest first. Raises InvalidRequest for a token that is not valid."""
         with self._database.tenant(tenant_id) as connection:
-            return list_jobs(connection, tenant_id, wanted, page_size=page_size, page_token=page_token)
+            return list_jobs(connection, tenant_id, job_filter, page_size=page_size, page_token=page_token)
 
     def find_by_key(
         self, tenant_id: str, dataset_id: str, idempotency_key: str, request_hash: str
@@ -137,8 +137,8 @@ class JobStore:
         Raises JobNotCancellable.
         """
         with self._database.tenant(tenant_id) as connection:
-            wanted = jobs.c.id == job_id, UNFINISHED
-            if is_uuid(job_id) and (ids := lock_with_transactions(connection, *wanted)):
+            conditions = jobs.c.id == job_id, UNFINISHED
+            if is_uuid(job_id) and (ids := lock_with_transactions(connection, *conditions)):
                 cancel_locked(connection, ids, self._participants)
                 return get_job(connection, job_id)
             state = get_job(connection, job_id).state.value
@@ -155,11 +155,11 @@ class JobStore:
         """
         for number in range(_CLAIM_TRIES_MAX):
             with self._database.tenant(tenant_id) as connection:
-                claimed = claim_group(
+                group = claim_group(
                     connection, dataset_id, owner, rules, self._participants, of_transaction=number > 0
                 )
-            if claimed is not None:
-                return claimed
+            if group is not None:
+                return group
         return []
 
     def next_write(self, tenant_id: str, dataset_id: str) -> WriteProcess | None:
@@ -182,19 +182,19 @@ class JobStore:
     ) -> set[str]:
         """Extends the leases of the claims that still hold and returns their job ids."""
         with self._database.tenant(tenant_id) as connection:
-            held = lock_jobs(connection, held_by(claims))
+            held_ids = lock_jobs(connection, held_by(claims))
             connection.execute(
                 update(jobs)
-                .where(jobs.c.id.in_(held))
+                .where(jobs.c.id.in_(held_ids))
                 .values(lease_until=lease_end(lease_seconds), progress=progress)
             )
-        return set(held)
+        return set(held_ids)
 
     def contend(self, tenant_id: str, claims: Sequence[Claim]) -> None:
         """Has no other group of writes claimed in the datasets of these claims, as long as they hold."""
         with self._database.tenant(tenant_id) as connection:
-            held = lock_jobs(connection, held_by(claims))
-            connection.execute(update(jobs).where(jobs.c.id.in_(held)).values(contended=True))
+            held_ids = lock_jobs(connection, held_by(claims))
+            connection.execute(update(jobs).where(jobs.c.id.in_(held_ids)).values(contended=True))
 
     def fail(self, tenant_id: str, claim: Claim, fault: Fault) -> bool:
         """Ends a held job, and with it the others of its transaction, and rolls their instants back.
@@ -222,15 +222,15 @@ class JobStore:
 
         Unless it has stopped in order, each runs alone next. After `DEATHS_MAX` deaths a job fails.
         """
-        held = RUNNING, jobs.c.owner == owner
+        of_owner = RUNNING, jobs.c.owner == owner
         with self._database.relay() as connection:
-            tenants = connection.execute(select(jobs.c.tenant_id).where(*held).distinct()).scalars().all()
+            tenants = connection.execute(select(jobs.c.tenant_id).where(*of_owner).distinct()).scalars().all()
         for tenant_id in tenants:
             with self._database.tenant(tenant_id) as connection:
-                ids = lock_jobs(connection, *held)
+                ids = lock_jobs(connection, *of_owner)
                 self._free(connection, ids, end)
-                freed = select(jobs.c.lane, jobs.c.dataset_id).where(jobs.c.id.in_(ids)).distinct()
-                for queue, dataset_id in connection.execute(freed).all():
+                queues = select(jobs.c.lane, jobs.c.dataset_id).where(jobs.c.id.in_(ids)).distinct()
+                for queue, dataset_id in connection.execute(queues).all():
                     post(connection, "work" if queue == JobQueue.WRITES.value else "tasks", dataset_id)
 
     def _free(self, connection: Connection, ids: Sequence[str], end: WorkerEnd) -> None:
@@ -255,8 +255,8 @@ class JobStore:
     def is_under_way(self, tenant_id: str, dataset_id: str, kind: JobKind) -> bool:
         """Whether a job of the kind waits or runs for the dataset."""
         with self._database.tenant(tenant_id) as connection:
-            found = connection.execute(_UNDER_WAY, {"dataset": dataset_id, "wanted": kind.value})
-            return found.first() is not None
+            rows = connection.execute(_UNDER_WAY, {"dataset": dataset_id, "kind": kind.value})
+            return rows.first() is not None
 
     def runnable(
         self, limit: int, queue: JobQueue = JobQueue.WRITES, rotation: Rotation | None = None

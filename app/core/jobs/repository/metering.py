@@ -79,10 +79,10 @@ def meter(
         "new_changes": changes,
         "ended": list(job_ids),
     }
-    found = connection.execute(_METER, values).one()
-    if quotas_of(found.quotas).limit("running_jobs") is not None:
+    row = connection.execute(_METER, values).one()
+    if quotas_of(row.quotas).limit("running_jobs") is not None:
         _wake_next(connection)
-    return bool(found.more)
+    return bool(row.more)
 
 
 def may_run_another(connection: Connection, quotas: Quotas) -> bool:
@@ -96,10 +96,10 @@ def may_run_another(connection: Connection, quotas: Quotas) -> bool:
 
 def check_job_quotas(connection: Connection, quotas: Quotas, new: Sequence[NewJob]) -> None:
     """Called after requested jobs were inserted. Raises QuotaExceeded if they go beyond a quota of the tenant."""
-    requested = [each for each in new if each.actor is not None]
-    if not requested or not quotas.limits:
+    requests = [each for each in new if each.actor is not None]
+    if not requests or not quotas.limits:
         return
-    writes = [each.write for each in requested if isinstance(each.request, WriteRequest)]
+    writes = [each.write for each in requests if isinstance(each.request, WriteRequest)]
     if any(write.operation not in _DELETIONS for write in writes):
         check_metered(connection, quotas, METERED)
     elif writes:

@@ -46,6 +46,8 @@ class OutboxStore:
                         for row in rows
                     ]
                 )
-                sent = [(row.tenant_id, row.id) for row in rows]
-                connection.execute(delete(outbox).where(tuple_(outbox.c.tenant_id, outbox.c.id).in_(sent)))
+                message_ids = [(row.tenant_id, row.id) for row in rows]
+                connection.execute(
+                    delete(outbox).where(tuple_(outbox.c.tenant_id, outbox.c.id).in_(message_ids))
+                )
         return len(rows)

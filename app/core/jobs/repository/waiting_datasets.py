@@ -79,10 +79,10 @@ def waiting_datasets(
     of any, and datasets without a running job before the others: the worker that runs a job claims the next one itself.
     Datasets whose oldest write is postponed are left out, and those of which all tasks are.
     """
-    lapsed = connection.execute(_LAPSED, {"queue": queue.value, "limit": limit}).all()
+    lapsed_rows = connection.execute(_LAPSED, {"queue": queue.value, "limit": limit}).all()
     tenants = _next_tenants(connection, queue, limit, rotation)
     if not tenants:
-        return [RunnableDataset(tenant_id=row.tenant_id, dataset_id=row.dataset_id) for row in lapsed]
+        return [RunnableDataset(tenant_id=row.tenant_id, dataset_id=row.dataset_id) for row in lapsed_rows]
     each = max(1, limit // len(tenants))
     values = {
         "queue": queue.value,
@@ -90,16 +90,16 @@ def waiting_datasets(
         "after": [rotation.after(tenant_id) for tenant_id in tenants],
         "each": each,
     }
-    queued = connection.execute(_DATASETS, values).all()
+    queued_rows = connection.execute(_DATASETS, values).all()
     for tenant_id in tenants:
         rotation.dataset_ids.pop(tenant_id, None)
     if len(rotation.dataset_ids) > limit:
         rotation.dataset_ids.clear()
-    rotation.dataset_ids.update((row.tenant_id, row.dataset_id) for row in queued if row.number == each)
-    ready = [row for row in queued if not row.postponed]
-    ordered = [*lapsed, *sorted(ready, key=lambda row: bool(row.busy))]
-    found = [RunnableDataset(tenant_id=row.tenant_id, dataset_id=row.dataset_id) for row in ordered]
-    return list(dict.fromkeys(found))
+    rotation.dataset_ids.update((row.tenant_id, row.dataset_id) for row in queued_rows if row.number == each)
+    ready = [row for row in queued_rows if not row.postponed]
+    rows = [*lapsed_rows, *sorted(ready, key=lambda row: bool(row.busy))]
+    datasets = [RunnableDataset(tenant_id=row.tenant_id, dataset_id=row.dataset_id) for row in rows]
+    return list(dict.fromkeys(datasets))
 
 
 def _next_tenants(connection: Connection, queue: JobQueue, limit: int, rotation: Rotation) -> list[str]:
@@ -109,10 +109,12 @@ def _next_tenants(connection: Connection, queue: JobQueue, limit: int, rotation:
         values = {"queue": queue.value, "after": after, "limit": limit}
         return list(connection.execute(_TENANTS, values).scalars())
 
-    started = rotation.tenant_id
-    found = tenants(started, limit)
-    if len(found) < limit and started != Rotation().tenant_id:
-        begun = [each for each in tenants(Rotation().tenant_id, limit - len(found)) if each <= started]
-        found += begun
-    rotation.tenant_id = found[-1] if len(found) == limit else Rotation().tenant_id
-    return found
+    start = rotation.tenant_id
+    tenant_ids = tenants(start, limit)
+    if len(tenant_ids) < limit and start != Rotation().tenant_id:
+        first_tenants = [
+            each for each in tenants(Rotation().tenant_id, limit - len(tenant_ids)) if each <= start
+        ]
+        tenant_ids += first_tenants
+    rotation.tenant_id = tenant_ids[-1] if len(tenant_ids) == limit else Rotation().tenant_id
+    return tenant_ids

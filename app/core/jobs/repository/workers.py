@@ -41,13 +41,13 @@ class WorkerStore:
         `executors`: the number that it has on a cluster; None where Spark runs in the worker.
         """
         row = insert(workers).values(id=worker_id, stalled=dict(still or {}), executors=executors)
-        changed = {
+        changes = {
             "polled_at": func.clock_timestamp(),
             "stalled": row.excluded.stalled,
             "executors": row.excluded.executors,
         }
         with self._database.relay() as connection:
-            connection.execute(row.on_conflict_do_update(index_elements=["id"], set_=changed))
+            connection.execute(row.on_conflict_do_update(index_elements=["id"], set_=changes))
             # Of workers that were killed.
             connection.execute(delete(workers).where(workers.c.polled_at < seconds_ago(_KEPT_SECONDS)))
 

@@ -26,12 +26,12 @@ def reserve_batches(connection: Connection, new: Sequence[NewJob]) -> dict[str, 
     for each in new:
         if isinstance(each.request, WriteRequest) and each.request.options.writer_id is not None:
             streams[each.dataset_id, each.request.options.writer_id].append(each)
-    settled: dict[str, str | BatchOutOfOrder] = {}
+    outcomes: dict[str, str | BatchOutOfOrder] = {}
     # Every transaction takes its streams in the same order, so that no two wait for each other in a ring.
     for stream in sorted(streams):
         connection.execute(_LOCK, {"stream": " ".join(stream)})
-        settled |= _reserve(connection, *stream, streams[stream])
-    return settled
+        outcomes |= _reserve(connection, *stream, streams[stream])
+    return outcomes
 
 
 def find_batch(connection: Connection, dataset_id: str, writer_id: str, batch_id: int) -> Job | None:
@@ -46,27 +46,27 @@ def _reserve(
     connection: Connection, dataset_id: str, writer_id: str, new: Sequence[NewJob]
 ) -> dict[str, str | BatchOutOfOrder]:
     """The same for the jobs of one stream, in order."""
-    numbered = [(each, each.write.options.batch_id or 0) for each in new]
-    found = _known(connection, dataset_id, writer_id, [batch_id for _, batch_id in numbered])
-    owners = {batch_id: job.id for batch_id, job in found.items()}
-    free = {batch_id for batch_id, job in found.items() if failed_by_service(job.state, job.error)}
+    batches = [(each, each.write.options.batch_id or 0) for each in new]
+    jobs_by_batch = _known(connection, dataset_id, writer_id, [batch_id for _, batch_id in batches])
+    owners = {batch_id: job.id for batch_id, job in jobs_by_batch.items()}
+    free = {batch_id for batch_id, job in jobs_by_batch.items() if failed_by_service(job.state, job.error)}
     last = _last(connection, dataset_id, writer_id)
-    settled: dict[str, str | BatchOutOfOrder] = {}
-    for each, batch_id in numbered:
+    outcomes: dict[str, str | BatchOutOfOrder] = {}
+    for each, batch_id in batches:
         if batch_id in owners and batch_id not in free:
-            settled[each.id] = owners[batch_id]
+            outcomes[each.id] = owners[batch_id]
             continue
         try:
             if batch_id not in owners:
                 _check_order(writer_id, batch_id, last)
         except BatchOutOfOrder as error:
-            settled[each.id] = error
+            outcomes[each.id] = error
             continue
-        _give(connection, dataset_id, writer_id, batch_id, each.id, reassigned=batch_id in owners)
+        _give(connection, dataset_id, writer_id, batch_id, each.id, has_owner=batch_id in owners)
         owners[batch_id] = each.id
         free.discard(batch_id)
         last = batch_id if last is None else max(last, batch_id)
-    return settled
+    return outcomes
 
 
 def _check_order(writer_id: str, batch_id: int, last: int | None) -> None:
@@ -78,15 +78,15 @@ def _check_order(writer_id: str, batch_id: int, last: int | None) -> None:
 
 
 def _give(
-    connection: Connection, dataset_id: str, writer_id: str, batch_id: int, job_id: str, *, reassigned: bool
+    connection: Connection, dataset_id: str, writer_id: str, batch_id: int, job_id: str, *, has_owner: bool
 ) -> None:
-    if not reassigned:
+    if not has_owner:
         values = {"dataset_id": dataset_id, "writer_id": writer_id, "batch_id": batch_id, "job_id": job_id}
         connection.execute(insert(writer_batches).values(values))
         return
-    taken = (*_of(dataset_id, writer_id), writer_batches.c.batch_id == batch_id)
+    of_batch = (*_of(dataset_id, writer_id), writer_batches.c.batch_id == batch_id)
     connection.execute(
-        update(writer_batches).where(*taken).values(job_id=job_id, created_at=func.clock_timestamp())
+        update(writer_batches).where(*of_batch).values(job_id=job_id, created_at=func.clock_timestamp())
     )
 
 

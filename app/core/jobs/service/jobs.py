@@ -35,7 +35,7 @@ class Jobs:
         self,
         granted_datasets: GrantedDatasets,
         reference: str | None,
-        wanted: JobFilter,
+        job_filter: JobFilter,
         *,
         page_size: int,
         page_token: str | None,
@@ -49,11 +49,11 @@ class Jobs:
         tenant_id = granted_datasets.principal.tenant_id
         if reference is not None:
             dataset, _ = granted_datasets.seen(tenant_id, reference)
-            wanted = msgspec.structs.replace(wanted, dataset_id=dataset.id)
-        wanted = msgspec.structs.replace(
-            wanted, datasets=granted_datasets.principal.patterns(granted_datasets.scope)
+            job_filter = msgspec.structs.replace(job_filter, dataset_id=dataset.id)
+        job_filter = msgspec.structs.replace(
+            job_filter, datasets=granted_datasets.principal.patterns(granted_datasets.scope)
         )
-        page = self.store.page(tenant_id, wanted, page_size=page_size, page_token=page_token)
+        page = self.store.page(tenant_id, job_filter, page_size=page_size, page_token=page_token)
         shows, sees_inputs = cache(granted_datasets.shows), cache(granted_datasets.sees_inputs)
         visible = page.filtered(lambda job: shows(job.dataset_id, job.access))
         return visible.mapped(lambda job: _shown(sees_inputs, job))

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class LeaseHeartbeat(AbstractContextManager["LeaseHeartbeat"]):
-    """Extends the leases of a group of claims in the background; `lost` is called once none of them is valid.
+    """Extends the leases of a group of claims in the background; `on_loss` is called once none of them is valid.
 
     The lease is for liveness only. The epoch, which is checked at the commit, fences a late worker.
     """
@@ -31,7 +31,7 @@ class LeaseHeartbeat(AbstractContextManager["LeaseHeartbeat"]):
         lease_seconds: float,
         heartbeat_seconds: float,
         progress: Callable[[], Progress],
-        lost: Callable[[], None],
+        on_loss: Callable[[], None],
     ) -> None:
         self._jobs = jobs
         self._tenant_id = tenant_id
@@ -39,7 +39,7 @@ class LeaseHeartbeat(AbstractContextManager["LeaseHeartbeat"]):
         self._lease_seconds = lease_seconds
         self._heartbeat_seconds = heartbeat_seconds
         self._progress = progress
-        self._lost = lost
+        self._on_loss = on_loss
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="lease", daemon=True)
 
@@ -56,7 +56,7 @@ class LeaseHeartbeat(AbstractContextManager["LeaseHeartbeat"]):
     def _beat(self) -> None:
         while not self._ended.wait(self._heartbeat_seconds):
             try:
-                held = self._jobs.heartbeat(
+                job_ids = self._jobs.heartbeat(
                     self._tenant_id,
                     self._claims,
                     lease_seconds=self._lease_seconds,
@@ -68,7 +68,7 @@ class LeaseHeartbeat(AbstractContextManager["LeaseHeartbeat"]):
             except Exception:
                 _log.exception("the heartbeat failed; trying again")
                 continue
-            if not held:
+            if not job_ids:
                 _log.warning("lost every job of the group %s", [claim.job_id for claim in self._claims])
-                self._lost()
+                self._on_loss()
                 return

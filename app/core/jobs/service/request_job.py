@@ -36,7 +36,7 @@ class RequestJob:
         if identity.idempotency_key is None:
             return None
         job = self.jobs.find_by_key(dataset.tenant_id, dataset.id, identity.idempotency_key, identity.text)
-        return None if job is None else Accepted(job=job, replayed=True)
+        return None if job is None else Accepted(job=job, is_replay=True)
 
     def accept(
         self, dataset: Dataset, request: JobRequest, identity: RequestIdentity, *, job_id: str | None = None
@@ -54,7 +54,7 @@ class RequestJob:
             request_hash=identity.text,
             actor=identity.actor,
         )
-        accepted = self.group.accept(dataset.tenant_id, new)
-        if not accepted.replayed:
+        outcome = self.group.accept(dataset.tenant_id, new)
+        if not outcome.is_replay:
             self.wake()
-        return accepted
+        return outcome

@@ -79,7 +79,7 @@ class RunTasks:
                     lease_seconds=self.rules.lease_seconds,
                     heartbeat_seconds=self.heartbeat_seconds,
                     progress=lambda: self._progress(job, tag),
-                    lost=lambda: self.engine.cancel(tag),
+                    on_loss=lambda: self.engine.cancel(tag),
                 ),
             ):
                 # By the request, and not by the column: so a handler always gets its own type.
@@ -94,8 +94,8 @@ class RunTasks:
         return True
 
     def _progress(self, job: Job, tag: str) -> Progress:
-        done, total = self.engine.progress(tag)
-        return Progress(stage=job.kind.value, done=done, total=total)
+        ended_tasks, total = self.engine.progress(tag)
+        return Progress(stage=job.kind.value, done=ended_tasks, total=total)
 
     def _end(self, job: Job, error: Exception) -> None:
         """Fails the task. Raises an unexpected error."""

@@ -64,14 +64,14 @@ class TimelineArchiveStore:
         False, and nothing is changed, if the claim is void, or another archive has some of them.
         """
         with self._database.tenant(tenant_id) as connection:
-            gone = 0
+            row_count = 0
             if lock_jobs(connection, held_by([claim])):
-                gone = connection.execute(
+                row_count = connection.execute(
                     delete(instants).where(
                         instants.c.dataset_id == dataset_id, any_of(instants.c.id, ids), ~OPEN_INSTANT
                     )
                 ).rowcount
-            if gone != len(ids):
+            if row_count != len(ids):
                 connection.rollback()
                 return False
             connection.execute(

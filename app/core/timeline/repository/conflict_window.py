@@ -31,10 +31,10 @@ def window_of(connection: Connection, commit: NewCommit, head_version: int) -> l
         return []
     changes = union_all(
         *(
-            select(version.label("version"), literal(removed).label("removed"), *_CHANGED).where(
+            select(version.label("version"), literal(is_removal).label("removed"), *_CHANGED).where(
                 files.c.dataset_id == commit.dataset_id, version > commit.read_version, in_read_set(commit)
             )
-            for version, removed in ((files.c.added_version, False), (files.c.removed_version, True))
+            for version, is_removal in ((files.c.added_version, False), (files.c.removed_version, True))
         )
     ).subquery()
     query = select(commits.c.instant_id, *changes.c).join(changes, commits.c.version == changes.c.version)
@@ -59,17 +59,19 @@ def expired_files(connection: Connection, commit: NewCommit, head_version: int) 
 
     A file that is listed here stays: a clean takes the lock that the caller has.
     """
-    removed = {path for message in commit.messages for path in message.removed}
-    readded = {
+    removed_paths = {path for message in commit.messages for path in message.removed}
+    relisted_paths = {
         file.path
         for message in commit.messages
         for file in message.added
-        if file.written_version is not None and file.path not in removed
+        if file.written_version is not None and file.path not in removed_paths
     }
-    if not readded:
+    if not relisted_paths:
         return None
-    known = select(files.c.path).where(files.c.dataset_id == commit.dataset_id, any_of(files.c.path, readded))
-    if readded <= set(connection.execute(known).scalars()):
+    query = select(files.c.path).where(
+        files.c.dataset_id == commit.dataset_id, any_of(files.c.path, relisted_paths)
+    )
+    if relisted_paths <= set(connection.execute(query).scalars()):
         return None
     return _all_conflicts(connection, commit, head_version)
 
@@ -78,8 +80,8 @@ def other_watermark(
     connection: Connection, commit: NewCommit, head_version: int, watermark: datetime | None
 ) -> Conflicted | None:
     """A conflict in all that the commit has read, if its rows were compared with another watermark than the head's."""
-    judged = (message.lateness for message in commit.messages if message.lateness is not None)
-    if all(each.before == watermark for each in judged):
+    latenesses = (message.lateness for message in commit.messages if message.lateness is not None)
+    if all(each.before == watermark for each in latenesses):
         return None
     return _all_conflicts(connection, commit, head_version)
 
@@ -114,11 +116,11 @@ def in_read_set(commit: NewCommit) -> ColumnElement[bool]:
     if paths:
         read.append(any_of(files.c.path, paths))
     # A bucket that is halved: its parts remove its files, and whether it was halved shows in other file groups.
-    halved = {
+    halved_paths = {
         slot.partition_path for each in commit.messages if (slot := halved_slot(each.file_group)) is not None
     }
-    if halved:
-        read.append(any_of(files.c.partition_path, halved))
+    if halved_paths:
+        read.append(any_of(files.c.partition_path, halved_paths))
     if commit.scope is not None:
         read.append(any_of(files.c.partition_path, commit.scope.partitions or ()))
     return or_(*read)

@@ -86,10 +86,10 @@ def schema_at(connection: Connection, dataset_id: str, version: int) -> Schema:
     by_commit = select(commits.c.schema_id).where(
         commits.c.dataset_id == dataset_id, commits.c.version == version
     )
-    wanted = func.coalesce(by_commit.scalar_subquery(), 1)
-    found: Schema = connection.execute(
+    schema_id = func.coalesce(by_commit.scalar_subquery(), 1)
+    schema: Schema = connection.execute(
         select(schema_versions.c.schema).where(
-            schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id == wanted
+            schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id == schema_id
         )
     ).scalar_one()
-    return found
+    return schema

@@ -43,17 +43,17 @@ OPEN_INSTANT: Final = instants.c.state.in_(
 )
 
 
-def chosen_instants(wanted: InstantFilter) -> list[ColumnElement[bool]]:
+def chosen_instants(instant_filter: InstantFilter) -> list[ColumnElement[bool]]:
     """The conditions of a filter."""
     conditions: list[ColumnElement[bool]] = []
-    if wanted.actions is not None:
-        conditions.append(any_of(instants.c.action, [action.value for action in wanted.actions]))
-    if wanted.states is not None:
-        conditions.append(any_of(instants.c.state, [state.value for state in wanted.states]))
-    if wanted.since is not None:
-        conditions.append(instants.c.requested_at >= wanted.since)
-    if wanted.until is not None:
-        conditions.append(instants.c.requested_at < wanted.until)
+    if instant_filter.actions is not None:
+        conditions.append(any_of(instants.c.action, [action.value for action in instant_filter.actions]))
+    if instant_filter.states is not None:
+        conditions.append(any_of(instants.c.state, [state.value for state in instant_filter.states]))
+    if instant_filter.since is not None:
+        conditions.append(instants.c.requested_at >= instant_filter.since)
+    if instant_filter.until is not None:
+        conditions.append(instants.c.requested_at < instant_filter.until)
     return conditions
 
 
@@ -92,8 +92,8 @@ def _entries() -> Select[Any]:
 def _record(row: Any) -> InstantRecord:
     values = row._asdict()
     counts, first, after = values.pop("counts"), values.pop("first_offset"), values.pop("next_offset")
-    written, task = values.pop("request"), values.pop("task")
-    request = written if task is None else task
+    write_request, task = values.pop("request"), values.pop("task")
+    request = write_request if task is None else task
     if row.files_added is None:
         values |= {"files_added": 0, "files_removed": 0, "bytes_added": 0, "bytes_removed": 0}
     first_offset, last_offset = (None, None) if first is None else changed_range(counts, first, after)

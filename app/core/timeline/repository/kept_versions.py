@@ -104,15 +104,15 @@ def check_kept(connection: Connection, dataset_id: str, version: int) -> None:
     Files that the same transaction has read before are then complete. A caller that goes on to keep the version has
     called `share_history` before.
     """
-    found = connection.execute(_KEPT, {"dataset": dataset_id, "version": version}).one_or_none()
-    if found is None:
+    row = connection.execute(_KEPT, {"dataset": dataset_id, "version": version}).one_or_none()
+    if row is None:
         raise _not_found(dataset_id)
-    if not found.kept:
+    if not row.kept:
         raise VersionExpired(
-            f"version {version} is not kept any more: the history begins at version {found.earliest_version}; of those "
+            f"version {version} is not kept any more: the history begins at version {row.earliest_version}; of those "
             "before it there are the ones with a name",
             version=version,
-            earliest=found.earliest_version,
+            earliest=row.earliest_version,
         )
 
 
@@ -130,25 +130,25 @@ def reading_version(
 
 def first_kept(connection: Connection, dataset_id: str, since: int) -> int:
     """The first version from `since` on that is kept; it may be in the future. Raises NotFound."""
-    pinned = pinned_versions(dataset_id).subquery()
-    least = select(func.min(pinned.c.version)).where(pinned.c.version >= since).scalar_subquery()
-    found: int | None = connection.execute(
+    pins = pinned_versions(dataset_id).subquery()
+    least = select(func.min(pins.c.version)).where(pins.c.version >= since).scalar_subquery()
+    version: int | None = connection.execute(
         select(func.least(func.greatest(heads.c.earliest_version, since), least)).where(
             heads.c.dataset_id == dataset_id
         )
     ).scalar_one_or_none()
-    if found is None:
+    if version is None:
         raise _not_found(dataset_id)
-    return found
+    return version
 
 
 def pinned_versions(dataset_id: str | BindParameter[Any]) -> Select[int]:
     """The versions that names and read leases keep, some more than once."""
-    named = select(named_versions.c.version).where(named_versions.c.dataset_id == dataset_id, NAME_LIVES)
-    held = select(read_leases.c.version).where(
+    by_name = select(named_versions.c.version).where(named_versions.c.dataset_id == dataset_id, NAME_LIVES)
+    by_lease = select(read_leases.c.version).where(
         read_leases.c.dataset_id == dataset_id, ~KEEPS_FEED, LEASE_LIVES
     )
-    every = union_all(named, held).subquery()
+    every = union_all(by_name, by_lease).subquery()
     return select(every.c.version)
 
 

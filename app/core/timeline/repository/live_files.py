@@ -73,23 +73,25 @@ _ROWS_FROM: Final = select(func.coalesce(func.sum(_ROWS.c.live_rows), 0))
 
 
 def _partition_paths() -> CompoundSelect[Any]:
-    named = (
+    paths = (
         select(files.c.partition_path)
         .where(files.c.dataset_id == _DATASET, files.c.partition_path != "")
         .limit(1)
     )
-    first = named.where(_HALVES[0]).order_by(_GROUP).subquery()
-    found = select(first.c.partition_path).cte("found", recursive=True)
+    first = paths.where(_HALVES[0]).order_by(_GROUP).subquery()
+    live_paths = select(first.c.partition_path).cte("found", recursive=True)
     following = (
-        named.where(_HALVES[0], func.concat(found.c.partition_path, PARTITION_END) <= _GROUP)
+        paths.where(_HALVES[0], func.concat(live_paths.c.partition_path, PARTITION_END) <= _GROUP)
         .order_by(_GROUP)
         .lateral()
     )
-    found = found.union_all(select(following.c.partition_path).select_from(found).join(following, true()))
-    removed = select(files.c.partition_path).where(
+    live_paths = live_paths.union_all(
+        select(following.c.partition_path).select_from(live_paths).join(following, true())
+    )
+    removed_paths = select(files.c.partition_path).where(
         files.c.dataset_id == _DATASET, files.c.partition_path != "", _HALVES[1]
     )
-    return union(select(found.c.partition_path), removed)
+    return union(select(live_paths.c.partition_path), removed_paths)
 
 
 _PARTITION_PATHS: Final = _partition_paths()
@@ -98,7 +100,7 @@ _PARTITION_PATHS: Final = _partition_paths()
 @lru_cache(maxsize=_PARTITIONS_CACHED)
 def _live_of_groups(partitions: int) -> CompoundSelect[Any]:
     """Of named file groups, and of all those of this number of partitions."""
-    named = any_(bindparam("groups", type_=ARRAY(_GROUP.type))) == _GROUP
+    by_name = any_(bindparam("groups", type_=ARRAY(_GROUP.type))) == _GROUP
     within = [
         and_(
             bindparam(f"from_{at}", type_=_GROUP.type) <= _GROUP,
@@ -106,7 +108,7 @@ def _live_of_groups(partitions: int) -> CompoundSelect[Any]:
         )
         for at in range(partitions)
     ]
-    return union_all(*_halves(FILE_COLUMNS, or_(named, *within)))
+    return union_all(*_halves(FILE_COLUMNS, or_(by_name, *within)))
 
 
 def live_files(
@@ -143,17 +145,17 @@ def files_of_groups(
     There are at most `limit`, and more where a single group has more: all of the group are among them.
     """
     values = {**_values(dataset_id, version, kinds), "first": first, "end": end, "limit": limit}
-    found = [data_file(row) for row in connection.execute(_FIRST_FILES, values)]
-    more = len(found) == limit
+    group_files = [data_file(row) for row in connection.execute(_FIRST_FILES, values)]
+    more = len(group_files) == limit
     if more:
         # The group of the last file may have more.
-        last = found[-1].file_group
-        whole = [file for file in found if file.file_group < last]
-        found = whole or [
+        last = group_files[-1].file_group
+        whole = [file for file in group_files if file.file_group < last]
+        group_files = whole or [
             file for file in live_files(connection, dataset_id, version, [last], ()) if file.kind in kinds
         ]
-    found.sort(key=lambda file: (file.file_group, file.path))
-    return GroupFiles(files=found, more=more)
+    group_files.sort(key=lambda file: (file.file_group, file.path))
+    return GroupFiles(files=group_files, more=more)
 
 
 def partition_paths(connection: Connection, dataset_id: str, version: int) -> list[str]:

@@ -23,6 +23,6 @@ class CommitParticipant(Protocol):
         """
         ...
 
-    def published(self, connection: Connection, commit: NewCommit, published: Published) -> None:
+    def published(self, connection: Connection, commit: NewCommit, publication: Published) -> None:
         """Called after the commit has made a version."""
         ...

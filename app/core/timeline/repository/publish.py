@@ -149,15 +149,15 @@ def publish_commits(
     The order matters: the lock of a head row makes commits of its dataset serial, so what is checked under it stays
     so. Raises CommitConflict where a dataset is not at the version that its commit expects.
     """
-    found = lock_heads(connection, [commit.dataset_id for commit in together])
+    head_rows = lock_heads(connection, [commit.dataset_id for commit in together])
     # A definition is in the dataset's row, which is locked before jobs, as in claims.
     lock_datasets(connection, [commit.dataset_id for commit in together if commit.definition is not None])
     claims = [outcome.claim for commit in together for outcome in commit.outcomes]
-    held = lock_held(connection, list(found), claims)
-    if len(held) < len(claims):
-        return Fenced(held=frozenset(held))
+    held_ids = lock_held(connection, list(head_rows), claims)
+    if len(held_ids) < len(claims):
+        return Fenced(held=frozenset(held_ids))
     for commit in together:
-        head = found[commit.dataset_id]
+        head = head_rows[commit.dataset_id]
         check_version(commit.dataset_id, commit.expected_version, head.version)
         verdict = (
             outdated_plan(connection, commit, head.version)
@@ -177,32 +177,32 @@ def publish_commits(
             overtaken = participant.publishing(connection, commit)
             if overtaken is not None:
                 return overtaken
-    published = {
-        commit.dataset_id: _publish(connection, commit, found[commit.dataset_id], participants)
+    publications = {
+        commit.dataset_id: _publish(connection, commit, head_rows[commit.dataset_id], participants)
         for commit in together
     }
     for commit in sorted(together, key=lambda each: each.dataset_id):
-        outcome = published[commit.dataset_id]
+        outcome = publications[commit.dataset_id]
         more = _meter(connection, commit, outcome)
-        published[commit.dataset_id] = structs.replace(outcome, more=more)
+        publications[commit.dataset_id] = structs.replace(outcome, more=more)
     if len(together) > 1:
         # The worker of a transaction continues with one of its datasets; writes may wait in the others.
         for commit in together:
             post(connection, "work", commit.dataset_id)
-    return tuple(published.values())
+    return tuple(publications.values())
 
 
-def _meter(connection: Connection, commit: NewCommit, published: Published) -> bool:
+def _meter(connection: Connection, commit: NewCommit, publication: Published) -> bool:
     """Adds the commit to the usage of the day. Rows and bytes are those of writes: table services rewrite rows.
 
     Returns whether more writes of the dataset wait.
     """
     counts = sum((outcome.counts for outcome in commit.outcomes), RowCounts())
     new = [file for message in commit.messages for file in message.added if file.written_version is None]
-    stored: list[StoredFile] = [*new, *changelog_of(commit.messages)]
+    table_files: list[StoredFile] = [*new, *changelog_of(commit.messages)]
     bad = [file for outcome in commit.outcomes for file in outcome.quarantined]
     # A data file may be a changelog file, too.
-    size = sum({file.path: file.size_bytes for file in stored}.values())
+    size = sum({file.path: file.size_bytes for file in table_files}.values())
     size += sum(file.size_bytes for file in bad)
     writes = commit.action in WRITE_ACTIONS
     return meter(
@@ -211,14 +211,14 @@ def _meter(connection: Connection, commit: NewCommit, published: Published) -> b
         [outcome.claim.job_id for outcome in commit.outcomes],
         rows=counts.inserted + counts.updated + counts.deleted if writes else 0,
         size=size if writes else 0,
-        changes=published.next_offset - published.first_offset,
+        changes=publication.next_offset - publication.first_offset,
     )
 
 
 def makes_version(commit: NewCommit) -> bool:
     """Whether the commit changes anything; otherwise its jobs end at the current version."""
-    changed = any(message.added or message.removed or message.changelog for message in commit.messages)
-    return changed or commit.definition is not None
+    has_changes = any(message.added or message.removed or message.changelog for message in commit.messages)
+    return has_changes or commit.definition is not None
 
 
 def lock_heads(connection: Connection, dataset_ids: Sequence[str]) -> dict[str, Any]:
@@ -234,26 +234,26 @@ def _publish(
 ) -> Published:
     _insert_quarantine(connection, commit)
     if not makes_version(commit):
-        unmoved = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
+        at_head = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
         move_watermark(connection, commit, head.version, head.watermark)
-        _complete(connection, commit, unmoved, instant_version=None, completed_at=None)
+        _complete(connection, commit, at_head, instant_version=None, completed_at=None)
         post(connection, "changes", commit.dataset_id)
-        return unmoved
+        return at_head
     changes = sum(file.row_count for file in changelog_of(commit.messages))
-    published = Published(
+    publication = Published(
         version=head.version + 1, first_offset=head.next_offset, next_offset=head.next_offset + changes
     )
     if commit.definition is not None:
         store_evolved(connection, commit.dataset_id, commit.definition)
-    bytes_removed = _remove(connection, commit, published.version)
+    removed_bytes = _remove(connection, commit, publication.version)
     watermark = watermark_after(connection, commit, head.watermark)
-    committed_at = _move_head(connection, commit, published, bytes_removed, watermark)
-    _insert_files(connection, commit, published)
-    _complete(connection, commit, published, instant_version=published.version, completed_at=committed_at)
+    committed_at = _move_head(connection, commit, publication, removed_bytes, watermark)
+    _insert_files(connection, commit, publication)
+    _complete(connection, commit, publication, instant_version=publication.version, completed_at=committed_at)
     post(connection, "changes", commit.dataset_id)
     for participant in participants:
-        participant.published(connection, commit, published)
-    return published
+        participant.published(connection, commit, publication)
+    return publication
 
 
 def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:
@@ -270,54 +270,54 @@ def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:
 def _move_head(
     connection: Connection,
     commit: NewCommit,
-    published: Published,
-    bytes_removed: int,
+    publication: Published,
+    removed_bytes: int,
     watermark: datetime | None,
 ) -> datetime:
     """Moves the head and inserts the commit; returns its time, which is later than those of all earlier commits."""
-    added = [file for message in commit.messages for file in message.added]
+    additions = [file for message in commit.messages for file in message.added]
     definition = commit.definition
     values = {
         "dataset_id": commit.dataset_id,
-        "version": published.version,
+        "version": publication.version,
         "action": commit.action.value,
         "instant_id": commit.outcomes[0].instant_id,
-        "first_offset": published.first_offset,
-        "next_offset": published.next_offset,
+        "first_offset": publication.first_offset,
+        "next_offset": publication.next_offset,
         "schema_id": commit.schema_id if definition is None else definition.schema.id,
-        "files_added": len(added),
+        "files_added": len(additions),
         "files_removed": len(removed_of(commit.messages)),
-        "bytes_added": sum(file.size_bytes for file in added if file.written_version is None),
-        "bytes_removed": bytes_removed,
+        "bytes_added": sum(file.size_bytes for file in additions if file.written_version is None),
+        "bytes_removed": removed_bytes,
         "counts": sum((outcome.counts for outcome in commit.outcomes), RowCounts()),
         "watermark": watermark,
     }
-    moved = moved_head(commit.dataset_id, published.version, published.next_offset, watermark)
+    head_values = moved_head(commit.dataset_id, publication.version, publication.next_offset, watermark)
     committed_at: datetime = connection.execute(
-        _COMMIT, {**moved, **{f"commit_{name}": value for name, value in values.items()}}
+        _COMMIT, {**head_values, **{f"commit_{name}": value for name, value in values.items()}}
     ).scalar_one()
     return committed_at
 
 
-def _insert_files(connection: Connection, commit: NewCommit, published: Published) -> None:
+def _insert_files(connection: Connection, commit: NewCommit, publication: Published) -> None:
     for message in commit.messages:
         # A file that is listed again stays in its group.
         new = [file for file in message.added if file.written_version is None]
-        shared = shared_changes(partition_of(message.file_group))
-        written = {file.file_group for file in new}
-        written |= {file.file_group for file in message.changelog if file.file_group != shared}
-        if written - {message.file_group}:
+        shared_group = shared_changes(partition_of(message.file_group))
+        groups = {file.file_group for file in new}
+        groups |= {file.file_group for file in message.changelog if file.file_group != shared_group}
+        if groups - {message.file_group}:
             raise InconsistentCommit(f"a file of another group was written for {message.file_group}")
     place = {"dataset_id": commit.dataset_id}
-    changes = [place | row for row in _changelog_rows(commit.messages, published)]
+    changes = [place | row for row in _changelog_rows(commit.messages, publication)]
     starts = {row["path"]: row["first_offset"] for row in changes}
-    added = [
-        place | _data_row(file, published.version, _first_offset(message, starts))
+    rows = [
+        place | _data_row(file, publication.version, _first_offset(message, starts))
         for message in commit.messages
         for file in message.added
     ]
-    if added:
-        connection.execute(_FILES, added)
+    if rows:
+        connection.execute(_FILES, rows)
     if changes:
         connection.execute(_CHANGELOG_FILES, changes)
 
@@ -344,18 +344,18 @@ def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
         statement = _REMOVE.where(in_read_set(commit))
     else:
         statement, values["groups"] = _REMOVE_OF_GROUPS, groups
-    removed = connection.execute(statement, values).all()
-    if len(removed) != len(paths):
+    rows = connection.execute(statement, values).all()
+    if len(rows) != len(paths):
         raise InconsistentCommit(
-            f"{len(paths)} files were to be removed, but only {len(removed)} of them are live"
+            f"{len(paths)} files were to be removed, but only {len(rows)} of them are live"
         )
-    listed = {file.path for message in commit.messages for file in message.added}
-    return sum(row.size_bytes for row in removed if row.path not in listed)
+    live_paths = {file.path for message in commit.messages for file in message.added}
+    return sum(row.size_bytes for row in rows if row.path not in live_paths)
 
 
 def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[str, Any]:
     """The row of a new file, or of one that is listed again with another deletion vector and keeps its origin."""
-    listed = file.written_version is not None
+    is_relisting = file.written_version is not None
     return {
         "path": file.path,
         "file_group": file.file_group,
@@ -368,8 +368,8 @@ def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[st
         "schema_id": file.schema_id,
         "statistics": file.statistics,
         "kind": file.kind.value,
-        "written_version": file.written_version if listed else version,
-        "first_offset": file.first_offset if listed else first_offset,
+        "written_version": file.written_version if is_relisting else version,
+        "first_offset": file.first_offset if is_relisting else first_offset,
         "deletion_vector": file.deletion_vector,
         "index_file": file.index_file,
         "clustered_by": file.clustered_by,
@@ -378,13 +378,13 @@ def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[st
     }
 
 
-def _changelog_rows(messages: Sequence[CommitMessage], published: Published) -> Iterator[dict[str, Any]]:
+def _changelog_rows(messages: Sequence[CommitMessage], publication: Published) -> Iterator[dict[str, Any]]:
     """Rows with contiguous offsets in the order of the messages."""
     changelog = changelog_of(messages)
-    starts = accumulate((file.row_count for file in changelog), initial=published.first_offset)
+    starts = accumulate((file.row_count for file in changelog), initial=publication.first_offset)
     for file, first_offset in zip(changelog, starts, strict=False):
         yield {name: getattr(file, name) for name in ChangelogFile.__struct_fields__} | {
-            "version": published.version,
+            "version": publication.version,
             "first_offset": first_offset,
             "corrects_min": resolved_bound(file.corrects_min, first_offset),
             "corrects_max": resolved_bound(file.corrects_max, first_offset),
@@ -394,7 +394,7 @@ def _changelog_rows(messages: Sequence[CommitMessage], published: Published) -> 
 def _complete(
     connection: Connection,
     commit: NewCommit,
-    published: Published,
+    publication: Published,
     *,
     instant_version: int | None,
     completed_at: datetime | None,
@@ -402,7 +402,7 @@ def _complete(
     """Ends the jobs and their instants, each with its own counts."""
     outcomes = []
     for outcome in commit.outcomes:
-        first, last = changed_range(outcome.counts, published.first_offset, published.next_offset)
+        first, last = changed_range(outcome.counts, publication.first_offset, publication.next_offset)
         outcomes.append(
             {
                 "job": outcome.claim.job_id,
@@ -412,15 +412,15 @@ def _complete(
                 "last": last,
             }
         )
-    completed = connection.execute(
+    completion = connection.execute(
         _COMPLETE,
         {
             "outcomes": outcomes,
             "ended": [outcome.claim.job_id for outcome in commit.outcomes],
-            "committed": published.version,
+            "committed": publication.version,
             "instant_version": instant_version,
             "commit_time": completed_at,
         },
     )
-    if completed.rowcount != len(outcomes):
-        raise InconsistentCommit(f"{len(outcomes)} instants were to be completed, not {completed.rowcount}")
+    if completion.rowcount != len(outcomes):
+        raise InconsistentCommit(f"{len(outcomes)} instants were to be completed, not {completion.rowcount}")

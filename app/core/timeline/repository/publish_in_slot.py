@@ -30,9 +30,9 @@ def publish_in_slot(
     lock_heads(connection, [commit.dataset_id])
     lock_datasets(connection, [commit.dataset_id])
     claims = [outcome.claim for outcome in commit.outcomes]
-    held = lock_jobs(connection, held_by(claims))
-    if len(held) < len(claims):
-        return Fenced(held=frozenset(held))
+    held_ids = lock_jobs(connection, held_by(claims))
+    if len(held_ids) < len(claims):
+        return Fenced(held=frozenset(held_ids))
     # A commit that makes no version conflicts with no write.
     groups = running_groups(connection, commit.dataset_id) if makes_version(commit) else 0
     if groups:
@@ -46,5 +46,5 @@ def publish_in_slot(
         return outcome
     release_slot(connection, commit.dataset_id)
     post(connection, "tasks", commit.dataset_id)
-    [published] = outcome
-    return published
+    [publication] = outcome
+    return publication

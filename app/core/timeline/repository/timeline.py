@@ -173,9 +173,9 @@ class TimelineStore:
                 .order_by(heads.c.dataset_id)
                 .with_for_update()
             )
-            found = [_published(connection, dataset_id, ids) for dataset_id, ids in jobs_of.items()]
-        known = tuple(each for each in found if each is not None)
-        return known if len(known) == len(found) else None
+            outcomes = [_published(connection, dataset_id, ids) for dataset_id, ids in jobs_of.items()]
+        publications = tuple(each for each in outcomes if each is not None)
+        return publications if len(publications) == len(outcomes) else None
 
     def instants(
         self,
@@ -184,16 +184,16 @@ class TimelineStore:
         *,
         page_size: int,
         page_token: str | None,
-        wanted: InstantFilter = EVERY_INSTANT,
+        instant_filter: InstantFilter = EVERY_INSTANT,
     ) -> Page:
         """InstantRecord items, latest request first. Raises InvalidRequest for a token that is not valid."""
-        tokens = instant_tokens(dataset_id, wanted)
-        conditions = [instants.c.dataset_id == dataset_id, *chosen_instants(wanted)]
+        tokens = instant_tokens(dataset_id, instant_filter)
+        conditions = [instants.c.dataset_id == dataset_id, *chosen_instants(instant_filter)]
         if page_token is not None:
             conditions.append(instants.c.id < tokens.position(page_token))
         with self._database.tenant(tenant_id) as connection:
-            found = latest_instants(connection, *conditions, limit=page_size + 1)
-        return tokens.page(found, page_size, lambda record: record.id, lambda record: record)
+            records = latest_instants(connection, *conditions, limit=page_size + 1)
+        return tokens.page(records, page_size, lambda record: record.id, lambda record: record)
 
     def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
         """The latest version committed at or before `moment`; 0 if there is none."""
@@ -273,7 +273,7 @@ class TimelineStore:
 
 def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) -> Published | None:
     """The result of the commit of these jobs; None unless one commit published all of them."""
-    ended = (
+    query = (
         select(jobs.c.committed_version, instants.c.version)
         .join(instants, instants.c.job_id == jobs.c.id)
         .where(
@@ -282,7 +282,7 @@ def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) 
             jobs.c.state == JobState.SUCCEEDED.value,
         )
     )
-    rows = connection.execute(ended).all()
+    rows = connection.execute(query).all()
     versions = {(row.committed_version, row.version) for row in rows}
     if len(rows) < len(set(job_ids)) or len(versions) != 1:
         return None
@@ -298,6 +298,6 @@ def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) 
     )
 
 
-def instant_tokens(dataset_id: str, wanted: InstantFilter) -> PageTokens:
+def instant_tokens(dataset_id: str, instant_filter: InstantFilter) -> PageTokens:
     """The tokens of the timeline, also of what is archived."""
-    return PageTokens("timeline", dataset_id, wanted)
+    return PageTokens("timeline", dataset_id, instant_filter)

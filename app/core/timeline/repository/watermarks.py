@@ -26,10 +26,10 @@ _AT: Final = (
 
 def watermark_at(connection: Connection, dataset_id: str, position: int) -> datetime | None:
     """The watermark of the changes before a position; None if there is none, or it is kept no longer."""
-    found: datetime | None = connection.execute(
+    watermark: datetime | None = connection.execute(
         _AT, {"dataset": dataset_id, "position": position}
     ).scalar_one_or_none()
-    return found
+    return watermark
 
 
 def watermark_after(connection: Connection, commit: NewCommit, before: datetime | None) -> datetime | None:

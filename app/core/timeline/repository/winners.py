@@ -23,9 +23,9 @@ def winner_of_instant(connection: Connection, dataset_id: str, instant_id: str) 
 
 def winner_since(connection: Connection, dataset_id: str, version: int) -> Winner | None:
     """The latest commit after a version, and the file groups that changed since; None if there is none."""
-    changed = or_(files.c.added_version > version, files.c.removed_version > version)
-    found = _commits(dataset_id).where(commits.c.version > version)
-    return _winner(connection, found, and_(files.c.dataset_id == dataset_id, changed))
+    is_later = or_(files.c.added_version > version, files.c.removed_version > version)
+    query = _commits(dataset_id).where(commits.c.version > version)
+    return _winner(connection, query, and_(files.c.dataset_id == dataset_id, is_later))
 
 
 def winner_with_rows(connection: Connection, dataset_id: str, version: int) -> Winner | None:
@@ -61,17 +61,19 @@ def _commits(dataset_id: str) -> Select[Any]:
     )
 
 
-def _winner(connection: Connection, found: Select[Any], changed: ColumnElement[bool] | None) -> Winner | None:
-    row = connection.execute(found).one_or_none()
+def _winner(
+    connection: Connection, query: Select[Any], file_condition: ColumnElement[bool] | None
+) -> Winner | None:
+    row = connection.execute(query).one_or_none()
     if row is None:
         return None
     names: list[str] = []
     count = 0
-    if changed is not None:
-        groups = select(files.c.file_group).where(changed).distinct().order_by(files.c.file_group)
+    if file_condition is not None:
+        groups = select(files.c.file_group).where(file_condition).distinct().order_by(files.c.file_group)
         names = list(connection.execute(groups.limit(FILE_GROUPS_NAMED_MAX)).scalars())
         count = len(names)
         if count == FILE_GROUPS_NAMED_MAX:
-            every = select(func.count(files.c.file_group.distinct())).where(changed)
+            every = select(func.count(files.c.file_group.distinct())).where(file_condition)
             count = connection.execute(every).scalar_one()
     return Winner(**row._asdict(), file_groups=tuple(names), file_group_count=count)

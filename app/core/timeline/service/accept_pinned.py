@@ -59,13 +59,13 @@ class AcceptPinned:
     ) -> Accepted:
         job_id = new_id()
         reader = f"{OF_JOB}{job_id}"
-        used = False
+        in_use = False
         try:
             for acquire in leases:
                 acquire(dataset.tenant_id, dataset.id, version, reader, _SECONDS)
-            accepted = self.requests.accept(dataset, request, identity, job_id=job_id)
-            used = not accepted.replayed
+            outcome = self.requests.accept(dataset, request, identity, job_id=job_id)
+            in_use = not outcome.is_replay
         finally:
-            if not used:
+            if not in_use:
                 self.leases.release(dataset.tenant_id, dataset.id, reader)
-        return accepted
+        return outcome

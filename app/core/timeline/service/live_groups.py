@@ -42,22 +42,22 @@ class LiveGroups:
         if not prunes_partitions(definition, where=where, globs=globs):
             return self
         paths = self.timeline.partition_paths(self.tenant_id, self.dataset_id, self.version)
-        wanted = {path for path in paths if reaches_partition(definition, path, where=where, globs=globs)}
-        return self.of_partitions(paths, wanted)
+        selection = {path for path in paths if reaches_partition(definition, path, where=where, globs=globs)}
+        return self.of_partitions(paths, selection)
 
-    def of_partitions(self, paths: Collection[str], wanted: Collection[str]) -> LiveGroups:
+    def of_partitions(self, paths: Collection[str], selection: Collection[str]) -> LiveGroups:
         """Those of the wanted ones among the partitions of the version."""
         # Neighbours have one range.
-        runs = groupby(sorted(f"{path}/" for path in paths), key=lambda path: path[:-1] in wanted)
-        ranges = [(run[0], run[-1][:-1] + PARTITION_END) for of_wanted, (*run,) in runs if of_wanted]
+        runs = groupby(sorted(f"{path}/" for path in paths), key=lambda path: path[:-1] in selection)
+        ranges = [(run[0], run[-1][:-1] + PARTITION_END) for in_selection, (*run,) in runs if in_selection]
         return replace(self, ranges=ranges)
 
     def name(self, number: int) -> str | None:
         """The name of a group by its number; None if there are fewer groups. Raises VersionExpired, NotFound."""
-        found = self.timeline.group_at(*self._at, number)
-        if found is not None:
-            self._numbers[found] = number
-        return found
+        group = self.timeline.group_at(*self._at, number)
+        if group is not None:
+            self._numbers[group] = number
+        return group
 
     def batches(self, first: str = "", number: int = 0) -> Iterator[Sequence[DataFile]]:
         """The files of some whole groups at a time, from the group `first` on, whose number is `number`.
@@ -68,15 +68,15 @@ class LiveGroups:
         for start, end in [("", AFTER_ALL)] if self.ranges is None else self.ranges:
             first, more = max(first, start), first < end
             while more:
-                found = self.timeline.files_of_groups(*self._at, first, end, limit)
-                for name, _ in groupby(found.files, key=lambda file: file.file_group):
+                batch = self.timeline.files_of_groups(*self._at, first, end, limit)
+                for name, _ in groupby(batch.files, key=lambda file: file.file_group):
                     self._numbers[name] = number
                     number += 1
-                yield found.files
-                more = found.more
+                yield batch.files
+                more = batch.more
                 if more:
                     # No name is between: none contains a control character.
-                    first = found.files[-1].file_group + "\1"
+                    first = batch.files[-1].file_group + "\1"
                 limit = min(limit * 4, _FILES_MAX)
 
     def number(self, name: str) -> int:

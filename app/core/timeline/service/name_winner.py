@@ -17,10 +17,10 @@ class NameWinner:
 
     timeline: Winners
 
-    def check_version(self, tenant_id: str, dataset_id: str, expected: int | None, head: int) -> None:
+    def check_version(self, tenant_id: str, dataset_id: str, expected_version: int | None, head: int) -> None:
         """Raises CommitConflict, which names the latest commit, if the write expects another version than `head`."""
         try:
-            check_version(dataset_id, expected, head)
+            check_version(dataset_id, expected_version, head)
         except CommitConflict as error:
             raise self.named(tenant_id, dataset_id, error) from None
 
@@ -34,8 +34,8 @@ class NameWinner:
                 winner = self.timeline.winner_with_rows(tenant_id, dataset_id, error.facts["version"])
             case CommitConflict(facts={"winner": str(instant_id)}):
                 winner = self.timeline.winner_of_instant(tenant_id, dataset_id, instant_id)
-            case CommitConflict(facts={"expected_version": int(expected)}):
-                winner = self.timeline.winner_since(tenant_id, dataset_id, expected)
+            case CommitConflict(facts={"expected_version": int(expected_version)}):
+                winner = self.timeline.winner_since(tenant_id, dataset_id, expected_version)
             case _:
                 return error
         return type(error)(error.detail, **{"dataset_id": dataset_id, **_facts(winner), **error.facts})

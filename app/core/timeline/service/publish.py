@@ -46,17 +46,17 @@ def publish_until_known(
     """The outcome of `publish`, or of an earlier try whose response was lost."""
     jobs_of = {commit.dataset_id: [outcome.claim.job_id for outcome in commit.outcomes] for commit in commits}
     pause_seconds = 0.1
-    unknown = False
+    in_doubt = False
     while True:
         try:
-            if unknown:
-                found = outcome_of(tenant_id, jobs_of)
-                if found is not None:
-                    return found
+            if in_doubt:
+                publications = outcome_of(tenant_id, jobs_of)
+                if publications is not None:
+                    return publications
             return publish()
         except OutcomeUnknown:
             _log.warning("the response to COMMIT was lost; reading the outcome")
-            unknown = True
+            in_doubt = True
         except Unavailable:
             _log.warning("the database is unavailable; the commit waits")
         time.sleep(pause_seconds)

@@ -31,7 +31,7 @@ class ReadTimeline:
         self,
         granted_datasets: GrantedDatasets,
         dataset: Dataset,
-        wanted: InstantFilter,
+        instant_filter: InstantFilter,
         *,
         page_size: int,
         page_token: str | None,
@@ -40,7 +40,7 @@ class ReadTimeline:
 
         Which inputs it has is not shown either.
         """
-        page = self.page(dataset, page_size=page_size, page_token=page_token, wanted=wanted)
+        page = self.page(dataset, page_size=page_size, page_token=page_token, instant_filter=instant_filter)
         if not dataset.derived or granted_datasets.sees_inputs(dataset.id):
             return page
         return page.mapped(_without_values)
@@ -51,35 +51,39 @@ class ReadTimeline:
         *,
         page_size: int,
         page_token: str | None,
-        wanted: InstantFilter = EVERY_INSTANT,
+        instant_filter: InstantFilter = EVERY_INSTANT,
     ) -> Page:
         """InstantRecord items, latest request first; fewer than `page_size` where many archives have no matching ones.
 
         Raises InvalidRequest for a token that is not valid, CorruptFile.
         """
-        tokens = instant_tokens(dataset.id, wanted)
+        tokens = instant_tokens(dataset.id, instant_filter)
         before = None if page_token is None else tokens.position(page_token)
         # The catalogue first: entries that are archived meanwhile are then found in both, and listed once.
         page = self.timeline.instants(
-            dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token, wanted=wanted
+            dataset.tenant_id,
+            dataset.id,
+            page_size=page_size,
+            page_token=page_token,
+            instant_filter=instant_filter,
         )
         archives = self.archives.before(dataset.tenant_id, dataset.id, before, ARCHIVES_MAX + 1)
-        found: dict[str, InstantRecord] = {record.id: record for record in page.items}
+        records: dict[str, InstantRecord] = {record.id: record for record in page.items}
         following = page_size if page.next_token is None else page_size - 1
         for number, archive in enumerate(archives):
-            latest = sorted(found, reverse=True)
+            latest = sorted(records, reverse=True)
             if len(latest) > following and latest[following] > archive.last_instant:
                 break
             if number == ARCHIVES_MAX:
                 # All later entries have been read.
-                kept = [found[each] for each in latest if each > archive.last_instant][:page_size]
-                return Page(items=kept, next_token=tokens.encode(_just_after(archive.last_instant)))
-            for record in self.files.read(archive, before, wanted, page_size + 1):
-                found.setdefault(record.id, record)
-        latest = sorted(found, reverse=True)
+                items = [records[each] for each in latest if each > archive.last_instant][:page_size]
+                return Page(items=items, next_token=tokens.encode(_just_after(archive.last_instant)))
+            for record in self.files.read(archive, before, instant_filter, page_size + 1):
+                records.setdefault(record.id, record)
+        latest = sorted(records, reverse=True)
         more = len(latest) > page_size or page.next_token is not None
         return Page(
-            items=[found[each] for each in latest[:page_size]],
+            items=[records[each] for each in latest[:page_size]],
             next_token=tokens.encode(latest[page_size - 1]) if more else None,
         )
 

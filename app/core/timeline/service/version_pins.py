@@ -41,9 +41,9 @@ class VersionPins:
         Raises VersionExpired if a version is not kept any more. A CorruptFile for a missing file is also converted to
         it, since a process that was suspended for long has lost its leases. Raises NotFound (dataset gone).
         """
-        ended = threading.Event()
+        end = threading.Event()
         thread = threading.Thread(
-            target=self._extend, args=(tenant_id, versions, reader, ended), name="holding", daemon=True
+            target=self._extend, args=(tenant_id, versions, reader, end), name="holding", daemon=True
         )
         try:
             self._acquire(tenant_id, versions, reader)
@@ -51,7 +51,7 @@ class VersionPins:
             with expired_if_missing(self.leases, tenant_id, versions):
                 yield
         finally:
-            ended.set()
+            end.set()
             if thread.ident is not None:
                 thread.join()
             # A lease that is not released expires.
@@ -64,9 +64,9 @@ class VersionPins:
             self.leases.acquire(tenant_id, dataset_id, version, reader, self.lease_seconds)
 
     def _extend(
-        self, tenant_id: str, versions: Sequence[tuple[str, int]], reader: str, ended: threading.Event
+        self, tenant_id: str, versions: Sequence[tuple[str, int]], reader: str, end: threading.Event
     ) -> None:
-        while not ended.wait(self.heartbeat_seconds):
+        while not end.wait(self.heartbeat_seconds):
             try:
                 self._acquire(tenant_id, versions, reader)
             except Unavailable:
@@ -83,7 +83,7 @@ class VersionPins:
 
 @contextmanager
 def expired_if_missing(
-    kept: KeptVersions, tenant_id: str, versions: Sequence[tuple[str, int]]
+    kept_versions: KeptVersions, tenant_id: str, versions: Sequence[tuple[str, int]]
 ) -> Iterator[None]:
     """Converts the CorruptFile of a missing file to VersionExpired, if its version was removed.
 
@@ -93,5 +93,5 @@ def expired_if_missing(
         yield
     except CorruptFile:
         for dataset_id, version in versions:
-            kept.check(tenant_id, dataset_id, version)
+            kept_versions.check(tenant_id, dataset_id, version)
         raise

@@ -207,7 +207,7 @@ async def start_export_run(
     with in_flight.reserved(current.tenant_id, current.dataset_id, idempotency_key):
         outcome = await threads.run(exports.start, current, idempotency_key, actor=principal.actor)
     headers = {"Location": run_path(outcome.run), "Retry-After": "1"}
-    if outcome.replayed:
+    if outcome.is_replay:
         headers["Idempotency-Replayed"] = "true"
     return AcceptedRun(run_summary(outcome.run), status_code=202, headers=headers)
 

@@ -163,14 +163,14 @@ class ExportStore:
             export, bounds = _lock(connection, export_id)
             earlier_run = _replayed(connection, export, new)
             if earlier_run is not None:
-                return StartedRun(run=earlier_run, replayed=True)
+                return StartedRun(run=earlier_run, is_replay=True)
             if export.state is ExportState.ENDED:
                 _resume(connection, export, bounds)
                 export = find_export(connection, export_id)
             run = next_run(connection, export, bounds.next_offset, new, also_empty=True)
             if run is None:
                 raise AssertionError("an empty run will do")
-            return StartedRun(run=run, replayed=False)
+            return StartedRun(run=run, is_replay=False)
 
     def plan(self, tenant_id: str, export_id: str, job_id: str) -> float | None:
         """Starts the next run of an export with a schedule if it is due.

@@ -15,7 +15,7 @@ class PartitionParticipant:
         """Has no objection."""
         return None
 
-    def published(self, connection: Connection, commit: NewCommit, published: Published) -> None:  # noqa: ARG002
+    def published(self, connection: Connection, commit: NewCommit, publication: Published) -> None:  # noqa: ARG002
         """Marks the partitions that the commit changed as done, if its write requests that."""
         if commit.ends_partitions:
             end_changed(connection, commit.dataset_id)

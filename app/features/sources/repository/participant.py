@@ -45,7 +45,7 @@ class SourceParticipant:
         _insert_items(connection, checkpoint)
         return None
 
-    def published(self, connection: Connection, commit: NewCommit, published: Published) -> None:
+    def published(self, connection: Connection, commit: NewCommit, publication: Published) -> None:
         """A new version changes no source."""
 
     def job_failed(self, connection: Connection, job_id: str, kind: JobKind, fault: Fault) -> None:

@@ -182,11 +182,11 @@ class SourceStore:
             if new.idempotency_key is not None:
                 job = replayed_job(connection, new.dataset_id, new.idempotency_key, new.request_hash)
                 if job is not None:
-                    return Accepted(job=job, replayed=True)
+                    return Accepted(job=job, is_replay=True)
             job_id = unfinished_round(connection, source, (JobState.QUEUED,))
             if job_id is not None:
                 keep_key(connection, new, job_id)
-                return Accepted(job=get_job(connection, job_id), replayed=False)
+                return Accepted(job=get_job(connection, job_id), is_replay=False)
             return start_round(connection, source, new)
 
 

@@ -15,7 +15,7 @@ class VersionParticipant:
         """Has no objection."""
         return None
 
-    def published(self, connection: Connection, commit: NewCommit, published: Published) -> None:
+    def published(self, connection: Connection, commit: NewCommit, publication: Published) -> None:
         """Tags the version if it has a batch, and its dataset has `services.batch_tags`."""
         if commit.batch_tags is not None:
-            tag_batch(connection, commit.dataset_id, published.version, commit.batch_tags)
+            tag_batch(connection, commit.dataset_id, publication.version, commit.batch_tags)

@@ -34,7 +34,7 @@ class ViewParticipant:
             .values(error=None, failures=0, attempted_at=None, refreshed_at=func.clock_timestamp())
         )
 
-    def published(self, connection: Connection, commit: NewCommit, published: Published) -> None:
+    def published(self, connection: Connection, commit: NewCommit, publication: Published) -> None:
         """A new version changes no view: followers of the dataset start refreshes."""
 
     def job_failed(self, connection: Connection, job_id: str, kind: JobKind, fault: Fault) -> None:

@@ -193,11 +193,11 @@ class ViewStore:
                 raise _not_found(new.dataset_id)
             earlier_job = _replayed(connection, new)
             if earlier_job is not None:
-                return Accepted(job=earlier_job, replayed=True)
+                return Accepted(job=earlier_job, is_replay=True)
             waiting = connection.execute(query.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
             if waiting is not None:
                 keep_key(connection, new, waiting)
-                return Accepted(job=get_job(connection, waiting), replayed=False)
+                return Accepted(job=get_job(connection, waiting), is_replay=False)
             (outcome,) = accept_jobs(
                 connection, [msgspec.structs.replace(new, deaths=1) if is_deadly(view.error) else new]
             )

@@ -59,10 +59,10 @@ class AcceptWrite:
         job = self._replayed(dataset, incoming)
         if job is not None:
             self.inputs.discard(incoming)
-            return Accepted(job=job, replayed=True)
+            return Accepted(job=job, is_replay=True)
         new = self.prepare(dataset, incoming)
         outcome = self.group.accept(dataset.tenant_id, new)
-        if outcome.replayed:
+        if outcome.is_replay:
             self.inputs.withdraw(new)
             self.inputs.discard(incoming)
         else:

@@ -139,7 +139,7 @@ class RunWrites:
             lease_seconds=self.rules.lease_seconds,
             heartbeat_seconds=self.heartbeat_seconds,
             progress=lambda: self._progress(latest.group),
-            lost=lambda: self.engine.cancel(tag),
+            on_loss=lambda: self.engine.cancel(tag),
         )
 
     def _time_limit(self, group: WriteGroup) -> TimeLimit:

@@ -95,13 +95,13 @@ def test_queue_takes_the_jobs_of_the_quota_and_replays_beyond_it(
     assert stores.jobs.count_queued(tenant_id) == LIMIT
     accepted = next(each for each, one in zip(new, found, strict=True) if isinstance(one, Accepted))
     again = msgspec.structs.replace(accepted, id=new_id())
-    assert stores.jobs.accept(tenant_id, again).replayed
+    assert stores.jobs.accept(tenant_id, again).is_replay
     # Neither counted nor refused: the service itself started it.
     stores.jobs.accept(tenant_id, new_job(dataset.id))
     # A refused key is free.
     late = next(each for each, one in zip(new, found, strict=True) if isinstance(one, QuotaExceeded))
     stores.jobs.claim(tenant_id, dataset.id, "worker", RULES)
-    assert not stores.jobs.accept(tenant_id, late).replayed
+    assert not stores.jobs.accept(tenant_id, late).is_replay
 
 
 def test_jobs_beyond_the_running_ones_wait(stores: Stores, tenant_id: str) -> None:

@@ -43,16 +43,16 @@ def once(
 
 
 def test_a_request_runs_once_and_its_reply_is_replayed(replies: ReplyStore, tenant_id: str) -> None:
-    assert once(replies, tenant_id) == Outcome(reply=REPLY, replayed=False)
-    assert once(replies, tenant_id, pytest.fail) == Outcome(reply=REPLY, replayed=True)
+    assert once(replies, tenant_id) == Outcome(reply=REPLY, is_replay=False)
+    assert once(replies, tenant_id, pytest.fail) == Outcome(reply=REPLY, is_replay=True)
 
 
 def test_a_key_belongs_to_its_tenant_and_path(stores: Stores, replies: ReplyStore, tenant_id: str) -> None:
     once(replies, tenant_id)
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
-    assert not once(replies, other).replayed
+    assert not once(replies, other).is_replay
     elsewhere = KeyedRequest(scope="/webhooks", key="k", request_hash="h")
-    assert not once(replies, tenant_id, request=elsewhere).replayed
+    assert not once(replies, tenant_id, request=elsewhere).is_replay
 
 
 def test_another_request_with_the_key_is_refused(replies: ReplyStore, tenant_id: str) -> None:
@@ -60,7 +60,7 @@ def test_another_request_with_the_key_is_refused(replies: ReplyStore, tenant_id:
     other = KeyedRequest(scope="/datasets", key="k", request_hash="other")
     with pytest.raises(IdempotencyMismatch):
         once(replies, tenant_id, pytest.fail, request=other)
-    assert once(replies, tenant_id, pytest.fail).replayed
+    assert once(replies, tenant_id, pytest.fail).is_replay
 
 
 def test_a_request_that_still_runs_is_in_flight(replies: ReplyStore, tenant_id: str) -> None:
@@ -79,12 +79,12 @@ def test_a_request_that_still_runs_is_in_flight(replies: ReplyStore, tenant_id: 
         with pytest.raises(IdempotencyInFlight):
             once(replies, tenant_id, pytest.fail)
         other = KeyedRequest(scope="/datasets", key="k2", request_hash="h")
-        assert not once(replies, tenant_id, request=other).replayed
+        assert not once(replies, tenant_id, request=other).is_replay
     finally:
         finish.set()
         thread.join()
-    assert [outcome.replayed for outcome in outcomes] == [False]
-    assert once(replies, tenant_id, pytest.fail).replayed
+    assert [outcome.is_replay for outcome in outcomes] == [False]
+    assert once(replies, tenant_id, pytest.fail).is_replay
 
 
 def test_what_a_request_creates_is_committed_with_its_reply_or_not_at_all(
@@ -104,9 +104,9 @@ def test_what_a_request_creates_is_committed_with_its_reply_or_not_at_all(
     with pytest.raises(NotFound):
         stores.catalog.get(tenant_id, name)
     # The key is free: the retry runs.
-    assert not once(replies, tenant_id, create).replayed
+    assert not once(replies, tenant_id, create).is_replay
     assert stores.catalog.get(tenant_id, name).definition.name == name
-    assert once(replies, tenant_id, create).replayed
+    assert once(replies, tenant_id, create).is_replay
 
 
 def test_a_refusal_is_stored_and_what_led_to_it_is_rolled_back(
@@ -120,17 +120,17 @@ def test_a_refusal_is_stored_and_what_led_to_it_is_rolled_back(
             stores.catalog.create(tenant_id, new_id(), definition())
         raise RefusedRequest(refusal)
 
-    assert once(replies, tenant_id, refuse) == Outcome(reply=refusal, replayed=False)
+    assert once(replies, tenant_id, refuse) == Outcome(reply=refusal, is_replay=False)
     with pytest.raises(NotFound):
         stores.catalog.get(tenant_id, definition().name)
-    assert once(replies, tenant_id, pytest.fail) == Outcome(reply=refusal, replayed=True)
+    assert once(replies, tenant_id, pytest.fail) == Outcome(reply=refusal, is_replay=True)
 
 
 def test_an_expired_key_is_free(replies: ReplyStore, tenant_id: str) -> None:
     once(replies, tenant_id, keep_seconds=-1)
     other = KeyedRequest(scope="/datasets", key="k", request_hash="other")
-    assert not once(replies, tenant_id, request=other).replayed
-    assert once(replies, tenant_id, pytest.fail, request=other).replayed
+    assert not once(replies, tenant_id, request=other).is_replay
+    assert once(replies, tenant_id, pytest.fail, request=other).is_replay
 
 
 def test_expired_keys_are_removed_up_to_a_limit_and_no_others(
@@ -143,7 +143,7 @@ def test_expired_keys_are_removed_up_to_a_limit_and_no_others(
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
     assert [replies.expire(other, 9), replies.expire(tenant_id, 2), replies.expire(tenant_id, 2)] == [0, 2, 1]
     assert replies.expire(tenant_id, 2) == 0
-    assert once(replies, tenant_id, pytest.fail).replayed
+    assert once(replies, tenant_id, pytest.fail).is_replay
 
 
 def test_the_shared_transaction_is_of_one_tenant(stores: Stores, replies: ReplyStore, tenant_id: str) -> None:

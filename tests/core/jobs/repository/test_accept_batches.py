@@ -35,12 +35,12 @@ def test_each_job_of_a_batch_has_its_own_outcome(stores: Stores, tenant_id: str,
     ]
     plain, replay, misuse, first, second, nowhere, last = stores.jobs.accept_all(tenant_id, batch)
     assert isinstance(replay, Accepted)
-    assert (replay.job.id, replay.replayed) == (known.id, True)
+    assert (replay.job.id, replay.is_replay) == (known.id, True)
     assert isinstance(misuse, IdempotencyMismatch)
     assert isinstance(nowhere, NotFound)
     assert isinstance(first, Accepted)
     assert isinstance(second, Accepted)
-    assert (first.replayed, second.replayed, second.job.id) == (False, True, first.job.id)
+    assert (first.is_replay, second.is_replay, second.job.id) == (False, True, first.job.id)
     assert isinstance(plain, Accepted)
     assert isinstance(last, Accepted)
     claimed = stores.jobs.claim(tenant_id, dataset.id, "worker", RULES)
@@ -67,7 +67,7 @@ def test_concurrent_requests_share_transactions_and_lose_nothing(
         outcomes = list(pool.map(lambda each: group.accept(tenant_id, each), new))
     assert sum(sizes) == 120
     assert len(sizes) < 120, "no two of 120 requests in 16 threads ever met"
-    assert sum(not outcome.replayed for outcome in outcomes) == 60
+    assert sum(not outcome.is_replay for outcome in outcomes) == 60
     assert len({outcome.job.id for outcome in outcomes}) == 60
     assert len(stores.jobs.claim(tenant_id, dataset.id, "worker", RULES)) == 60
 
@@ -110,7 +110,7 @@ def test_request_that_the_database_rejects_fails_alone(
 
     def accept(key: str) -> bool:
         try:
-            return group.accept(tenant_id, new_job(dataset.id, key=key)).replayed
+            return group.accept(tenant_id, new_job(dataset.id, key=key)).is_replay
         except DBAPIError:
             return True
 

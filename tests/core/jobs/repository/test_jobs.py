@@ -43,7 +43,7 @@ def test_accepted_job_waits_with_its_instant_and_notifies_a_worker(
     new = msgspec.structs.replace(new, request=msgspec.structs.replace(new.request, raw=raw))
     accepted = stores.jobs.accept(tenant_id, new)
     job = accepted.job
-    assert not accepted.replayed
+    assert not accepted.is_replay
     assert (job.id, job.instant_id, job.request, job.state) == (
         new.id,
         new.instant_id,
@@ -86,7 +86,7 @@ def test_unknown_ids_find_no_job(stores: Stores, tenant_id: str, job_id: str) ->
 def test_known_idempotency_key_replays_its_job(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     first = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
     again = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
-    assert (again.replayed, again.job) == (True, first.job)
+    assert (again.is_replay, again.job) == (True, first.job)
     assert stores.jobs.find_by_key(tenant_id, dataset.id, "k", "hash") == first.job
     assert stores.jobs.find_by_key(tenant_id, dataset.id, "other", "hash") is None
     assert len(stores.timeline.instants(tenant_id, dataset.id, page_size=9, page_token=None).items) == 1
@@ -95,7 +95,7 @@ def test_known_idempotency_key_replays_its_job(stores: Stores, tenant_id: str, d
 def test_idempotency_key_belongs_to_one_dataset(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     other = stores.catalog.create(tenant_id, new_id(), definition("other"))
     stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
-    assert not stores.jobs.accept(tenant_id, new_job(other.id, key="k", request_hash="another")).replayed
+    assert not stores.jobs.accept(tenant_id, new_job(other.id, key="k", request_hash="another")).is_replay
 
 
 def test_known_idempotency_key_with_another_request_is_refused(
@@ -135,7 +135,7 @@ def test_failure_caused_by_the_service_frees_the_key(
     assert stores.jobs.fail(tenant_id, claim_of(claimed_job), msgspec.structs.replace(FAULT, code=code))
     assert (stores.jobs.find_by_key(tenant_id, dataset.id, "k", "hash") is None) == taken_over
     again = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
-    assert again.replayed != taken_over
+    assert again.is_replay != taken_over
     assert (again.job.id != first.id) == taken_over
     assert stores.jobs.accept(tenant_id, new_job(dataset.id, key="k")).job.id == again.job.id
 
@@ -155,7 +155,7 @@ def test_racing_requests_with_one_key_make_one_job(
         def accept(key: str = key, barrier: Barrier = barrier) -> tuple[bool, str]:
             barrier.wait()
             accepted = stores.jobs.accept(tenant_id, new_job(dataset.id, key=key))
-            return accepted.replayed, accepted.job.id
+            return accepted.is_replay, accepted.job.id
 
         outcomes = together([accept] * 6)
         assert sorted(replayed for replayed, _ in outcomes) == [False] + [True] * 5
@@ -172,7 +172,7 @@ def test_second_request_waits_until_the_first_commits_or_rolls_back(
             second = pool.submit(stores.jobs.accept, tenant_id, new_job(dataset.id, key="k"))
             assert wait([second], timeout=0.3).not_done
             connection.rollback()
-        assert not second.result(timeout=10).replayed
+        assert not second.result(timeout=10).is_replay
 
 
 def test_cancel_ends_a_waiting_or_running_job_once(

@@ -25,10 +25,10 @@ def batch(dataset: Dataset, number: int, writer: str = "w") -> NewJob:
 def test_known_batch_returns_its_first_job(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     first = stores.jobs.accept(tenant_id, batch(dataset, 3))
     later = stores.jobs.accept(tenant_id, batch(dataset, 4))
-    assert (first.replayed, later.replayed) == (False, False)
+    assert (first.is_replay, later.is_replay) == (False, False)
     for known, number in ((first, 3), (later, 4)):
         again = stores.jobs.accept(tenant_id, batch(dataset, number))
-        assert (again.job.id, again.replayed) == (known.job.id, True)
+        assert (again.job.id, again.is_replay) == (known.job.id, True)
         found = stores.jobs.find_by_batch(tenant_id, dataset.id, "w", number)
         assert found is not None
         assert found.id == known.job.id
@@ -50,8 +50,8 @@ def test_writers_and_datasets_number_their_own_batches(
 ) -> None:
     other = stores.catalog.create(tenant_id, new_id(), definition("other"))
     stores.jobs.accept(tenant_id, batch(dataset, 7))
-    assert not stores.jobs.accept(tenant_id, batch(dataset, 1, "x")).replayed
-    assert not stores.jobs.accept(tenant_id, batch(other, 1)).replayed
+    assert not stores.jobs.accept(tenant_id, batch(dataset, 1, "x")).is_replay
+    assert not stores.jobs.accept(tenant_id, batch(other, 1)).is_replay
 
 
 def test_batches_of_one_transaction_are_accepted_in_order(
@@ -60,7 +60,7 @@ def test_batches_of_one_transaction_are_accepted_in_order(
     new = [batch(dataset, number) for number in (1, 3, 2, 3, 4)]
     outcomes = stores.jobs.accept_all(tenant_id, [*new, new_job(dataset.id)])
     kinds = [
-        type(outcome).__name__ if isinstance(outcome, HeadwaterError) else outcome.replayed
+        type(outcome).__name__ if isinstance(outcome, HeadwaterError) else outcome.is_replay
         for outcome in outcomes
     ]
     assert kinds == [False, False, "BatchOutOfOrder", True, False, False]
@@ -76,9 +76,9 @@ def test_job_failed_by_the_service_frees_its_batch(stores: Stores, tenant_id: st
         [claimed] = stores.jobs.claim(tenant_id, dataset.id, "worker", RULES)
         stores.jobs.fail(tenant_id, claimed.claim, Fault(code=code, title="t", detail="d"))
         again = stores.jobs.accept(tenant_id, batch(dataset, number))
-        assert (again.job.id != first.id, not again.replayed) == (freed, freed)
+        assert (again.job.id != first.id, not again.is_replay) == (freed, freed)
     third = stores.jobs.accept(tenant_id, batch(dataset, 2))
-    assert (third.job.id, third.replayed) == (again.job.id, True)
+    assert (third.job.id, third.is_replay) == (again.job.id, True)
 
 
 def test_racing_requests_with_one_batch_make_one_job(
@@ -86,5 +86,5 @@ def test_racing_requests_with_one_batch_make_one_job(
 ) -> None:
     outcomes = together([lambda: stores.jobs.accept(tenant_id, batch(dataset, 1))] * 8)
     assert len({outcome.job.id for outcome in outcomes}) == 1
-    assert [outcome.replayed for outcome in outcomes].count(False) == 1
+    assert [outcome.is_replay for outcome in outcomes].count(False) == 1
     assert len(stores.jobs.claim(tenant_id, dataset.id, "worker", RULES)) == 1

@@ -42,7 +42,7 @@ def lease_of(jobs: Jobs, job: Job, lost: Callable[[], None]) -> LeaseHeartbeat:
         lease_seconds=60,
         heartbeat_seconds=0.001,
         progress=lambda: Progress(stage="merge", done=1, total=2),
-        lost=lost,
+        on_loss=lost,
     )
 
 

@@ -117,7 +117,7 @@ def test_other_transactions_in_doubt_raise_commit_in_doubt_and_keys_settle_them(
     with pytest.raises(CommitInDoubt):
         far.jobs.accept(tenant_id, first)
     again = far.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
-    assert (again.replayed, again.job.id) == (True, first.id)
+    assert (again.is_replay, again.job.id) == (True, first.id)
 
 
 def test_dead_pooled_connections_are_replaced(

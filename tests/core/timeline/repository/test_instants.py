@@ -26,7 +26,7 @@ from tests.support.store_fixtures import Stores
 
 def timeline(stores: Stores, dataset: Dataset, wanted: InstantFilter = EVERY_INSTANT) -> list[InstantRecord]:
     page = stores.timeline.instants(
-        dataset.tenant_id, dataset.id, page_size=100, page_token=None, wanted=wanted
+        dataset.tenant_id, dataset.id, page_size=100, page_token=None, instant_filter=wanted
     )
     assert page.next_token is None
     return page.items

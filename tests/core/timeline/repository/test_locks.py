@@ -71,7 +71,7 @@ def test_batch_that_another_request_is_about_to_take_is_answered_with_its_job(
         with racing(connection, lambda: stores.jobs.accept(tenant_id, second)) as other:
             connection.commit()
     outcome = other.result()
-    assert (outcome.job.id, outcome.replayed) == (first.id, True)
+    assert (outcome.job.id, outcome.is_replay) == (first.id, True)
 
 
 def test_batch_below_one_that_another_request_is_about_to_take_is_out_of_order(

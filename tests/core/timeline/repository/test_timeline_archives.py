@@ -79,7 +79,7 @@ def walk(
     found: list[InstantRecord] = []
     token = None
     while True:
-        page = reading.page(dataset, page_size=page_size, page_token=token, wanted=wanted)
+        page = reading.page(dataset, page_size=page_size, page_token=token, instant_filter=wanted)
         assert len(page.items) <= page_size
         found += page.items
         token = page.next_token
@@ -214,7 +214,7 @@ def test_page_reads_a_bounded_number_of_archives(
         pass
     monkeypatch.setattr(read_timeline, "ARCHIVES_MAX", 2)
     assert walk(reading, dataset, 5, InstantFilter(actions=())) == []
-    first = reading.page(dataset, page_size=5, page_token=None, wanted=InstantFilter(actions=()))
+    first = reading.page(dataset, page_size=5, page_token=None, instant_filter=InstantFilter(actions=()))
     assert (first.items, first.next_token is None) == ([], False)
     for page_size in (2, 7, 40):
         assert [each.id for each in walk(reading, dataset, page_size)][1:] == ids[::-1]

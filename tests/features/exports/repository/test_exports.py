@@ -115,7 +115,7 @@ def test_concurrent_run_requests_return_one_run(
     assert exports.get(tenant_id, export.id).state is ExportState.ENDED
     started = together([partial(exports.start, tenant_id, export.id, run_request()) for _ in range(8)])
     assert {(each.run.number, each.run.job.id) for each in started} == {(2, started[0].run.job.id)}
-    assert not any(each.replayed for each in started)
+    assert not any(each.is_replay for each in started)
     assert len(exports.get(tenant_id, export.id).runs) == 2
 
 
@@ -127,7 +127,7 @@ def test_run_request_and_schedule_start_one_run(exports: ExportStore, tenant_id:
     (run,) = exports.get(tenant_id, export.id).runs
     # Each of their keys stands for it now.
     again = exports.start(tenant_id, export.id, run_request("1"))
-    assert (again.replayed, again.run.job.id) == (True, run.job.id)
+    assert (again.is_replay, again.run.job.id) == (True, run.job.id)
     with pytest.raises(IdempotencyMismatch):
         exports.start(tenant_id, export.id, run_request("1", "another"))
 

@@ -128,7 +128,7 @@ class Lake:
             finished_at=None, transaction_id=None,
         )  # fmt: skip
         self.jobs[number] = job
-        return Accepted(job=job, replayed=False)
+        return Accepted(job=job, is_replay=False)
 
     def get(self, tenant_id: str, job_id: str) -> Job:
         if job_id not in self.jobs:

@@ -171,7 +171,7 @@ def test_idempotency_key_replays_its_redrive(
     tenant = dataset.tenant_id
     first = store.redrive(tenant, new_job(dataset.id, key="k"), ranges_of(file.path, [0]))
     again = store.redrive(tenant, new_job(dataset.id, key="k"), ranges_of(file.path, [0]))
-    assert (again.replayed, again.job.id) == (True, first.job.id)
+    assert (again.is_replay, again.job.id) == (True, first.job.id)
     with pytest.raises(IdempotencyMismatch):
         store.redrive(tenant, new_job(dataset.id, key="k", request_hash="other"), ranges_of(file.path, [1]))
     assert redriven(store, dataset) == {file.path: {0: first.job.id}}

@@ -89,7 +89,7 @@ def test_ended_job_expires_with_its_key_and_others_stay(
         stores.jobs.get(tenant_id, ended.id)
     assert stores.jobs.get(tenant_id, waiting.id).id == waiting.id
     assert count(stores, tenant_id, idempotency) == 1
-    assert not stores.jobs.accept(tenant_id, task(dataset, key="first")).replayed
+    assert not stores.jobs.accept(tenant_id, task(dataset, key="first")).is_replay
 
 
 def test_job_with_an_instant_stays_until_the_instant_is_archived(
@@ -120,7 +120,7 @@ def test_latest_batch_of_a_stream_is_recognised_after_its_retention(
     assert expire.run(tenant_id) == 2
     assert count(stores, tenant_id, writer_batches) == 1
     again = stores.jobs.accept(tenant_id, batch(3))
-    assert (again.job.id, again.replayed) == (accepted[2].id, True)
+    assert (again.job.id, again.is_replay) == (accepted[2].id, True)
     with pytest.raises(BatchOutOfOrder):
         stores.jobs.accept(tenant_id, batch(2))
 

@@ -306,4 +306,4 @@ def test_acceptance_reports_a_replay(stores: Stores, tenant_id: str, datasets: l
 
     outcomes = together([accept] * 6)
     assert len({outcome.transaction.id for outcome in outcomes}) == 1
-    assert sorted(outcome.replayed for outcome in outcomes) == [False, *[True] * 5]
+    assert sorted(outcome.is_replay for outcome in outcomes) == [False, *[True] * 5]

@@ -354,7 +354,7 @@ def test_concurrent_requests_queue_one_refresh(
     def request_refresh() -> tuple[str, bool]:
         barrier.wait()
         accepted = views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
-        return accepted.job.id, accepted.replayed
+        return accepted.job.id, accepted.is_replay
 
     # None has a key, so none is a replay.
     ((_, replayed),) = set(together([request_refresh] * 4))

@@ -98,7 +98,7 @@ class OneView:
     def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
         assert not after_running
         self.queued.append(new)
-        return Accepted(job=job_of(new), replayed=False)
+        return Accepted(job=job_of(new), is_replay=False)
 
     def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
         self.decided.append(request.operation)
