@@ -18,5 +18,5 @@ def test_name_that_two_features_state_is_refused():
 
 def test_dependency_with_the_name_of_a_provider_is_refused():
     assert set(provided_by_name({"jobs": 1}, PROVIDERS)) == {"jobs", *PROVIDERS}
-    with pytest.raises(ValueError, match="found"):
-        provided_by_name({"jobs": 1, "found": 2}, PROVIDERS)
+    with pytest.raises(ValueError, match="path_dataset"):
+        provided_by_name({"jobs": 1, "path_dataset": 2}, PROVIDERS)
