@@ -72,14 +72,14 @@ def _csv_tables(
     )
     number = 0
     for sound, run in groupby(texts, partial(is_record, blank_lines=len(parsed_header.names) == 1)):
-        some = list(run)
+        run_texts = list(run)
         records.origin = Origin(row=first + number)
         if sound:
-            yield from records.tables(b"".join(text + b"\n" for text in some), last=True)
+            yield from records.tables(b"".join(text + b"\n" for text in run_texts), last=True)
         else:
-            for offset, text in enumerate(some):
+            for offset, text in enumerate(run_texts):
                 _refuse(header, text, first + number + offset, record_errors)
-        number += len(some)
+        number += len(run_texts)
 
 
 def _refuse(header: bytes, text: bytes, row: int, record_errors: RecordErrors) -> None:

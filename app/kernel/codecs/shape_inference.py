@@ -92,12 +92,12 @@ def infer_record_shapes(
                 batch.column("header").to_pylist(), batch.column("payload").to_pylist(), strict=True
             )
             for header, payload in records:
-                some = (
+                members = (
                     _of_texts([payload], changes=bool(op_columns))
                     if header is None
                     else _without(op_columns, _of_csv(BytesIO(header + b"\n" + payload)))
                 )
-                shape = common_shape(shape, Objects(members=some))
+                shape = common_shape(shape, Objects(members=members))
     except TooManyColumns as error:
         raise _too_many(error) from None
     return shape.members if isinstance(shape, Objects) else {}

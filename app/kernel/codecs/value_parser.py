@@ -146,12 +146,12 @@ def distinct_members(members: Members, pointer: str, faults: Faults) -> dict[str
 
 
 def _read_list(value: list[Any], element: DataType, pointer: str, faults: Faults) -> list[Any]:
-    read = []
+    elements = []
     for number, each in enumerate(value):
         if faults.full:
             break
-        read.append(read_value(each, element, below(pointer, number), faults))
-    return read
+        elements.append(read_value(each, element, below(pointer, number), faults))
+    return elements
 
 
 def _read_struct(
@@ -159,15 +159,15 @@ def _read_struct(
 ) -> Any:
     if not isinstance(value, Members):
         return faults.add(pointer, f"expected {struct_type}, got {describe(value)}")
-    read: dict[str, Any] = dict.fromkeys(types)
+    values: dict[str, Any] = dict.fromkeys(types)
     for name, member in distinct_members(value, pointer, faults).items():
         if faults.full:
             break
         if name in types:
-            read[name] = read_value(member, types[name], below(pointer, name), faults)
+            values[name] = read_value(member, types[name], below(pointer, name), faults)
         else:
             faults.add(below(pointer, name), unknown_field(name, types))
-    return read
+    return values
 
 
 def _read_map(value: Any, data_type: Map, pointer: str, faults: Faults) -> Any:

@@ -223,11 +223,11 @@ class _Payloads:
 
     def of(self, number: int) -> bytes:
         if not self.texts:
-            some = self.rows.take(pa.array(self.numbers)).combine_chunks()
-            columns = {name: some.column(name).chunk(0) for name in some.column_names}
+            rows = self.rows.take(pa.array(self.numbers)).combine_chunks()
+            columns = {name: rows.column(name).chunk(0) for name in rows.column_names}
             columns |= {name: array.take(pa.array(self.numbers)) for name, array in self.originals.items()}
             self.texts = dict(
-                zip(self.numbers, json_texts(self.form.record(columns), some.num_rows), strict=True)
+                zip(self.numbers, json_texts(self.form.record(columns), rows.num_rows), strict=True)
             )
         return self.texts[number]
 

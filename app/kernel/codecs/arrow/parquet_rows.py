@@ -103,18 +103,18 @@ def _has_dictionary(schema: pa.Schema) -> bool:
 def _batches(file: pq.ParquetFile, row_group: int, rows: int) -> Iterator[pa.RecordBatch]:
     with reader_faults(f"row group {row_group} of the Parquet file cannot be read"):
         batches = file.iter_batches(batch_size=rows, row_groups=[row_group], use_threads=False)
-    read = 0
+    row_count = 0
     while True:
         with reader_faults(f"row group {row_group} of the Parquet file cannot be read"):
             batch = next(batches, None)
         if batch is None:
             break
-        read += batch.num_rows
+        row_count += batch.num_rows
         yield batch
     footer_rows = file.metadata.row_group(row_group).num_rows
-    if read != footer_rows:
+    if row_count != footer_rows:
         raise MalformedBody(
-            f"row group {row_group} of the Parquet file has {read} rows, but its footer has {footer_rows}"
+            f"row group {row_group} of the Parquet file has {row_count} rows, but its footer has {footer_rows}"
         )
 
 

@@ -113,9 +113,9 @@ def _iter_steps(
         step = list(map(bytes, rows[start : start + reader.compiled_schema.step_rows]))
         table = _decode_batch(step, reader, record_errors)
         if table is None:
-            some = list(islice(with_origins, start - position, start - position + len(step)))
+            step_texts = list(islice(with_origins, start - position, start - position + len(step)))
             position = start + len(step)
-            table = pa.concat_tables(_piecewise(some, reader, record_errors)).combine_chunks()
+            table = pa.concat_tables(_piecewise(step_texts, reader, record_errors)).combine_chunks()
         yield table
         if record_errors.full:
             return
@@ -209,7 +209,7 @@ def _read_texts(
     rows: Iterable[tuple[Origin, bytes]], reader: RecordReader, record_errors: RecordErrors
 ) -> list[Any]:
     """The rows of the good records, in the form of `reader`."""
-    read = []
+    good_rows = []
     for origin, text in rows:
         if len(text) > record_errors.limits.row_bytes_max:
             record_errors.add_too_large(origin.row, partial(_excerpt, text), line=origin.line)
@@ -223,12 +223,12 @@ def _read_texts(
             faults.add("", f"{reason} (at byte {byte} of the record)")
             unreadable = malformed_row(origin, reason, byte, text)
         if not faults.count:
-            read.extend(contents)
+            good_rows.extend(contents)
             continue
         record_errors.add(origin.row, faults, partial(text.strip, _BLANKS), unreadable=unreadable)
         if record_errors.full:
             break
-    return read
+    return good_rows
 
 
 def _unreadable(fault: UnicodeDecodeError | json.JSONDecodeError | RecursionError) -> tuple[str, int]:
@@ -247,7 +247,7 @@ def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, record_errors
     refuse_many_values(raw, reader.compiled_schema)
     # Bytes that are not UTF-8 are kept, so that only the element with such bytes is bad.
     text = raw.decode("utf-8", "surrogateescape")
-    read = []
+    good_rows = []
     try:
         for number, (value, element) in enumerate(parse_json_array(text)):
             octets = element.encode("utf-8", "surrogateescape")
@@ -263,7 +263,7 @@ def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, record_errors
                 unreadable = _not_utf8(raw)
             contents = reader.read(value, faults) if unreadable is None else []
             if not faults.count:
-                read.extend(contents)
+                good_rows.extend(contents)
                 continue
             record_errors.add(number, faults, partial(bytes, octets), unreadable=unreadable)
             if record_errors.full:
@@ -275,7 +275,7 @@ def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, record_errors
         raise MalformedBody("the JSON is nested too deeply") from None
     except TypeError:
         mismatch(pointer, f"expected an array of row objects, got {describe(parse_json(text))}")
-    return reader.table(read)
+    return reader.table(good_rows)
 
 
 def _not_utf8(raw: bytes) -> MalformedBody | None:

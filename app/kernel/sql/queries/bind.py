@@ -72,8 +72,10 @@ def _sources(view: ParsedView, inputs: Mapping[str, InputTable], binding: Bindin
     sources = []
     for name in view.inputs:
         fields = inputs[name].schema.fields
-        read = [field for field in fields if (name, field.name) in binding.read] or _least(inputs[name])
-        columns = {field.name: spark_type(relation_type(field.data_type())) for field in read}
+        read_fields = [field for field in fields if (name, field.name) in binding.read_columns] or _least(
+            inputs[name]
+        )
+        columns = {field.name: spark_type(relation_type(field.data_type())) for field in read_fields}
         sources.append(ViewInput(name=name, columns=columns))
     return tuple(sources)
 

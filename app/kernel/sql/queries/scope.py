@@ -36,7 +36,7 @@ class ScopeColumn:
                 raise binding.at(
                     at, "names with `${` in them are not part of the SQL of views", "other columns"
                 )
-            binding.read.add(self.origin)
+            binding.read_columns.add(self.origin)
         return Value(
             at=at,
             sql=self.sql,

@@ -85,13 +85,13 @@ class Misfit(Exception):
 class Binding:
     """The state of one view's binding. Creates its errors.
 
-    `read`: columns of datasets that it needs, as names of dataset and column. `outer_columns`: the number of names in
-    subqueries that refer to a column of the outer query.
+    `read_columns`: columns of datasets that it needs, as names of dataset and column. `outer_columns`: the number of
+    names in subqueries that refer to a column of the outer query.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.read: set[tuple[str, str]] = set()
+        self.read_columns: set[tuple[str, str]] = set()
         self.outer_columns = 0
         self._columns = 0
         self._characters = 0
