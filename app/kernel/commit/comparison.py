@@ -58,25 +58,37 @@ class RowDifferences(
         )
 
 
-class CompareTask(EngineTask[RowDifferences], frozen=True, kw_only=True, tag=True):
+class CompareTask(
+    EngineTask[RowDifferences],
+    frozen=True,
+    kw_only=True,
+    tag=True,
+    rename={
+        "dataset_before": "was",
+        "dataset_after": "is_",
+        "files_before": "before",
+        "files_after": "after",
+        "equal_groups": "same",
+    },
+):
     """Compares the rows of file groups at two versions: all groups that may contain the same keys.
 
-    `dataset`: under the later of the two schemas, by which rows are compared. `was`, `is_`: under the schema of each
-    version. `before`, `after`: files by group, in the order of their commits. `same`: groups that are equal at both
-    versions, which are only counted.
+    `dataset`: under the later of the two schemas, by which rows are compared. `dataset_before`, `dataset_after`: under
+    the schema of each version. `files_before`, `files_after`: by group, in the order of their commits. `equal_groups`:
+    groups that have the same files at both versions; their rows are only counted.
     """
 
     dataset: DatasetDefinition
-    was: DatasetDefinition
-    is_: DatasetDefinition
-    before: _FilesOfGroups = ()
-    after: _FilesOfGroups = ()
-    same: _FilesOfGroups = ()
+    dataset_before: DatasetDefinition
+    dataset_after: DatasetDefinition
+    files_before: _FilesOfGroups = ()
+    files_after: _FilesOfGroups = ()
+    equal_groups: _FilesOfGroups = ()
 
     @property
     def size_bytes(self) -> int:
         """The size of its files."""
-        groups = (*self.before, *self.after, *self.same)
+        groups = (*self.files_before, *self.files_after, *self.equal_groups)
         return sum(file.size_bytes for group in groups for file in group)
 
 
@@ -86,39 +98,39 @@ def compare_rows(dataset: DatasetDefinition, before: pa.Table, after: pa.Table) 
     if not dataset.keyed:
         return _of_bags(row_codes(rows), before.num_rows)
     keys = key_numbers(rows, dataset.record_key)
-    old = np.full(int(keys.max(initial=-1)) + 1, -1)
-    new = old.copy()
-    old[keys[: before.num_rows]] = np.arange(before.num_rows)
-    new[keys[before.num_rows :]] = np.arange(after.num_rows)
-    both = np.flatnonzero((old >= 0) & (new >= 0))
-    was, now = before.take(pa.array(old[both])), after.take(pa.array(new[both]))
-    same = equal_rows(was, now)
-    differs = pa.array(~same)
-    was, now = was.filter(differs), now.filter(differs)
+    old_number = np.full(int(keys.max(initial=-1)) + 1, -1)
+    new_number = old_number.copy()
+    old_number[keys[: before.num_rows]] = np.arange(before.num_rows)
+    new_number[keys[before.num_rows :]] = np.arange(after.num_rows)
+    both = np.flatnonzero((old_number >= 0) & (new_number >= 0))
+    old_rows, new_rows = before.take(pa.array(old_number[both])), after.take(pa.array(new_number[both]))
+    equal = equal_rows(old_rows, new_rows)
+    differs = pa.array(~equal)
+    old_rows, new_rows = old_rows.filter(differs), new_rows.filter(differs)
     return RowDifferences(
-        added_rows=int(((old < 0) & (new >= 0)).sum()),
-        removed_rows=int(((old >= 0) & (new < 0)).sum()),
-        changed_rows=was.num_rows,
-        unchanged_rows=int(same.sum()),
-        values=_changed_values(dataset.schema, was, now),
+        added_rows=int(((old_number < 0) & (new_number >= 0)).sum()),
+        removed_rows=int(((old_number >= 0) & (new_number < 0)).sum()),
+        changed_rows=old_rows.num_rows,
+        unchanged_rows=int(equal.sum()),
+        values=_changed_values(dataset.schema, old_rows, new_rows),
     )
 
 
 def _of_bags(codes: np.ndarray, before_rows: int) -> RowDifferences:
     """Compares rows without keys: as a multiset of values."""
     size = int(codes.max(initial=-1)) + 1
-    was = np.bincount(codes[:before_rows], minlength=size)
-    now = np.bincount(codes[before_rows:], minlength=size)
+    old_counts = np.bincount(codes[:before_rows], minlength=size)
+    new_counts = np.bincount(codes[before_rows:], minlength=size)
     return RowDifferences(
-        added_rows=int(np.maximum(now - was, 0).sum()),
-        removed_rows=int(np.maximum(was - now, 0).sum()),
-        unchanged_rows=int(np.minimum(was, now).sum()),
+        added_rows=int(np.maximum(new_counts - old_counts, 0).sum()),
+        removed_rows=int(np.maximum(old_counts - new_counts, 0).sum()),
+        unchanged_rows=int(np.minimum(old_counts, new_counts).sum()),
     )
 
 
-def _changed_values(schema: Schema, was: pa.Table, now: pa.Table) -> dict[int, int]:
+def _changed_values(schema: Schema, old_rows: pa.Table, new_rows: pa.Table) -> dict[int, int]:
     counts = {
-        field.id: int((~equal_rows(was.select([field.name]), now.select([field.name]))).sum())
+        field.id: int((~equal_rows(old_rows.select([field.name]), new_rows.select([field.name]))).sum())
         for field in schema.fields
     }
     return {number: count for number, count in counts.items() if count}
@@ -133,17 +145,18 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_comparison(
     dataset: DatasetDefinition,
-    was: DatasetDefinition,
-    is_: DatasetDefinition,
-    before: Iterable[DataFile],
-    after: Iterable[DataFile],
+    dataset_before: DatasetDefinition,
+    dataset_after: DatasetDefinition,
+    files_before: Iterable[DataFile],
+    files_after: Iterable[DataFile],
 ) -> ComparisonPlan:
     """Tasks that never share a key: one per file group that differs; without keys one per partition with a difference.
     Buckets that were halved in between are compared together.
 
-    `dataset`, `was`, `is_`: see `CompareTask`. `before`, `after`: all files of the two versions.
+    `dataset`, `dataset_before`, `dataset_after`: see `CompareTask`. `files_before`, `files_after`: all files of the two
+    versions.
     """
-    old, new = files_by_group(before), files_by_group(after)
+    old, new = files_by_group(files_before), files_by_group(files_after)
     group_names = changed_groups(old, new)
     units: dict[str, tuple[list[str], list[str]]] = {}
     whole = largest(group_names)
@@ -152,17 +165,29 @@ def plan_comparison(
         for side, groups in zip(sides, (old, new), strict=True):
             if group in groups:
                 side.append(group)
-    same = [visible_files(old[group]) for group in sorted(old.keys() - set(group_names))]
-    to_merge = [files for files in same if any(file.kind is FileKind.LOG for file in files)]
+    equal_groups = [visible_files(old[group]) for group in sorted(old.keys() - set(group_names))]
+    to_merge = [files for files in equal_groups if any(file.kind is FileKind.LOG for file in files)]
     tasks = [
         CompareTask(
-            dataset=dataset, was=was, is_=is_, before=_groups(old, sides[0]), after=_groups(new, sides[1])
+            dataset=dataset,
+            dataset_before=dataset_before,
+            dataset_after=dataset_after,
+            files_before=_groups(old, sides[0]),
+            files_after=_groups(new, sides[1]),
         )
         for _, sides in sorted(units.items())
     ]
     # The number of rows in logs is only known after they are merged.
-    tasks += [CompareTask(dataset=dataset, was=was, is_=is_, same=(tuple(files),)) for files in to_merge]
-    unchanged_rows = sum(file.live_rows for files in same if files not in to_merge for file in files)
+    tasks += [
+        CompareTask(
+            dataset=dataset,
+            dataset_before=dataset_before,
+            dataset_after=dataset_after,
+            equal_groups=(tuple(files),),
+        )
+        for files in to_merge
+    ]
+    unchanged_rows = sum(file.live_rows for files in equal_groups if files not in to_merge for file in files)
     return ComparisonPlan(tasks=tuple(tasks), unchanged_rows=unchanged_rows)
 
 

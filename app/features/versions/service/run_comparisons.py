@@ -40,11 +40,11 @@ class RunComparisons:
     def _compare(self, dataset: Dataset, task: ComparisonTask, tag: str) -> ComparisonResult:
         versions = task.from_version, task.to_version
         schemas = [self.timeline.schema_at(dataset.tenant_id, dataset.id, version) for version in versions]
-        was, is_ = (under_schema(dataset.definition, schema) for schema in schemas)
+        dataset_before, dataset_after = (under_schema(dataset.definition, schema) for schema in schemas)
         # A later schema can hold all values of an earlier one.
-        later = max(was, is_, key=lambda each: each.schema.id)
-        before, after = (self._files(dataset, version) for version in versions)
-        plan = plan_comparison(later, was, is_, before, after)
+        later = max(dataset_before, dataset_after, key=lambda each: each.schema.id)
+        files_before, files_after = (self._files(dataset, version) for version in versions)
+        plan = plan_comparison(later, dataset_before, dataset_after, files_before, files_after)
         rows = sum(self.engine.run(plan.tasks, tag), RowDifferences(unchanged_rows=plan.unchanged_rows))
         names = {field.id: field.name for field in later.schema.fields}
         return ComparisonResult(
@@ -57,7 +57,7 @@ class RunComparisons:
                 unchanged=rows.unchanged_rows,
             ),
             columns={names[number]: count for number, count in sorted(rows.values.items())},
-            files=compare_files(before, after),
+            files=compare_files(files_before, files_after),
             schema=compare_schemas(*schemas),
         )
 

@@ -21,8 +21,8 @@ def compare(task: CompareTask, slices: SliceReader, memory: MemoryBudget) -> Row
     """Compares the rows, split by key over a scratch folder if they do not fit into memory. Raises CorruptFile."""
     target = task.dataset.schema.to_arrow()
     empty = target.empty_table()
-    expected = sum(file.live_rows for group in (*task.before, *task.after) for file in group)
-    same = sum(rows.num_rows for rows in _rows(slices, task.is_, task.same, target, memory))
+    expected = sum(file.live_rows for group in (*task.files_before, *task.files_after) for file in group)
+    same = sum(rows.num_rows for rows in _rows(slices, task.dataset_after, task.equal_groups, target, memory))
     differences = RowDifferences(unchanged_rows=same)
     with SpillBuffer(
         row_hashes(task.dataset),
@@ -30,9 +30,9 @@ def compare(task: CompareTask, slices: SliceReader, memory: MemoryBudget) -> Row
         expected_rows=expected,
         scratch=memory.scratch,
     ) as rows_by_key:
-        for rows in _rows(slices, task.was, task.before, target, memory):
+        for rows in _rows(slices, task.dataset_before, task.files_before, target, memory):
             rows_by_key.add_live(rows)
-        for rows in _rows(slices, task.is_, task.after, target, memory):
+        for rows in _rows(slices, task.dataset_after, task.files_after, target, memory):
             rows_by_key.add_incoming(rows)
         for before, after in rows_by_key.parts():
             differences += compare_rows(
