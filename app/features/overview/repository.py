@@ -72,16 +72,16 @@ class OverviewStore:
         limit: int,
     ) -> list[DataFile]:
         """Up to `limit` files by path, after the first `skip`. Raises VersionExpired, NotFound (dataset gone)."""
-        wanted = [
+        conditions = [
             files.c.dataset_id == dataset_id,
             files.c.added_version <= version,
             or_(files.c.removed_version.is_(None), files.c.removed_version > version),
         ]
         if query.partition is not None:
-            wanted.append(files.c.partition_path == query.partition)
+            conditions.append(files.c.partition_path == query.partition)
         if query.kind is not None:
-            wanted.append(files.c.kind == query.kind.value)
-        page = select(*FILE_COLUMNS).where(*wanted).order_by(files.c.path).offset(skip).limit(limit)
+            conditions.append(files.c.kind == query.kind.value)
+        page = select(*FILE_COLUMNS).where(*conditions).order_by(files.c.path).offset(skip).limit(limit)
         with reading_version(self._database, tenant_id, dataset_id, version) as connection:
             return [data_file(row) for row in connection.execute(page)]
 
@@ -92,7 +92,7 @@ class OverviewStore:
         file = _visible(dataset_id, version)
         path = file.partition_path
         base, log, postponed = (file.kind == kind.value for kind in FileKind)
-        found = (
+        sums = (
             select(
                 path.label("path"),
                 func.count(case((base, 1))).label("base_files"),
@@ -110,11 +110,11 @@ class OverviewStore:
             .limit(limit)
             .subquery()
         )
-        written = and_(commits.c.dataset_id == dataset_id, commits.c.version == found.c.written_version)
+        last_commit = and_(commits.c.dataset_id == dataset_id, commits.c.version == sums.c.written_version)
         page = (
-            select(found, commits.c.committed_at.label("written_at"))
-            .join(commits, written)
-            .order_by(found.c.path)
+            select(sums, commits.c.committed_at.label("written_at"))
+            .join(commits, last_commit)
+            .order_by(sums.c.path)
         )
         with reading_version(self._database, tenant_id, dataset_id, version) as connection:
             return [PartitionRecord(**row._asdict()) for row in connection.execute(page)]
@@ -140,11 +140,11 @@ class OverviewStore:
                 **counts._asdict(),
                 changelog=_changelog(connection, dataset_id, version),
                 commits=_commits(connection, dataset_id, version),
-                served=_served(connection, dataset_id),
+                service_times=_served(connection, dataset_id),
                 consumers=consumers_count,
                 lag=lag,
-                jobs_queued=states.get(JobState.QUEUED.value, 0),
-                jobs_running=states.get(JobState.RUNNING.value, 0),
+                queued_jobs=states.get(JobState.QUEUED.value, 0),
+                running_jobs=states.get(JobState.RUNNING.value, 0),
             )
 
     def base_statistics(self, tenant_id: str, dataset_id: str, version: int) -> Iterator[FileStatistics]:
@@ -154,8 +154,8 @@ class OverviewStore:
             file.kind == FileKind.BASE.value
         )
         with self._database.tenant(tenant_id) as connection:
-            found = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)
-            for row in found:
+            rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)
+            for row in rows:
                 yield FileStatistics(
                     row_count=row.row_count,
                     schema_id=row.schema_id,
@@ -171,9 +171,9 @@ class OverviewStore:
 
 def _visible(dataset_id: str, version: int) -> Any:
     """The columns of the files at a version: files that are still live, and files removed since, each by an index."""
-    added = select(files).where(files.c.dataset_id == dataset_id, files.c.added_version <= version)
-    still = added.where(files.c.removed_version.is_(None))
-    return union_all(still, added.where(files.c.removed_version > version)).subquery().c
+    candidates = select(files).where(files.c.dataset_id == dataset_id, files.c.added_version <= version)
+    still = candidates.where(files.c.removed_version.is_(None))
+    return union_all(still, candidates.where(files.c.removed_version > version)).subquery().c
 
 
 def _member(document: Any, name: str) -> ColumnElement[int]:
@@ -202,7 +202,7 @@ def _files_by_size(
         size_class.label("size_class"),
         func.count().label("files"),
         _total(file.row_count).label("rows"),
-        _total(_deleted(file)).label("deleted"),
+        _total(_deleted(file)).label("deleted_rows"),
         _total(file.size_bytes).label("size_bytes"),
         _total(_member(file.deletion_vector, "size_bytes")).label("vector_bytes"),
         _total(_member(file.index_file, "size_bytes")).label("index_bytes"),
@@ -217,9 +217,9 @@ def _files_by_size(
         if kind is FileKind.BASE:
             classes[number] = totals
     sizes = [
-        SizeClass(below=below, files=found.files, size_bytes=found.size_bytes)
+        SizeClass(below=below, files=class_totals.files, size_bytes=class_totals.size_bytes)
         for number, below in enumerate((*SIZE_BOUNDS, None))
-        for found in [classes.get(number, KindTotals())]
+        for class_totals in [classes.get(number, KindTotals())]
     ]
     return kinds, tuple(sizes)
 
@@ -237,7 +237,7 @@ def _commits(connection: Connection, dataset_id: str, version: int) -> tuple[Com
         select(
             commits.c.action,
             func.count().label("commits"),
-            _total(commits.c.bytes_added).label("bytes_added"),
+            _total(commits.c.bytes_added).label("added_bytes"),
             func.max(commits.c.committed_at).label("committed_at"),
         )
         .where(commits.c.dataset_id == dataset_id, commits.c.version <= version)
@@ -252,7 +252,7 @@ def _commits(connection: Connection, dataset_id: str, version: int) -> tuple[Com
 def _served(connection: Connection, dataset_id: str) -> dict[Action, Any]:
     """When table services last succeeded; their commits stay when their instants are archived."""
     names = [action.value for action in _SERVICES]
-    ended = union_all(
+    times = union_all(
         select(instants.c.action, instants.c.completed_at.label("ended_at")).where(
             instants.c.dataset_id == dataset_id,
             instants.c.state == InstantState.COMPLETED.value,
@@ -262,7 +262,7 @@ def _served(connection: Connection, dataset_id: str) -> dict[Action, Any]:
             commits.c.dataset_id == dataset_id, commits.c.action.in_(names)
         ),
     ).subquery()
-    query = select(ended.c.action, func.max(ended.c.ended_at).label("at")).group_by(ended.c.action)
+    query = select(times.c.action, func.max(times.c.ended_at).label("at")).group_by(times.c.action)
     return {Action(row.action): row.at for row in connection.execute(query)}
 
 
@@ -279,10 +279,10 @@ def _consumers(connection: Connection, dataset_id: str) -> tuple[int, int | None
 
 
 def _jobs_by_state(connection: Connection, dataset_id: str) -> dict[str, int]:
-    unfinished = jobs.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
+    condition = jobs.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
     query = (
         select(jobs.c.state, func.count().label("jobs"))
-        .where(jobs.c.dataset_id == dataset_id, unfinished)
+        .where(jobs.c.dataset_id == dataset_id, condition)
         .group_by(jobs.c.state)
     )
     return {row.state: row.jobs for row in connection.execute(query)}

@@ -324,15 +324,15 @@ def statistics_response(
     """The JSON of a table's sums."""
     base, logs, postponed = (totals.kinds[kind] for kind in FileKind)
     every = base + logs + postponed
-    written = sum(each.bytes_added for each in totals.commits)
+    written_bytes = sum(each.added_bytes for each in totals.commits)
     return StatisticsResponse(
         version=dataset.version,
         committed_at=dataset.committed_at,
         rows=RowSums(
-            live=base.rows - base.deleted,
+            live=base.rows - base.deleted_rows,
             exact=logs.files == 0,
-            deleted=base.deleted,
-            deleted_ratio=base.deleted / base.rows if base.rows else 0.0,
+            deleted=base.deleted_rows,
+            deleted_ratio=base.deleted_rows / base.rows if base.rows else 0.0,
             in_logs=logs.rows,
             postponed=postponed.rows,
         ),
@@ -352,8 +352,8 @@ def statistics_response(
             deletion_vectors=every.vector_bytes,
             indexes=every.index_bytes,
             changelog=totals.changelog.size_bytes,
-            written=written,
-            write_amplification=written / every.size_bytes if every.size_bytes else None,
+            written=written_bytes,
+            write_amplification=written_bytes / every.size_bytes if every.size_bytes else None,
         ),
         changelog=ChangelogSums(
             changes=dataset.next_offset - dataset.earliest_offset,
@@ -367,11 +367,11 @@ def statistics_response(
             commits={each.action: each.commits for each in totals.commits},
         ),
         served_at=ServiceTimes(
-            compaction=totals.served.get(Action.COMPACTION),
-            clustering=totals.served.get(Action.CLUSTERING),
-            clean=totals.served.get(Action.CLEAN),
+            compaction=totals.service_times.get(Action.COMPACTION),
+            clustering=totals.service_times.get(Action.CLUSTERING),
+            clean=totals.service_times.get(Action.CLEAN),
         ),
         consumers=ConsumerSums(count=totals.consumers, lag=totals.lag),
-        jobs=JobSums(queued=totals.jobs_queued, running=totals.jobs_running),
+        jobs=JobSums(queued=totals.queued_jobs, running=totals.running_jobs),
         columns=columns,
     )

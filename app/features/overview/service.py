@@ -83,8 +83,8 @@ class Overview:
             return []
         fields = projection(dataset.definition.schema, names).fields
         schemas = self.index.schemas(dataset.tenant_id, dataset.id)
-        found = self.index.base_statistics(dataset.tenant_id, dataset.id, dataset.version)
-        return summarize_columns(fields, schemas, found)
+        statistics = self.index.base_statistics(dataset.tenant_id, dataset.id, dataset.version)
+        return summarize_columns(fields, schemas, statistics)
 
     def schema_at(self, dataset: Dataset, version: int) -> Schema:
         """The schema that names the columns of a version."""
@@ -122,10 +122,10 @@ class _Position(NamedTuple):
 
 
 def _position(text: str) -> _Position:
-    found = _POSITION.fullmatch(text)
-    if found is None:
+    match = _POSITION.fullmatch(text)
+    if match is None:
         raise unknown_token()
-    return _Position(int(found["version"]), int(found["skip"]))
+    return _Position(int(match["version"]), int(match["skip"]))
 
 
 def _other_version() -> InvalidRequest:

@@ -39,11 +39,11 @@ class PartitionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KindTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """All files of a kind. `rows`: the stored rows. `deleted`: those of them that deletion vectors delete."""
+    """All files of a kind. `rows`: the stored rows. `deleted_rows`: those of them that deletion vectors delete."""
 
     files: int = 0
     rows: int = 0
-    deleted: int = 0
+    deleted_rows: int = 0
     size_bytes: int = 0
     vector_bytes: int = 0
     index_bytes: int = 0
@@ -77,15 +77,16 @@ class CommitTotals(msgspec.Struct, frozen=True, kw_only=True):
 
     action: Action
     commits: int
-    bytes_added: int
+    added_bytes: int
     committed_at: datetime
 
 
 class TableTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """The sums of a table at a version. `served`: when each table service last succeeded, also without work to do.
+    """The sums of a table at a version.
 
-    `small_files`: base files that are much smaller than the target size. `lag`: the number of changes that the consumer
-    farthest behind has not committed; None without consumers.
+    `service_times`: when each table service last succeeded, also without work to do. `small_files`: base files
+    that are much smaller than the target size. `lag`: the number of changes that the consumer farthest behind has not
+    committed; None without consumers.
     """
 
     kinds: Mapping[FileKind, KindTotals]
@@ -95,8 +96,8 @@ class TableTotals(msgspec.Struct, frozen=True, kw_only=True):
     small_files: int
     changelog: ChangelogTotals
     commits: tuple[CommitTotals, ...]
-    served: Mapping[Action, datetime]
+    service_times: Mapping[Action, datetime]
     consumers: int
     lag: int | None
-    jobs_queued: int
-    jobs_running: int
+    queued_jobs: int
+    running_jobs: int

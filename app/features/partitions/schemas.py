@@ -45,8 +45,8 @@ class ReadPartitionEventsOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Events on a page, at most."""
 
 
-def event_page(found: PartitionEvents) -> PartitionEventPage:
+def event_page(events: PartitionEvents) -> PartitionEventPage:
     """The JSON of a page of events."""
     return PartitionEventPage(
-        events=list(found.items), next_since=found.next_since, pending=found.count - found.next_since
+        events=list(events.items), next_since=events.next_since, pending=events.count - events.next_since
     )

@@ -42,14 +42,14 @@ class PartitionMarkers:
                 with self.storage.create(path) as file:
                     file.write(msgspec.json.encode(content))
 
-        settled = self.marks.settle_markers(
+        count = self.marks.settle_markers(
             dataset.tenant_id,
             dataset.id,
             settle,
-            wanted=policy is not None and policy.marker,
+            with_markers=policy is not None and policy.marker,
             limit=_MARKERS_AT_ONCE,
         )
-        return settled == _MARKERS_AT_ONCE
+        return count == _MARKERS_AT_ONCE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -84,8 +84,8 @@ async def create_redrive(
     body = await read_body(request, json_body_bytes_max)
     with acceptance.reserved(path_dataset.tenant_id, path_dataset.id):
         redrive = await threads.run(_redrive, body, acceptance.idempotency_key, acceptance.actor)
-        accepted = await threads.run(quarantine.redrive, path_dataset, redrive)
-    return await acceptance.reply(accepted)
+        redrive_job = await threads.run(quarantine.redrive, path_dataset, redrive)
+    return await acceptance.reply(redrive_job)
 
 
 @delete(

@@ -63,14 +63,14 @@ class QuarantineStore:
         if job_id is not None:
             query = query.where(quarantine_files.c.job_id == job_id)
         ranges = []
-        left = limit
+        remaining_records = limit
         with self._database.tenant(tenant_id) as connection:
             for row in connection.execute(query).all():
                 first = start[1] + 1 if row.seq == start[0] else 0
-                count = min(row.row_count - first, left)
+                count = min(row.row_count - first, remaining_records)
                 if count > 0:
                     ranges.append((row, first, count))
-                    left -= count
+                    remaining_records -= count
             redriven = _redriven(connection, dataset_id, [_of_range(*each) for each in ranges])
         return [_part(row, first, count, redriven.get(row.path, {})) for row, first, count in ranges]
 
@@ -81,10 +81,10 @@ class QuarantineStore:
         query = _files(dataset_id).where(quarantine_files.c.seq.in_(bindparam("numbers", expanding=True)))
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query, {"numbers": list(records)}).all()
-            chosen = [
+            conditions = [
                 and_(quarantine_redrives.c.path == row.path, _one_of_rows(records[row.seq])) for row in rows
             ]
-            redriven = _redriven(connection, dataset_id, chosen)
+            redriven = _redriven(connection, dataset_id, conditions)
         return [_part(row, 0, row.row_count, redriven.get(row.path, {})) for row in rows]
 
     def redrive(self, tenant_id: str, new: NewJob, records: Sequence[RecordRange]) -> Accepted:
@@ -108,13 +108,13 @@ class QuarantineStore:
         """Removes the bad records of a job, redriven or not; returns how many they were."""
         if not is_uuid(job_id):
             return 0
-        discarded = (
+        statement = (
             delete(quarantine_files)
             .where(quarantine_files.c.dataset_id == dataset_id, quarantine_files.c.job_id == job_id)
             .returning(quarantine_files.c.row_count)
         )
         with self._database.tenant(tenant_id) as connection:
-            return sum(connection.execute(discarded).scalars())
+            return sum(connection.execute(statement).scalars())
 
 
 def _files(dataset_id: str) -> Any:
@@ -134,7 +134,7 @@ def _one_of_rows(records: Sequence[int]) -> ColumnElement[bool]:
 
 
 def _redriven(
-    connection: Connection, dataset_id: str, chosen: Sequence[ColumnElement[bool]]
+    connection: Connection, dataset_id: str, conditions: Sequence[ColumnElement[bool]]
 ) -> dict[str, dict[int, str]]:
     """By path and record, the job that redrove it. One that failed or was cancelled did not."""
     query = (
@@ -142,57 +142,61 @@ def _redriven(
         .join(jobs, jobs.c.id == quarantine_redrives.c.job_id)
         .where(
             quarantine_redrives.c.dataset_id == dataset_id,
-            or_(false(), *chosen),
+            or_(false(), *conditions),
             jobs.c.state.not_in(_VOID),
         )
     )
-    found: dict[str, dict[int, str]] = {}
+    jobs_by_record: dict[str, dict[int, str]] = {}
     for path, record, job_id in connection.execute(query):
-        found.setdefault(path, {})[record] = job_id
-    return found
+        jobs_by_record.setdefault(path, {})[record] = job_id
+    return jobs_by_record
 
 
 def _mark(connection: Connection, new: NewJob, records: Sequence[RecordRange]) -> None:
     """Marks all records, however many ranges they are, in two statements. Raises AlreadyRedriven."""
-    wanted = (
+    ranges = (
         func.unnest(
             literal([each.path for each in records], ARRAY(quarantine_redrives.c.path.type)),
             literal([each.first for each in records], ARRAY(BigInteger)),
             literal([each.first + each.count - 1 for each in records], ARRAY(BigInteger)),
         )
         .table_valued("path", "first", "last")
-        .render_derived(name="wanted")
+        .render_derived(name="ranges")
     )
-    failed = select(jobs.c.id).where(jobs.c.dataset_id == new.dataset_id, jobs.c.state.in_(_VOID))
+    void_jobs = select(jobs.c.id).where(jobs.c.dataset_id == new.dataset_id, jobs.c.state.in_(_VOID))
     connection.execute(
         delete(quarantine_redrives).where(
             quarantine_redrives.c.dataset_id == new.dataset_id,
-            quarantine_redrives.c.path == wanted.c.path,
-            quarantine_redrives.c.record.between(wanted.c.first, wanted.c.last),
-            quarantine_redrives.c.job_id.in_(failed),
+            quarantine_redrives.c.path == ranges.c.path,
+            quarantine_redrives.c.record.between(ranges.c.first, ranges.c.last),
+            quarantine_redrives.c.job_id.in_(void_jobs),
         )
     )
     numbers = (
-        func.generate_series(wanted.c.first, wanted.c.last)
+        func.generate_series(ranges.c.first, ranges.c.last)
         .table_valued("number")
         .render_derived(name="numbers")
         .lateral()
     )
-    chosen = select(
+    new_marks = select(
         quarantine_files.c.dataset_id,
         quarantine_files.c.path,
         numbers.c.number,
         literal(new.id, quarantine_redrives.c.job_id.type),
     ).select_from(
-        wanted.join(
+        ranges.join(
             quarantine_files,
-            and_(quarantine_files.c.dataset_id == new.dataset_id, quarantine_files.c.path == wanted.c.path),
+            and_(quarantine_files.c.dataset_id == new.dataset_id, quarantine_files.c.path == ranges.c.path),
         ).join(numbers, true())
     )
-    mark = insert_unless(quarantine_redrives).from_select(["dataset_id", "path", "record", "job_id"], chosen)
-    marked = connection.execute(mark.on_conflict_do_nothing(), execution_options={"preserve_rowcount": True})
+    mark = insert_unless(quarantine_redrives).from_select(
+        ["dataset_id", "path", "record", "job_id"], new_marks
+    )
+    insertion = connection.execute(
+        mark.on_conflict_do_nothing(), execution_options={"preserve_rowcount": True}
+    )
     # The second of two requests waits here for the first, and finds its records taken.
-    if marked.rowcount != sum(each.count for each in records):
+    if insertion.rowcount != sum(each.count for each in records):
         raise _taken()
 
 

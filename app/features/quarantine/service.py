@@ -95,24 +95,24 @@ class Quarantine:
         refuse_derived(dataset)
         tenant_id = dataset.tenant_id
         if redrive.idempotency_key is not None:
-            known = self.jobs.find_by_key(
+            earlier_job = self.jobs.find_by_key(
                 tenant_id, dataset.id, redrive.idempotency_key, redrive.request_hash
             )
-            if known is not None:
-                return Accepted(job=known, is_replay=True)
-        chosen = (
+            if earlier_job is not None:
+                return Accepted(job=earlier_job, is_replay=True)
+        part_ranges = (
             self._named(dataset, redrive)
             if redrive.job_id is None
             else self._waiting(dataset, redrive.job_id)
         )
-        original = self.jobs.get(tenant_id, chosen[0][0].job_id)
+        original = self.jobs.get(tenant_id, part_ranges[0][0].job_id)
         if original.write.transforms:
             raise InvalidRequest(
                 f"the records of job {original.id} were read by a source with a transform, so they are no rows of the "
                 "dataset: read them, repair them, and let the source read them again, or write the rows they make"
             )
         job_id = new_id()
-        raw = self._body(dataset, job_id, chosen, redrive.records)
+        raw = self._body(dataset, job_id, part_ranges, redrive.records)
         operation, options = redriven_write(original.write, dataset.definition)
         new = NewJob(
             id=job_id,
@@ -130,15 +130,15 @@ class Quarantine:
             actor=redrive.actor,
         )
         try:
-            accepted = self.index.redrive(tenant_id, new, [each for _, each in chosen])
+            redrive_job = self.index.redrive(tenant_id, new, [each for _, each in part_ranges])
         except AlreadyRedriven:
             self.storage.delete([raw.path])
             raise
-        if accepted.is_replay:
+        if redrive_job.is_replay:
             self.storage.delete([raw.path])
         else:
             self.wake()
-        return accepted
+        return redrive_job
 
     def discard(self, dataset: Dataset, job_id: str) -> None:
         """Removes the bad records of a job. Raises NotFound if it has none."""
@@ -146,36 +146,38 @@ class Quarantine:
             raise NotFound(f"Job {job_id} has no records in quarantine")
 
     def _waiting(self, dataset: Dataset, job_id: str) -> list[tuple[QuarantinePart, RecordRange]]:
-        chosen: list[tuple[QuarantinePart, RecordRange]] = []
+        part_ranges: list[tuple[QuarantinePart, RecordRange]] = []
         after: tuple[int, int] | None = None
-        left = REDRIVE_RECORDS_MAX
-        while left > 0:
-            parts = self.index.parts(dataset.tenant_id, dataset.id, job_id, after, left)
+        remaining_records = REDRIVE_RECORDS_MAX
+        while remaining_records > 0:
+            parts = self.index.parts(dataset.tenant_id, dataset.id, job_id, after, remaining_records)
             if not parts:
                 break
             for part in parts:
                 after = (part.number, part.first + part.count - 1)
                 numbers = [n for n in range(part.first, part.first + part.count) if n not in part.redriven]
-                left -= len(numbers)
-                chosen += [(part, each) for each in ranges_of(part.file.path, numbers)]
-        if not chosen:
+                remaining_records -= len(numbers)
+                part_ranges += [(part, each) for each in ranges_of(part.file.path, numbers)]
+        if not part_ranges:
             raise NotFound(f"Job {job_id} has no records in quarantine that wait")
-        return chosen
+        return part_ranges
 
     def _named(self, dataset: Dataset, redrive: Redrive) -> list[tuple[QuarantinePart, RecordRange]]:
         """The named records by part. Raises InvalidRequest for ids that are not valid or of several jobs."""
-        wanted: dict[int, list[int]] = {}
-        for place, named in enumerate(redrive.records):
-            number, record = _position(named, f"/records/{place}/id")
-            wanted.setdefault(number, []).append(record)
-        parts = {part.number: part for part in self.index.named(dataset.tenant_id, dataset.id, wanted)}
-        jobs = list(dict.fromkeys(parts[number].job_id for number in wanted if number in parts))
+        records_by_part: dict[int, list[int]] = {}
+        for place, reference in enumerate(redrive.records):
+            number, record = _position(reference, f"/records/{place}/id")
+            records_by_part.setdefault(number, []).append(record)
+        parts = {
+            part.number: part for part in self.index.named(dataset.tenant_id, dataset.id, records_by_part)
+        }
+        jobs = list(dict.fromkeys(parts[number].job_id for number in records_by_part if number in parts))
         faults = []
-        for place, named in enumerate(redrive.records):
-            number, record = _position(named, f"/records/{place}/id")
+        for place, reference in enumerate(redrive.records):
+            number, record = _position(reference, f"/records/{place}/id")
             part = parts.get(number)
             if part is None or record >= part.count:
-                faults.append(_fault(place, f"there is no record {named} in quarantine"))
+                faults.append(_fault(place, f"there is no record {reference} in quarantine"))
             elif part.job_id != jobs[0]:
                 faults.append(
                     _fault(
@@ -185,37 +187,37 @@ class Quarantine:
                 )
         if faults:
             raise InvalidRequest(f"{faults[0].pointer}: {faults[0].detail}", faults)
-        repeated = [
+        redriven_ids = [
             record_id(number, record)
-            for number, records in wanted.items()
+            for number, records in records_by_part.items()
             for record in records
             if record in parts[number].redriven
         ]
-        if repeated:
-            raise AlreadyRedriven(f"record {repeated[0]} was redriven already", records=repeated[:50])
+        if redriven_ids:
+            raise AlreadyRedriven(f"record {redriven_ids[0]} was redriven already", records=redriven_ids[:50])
         return [
             (parts[number], each)
-            for number in sorted(wanted)
-            for each in ranges_of(parts[number].file.path, wanted[number])
+            for number in sorted(records_by_part)
+            for each in ranges_of(parts[number].file.path, records_by_part[number])
         ]
 
     def _body(
         self,
         dataset: Dataset,
         job_id: str,
-        chosen: Sequence[tuple[QuarantinePart, RecordRange]],
-        repaired: Mapping[str, bytes | None],
+        part_ranges: Sequence[tuple[QuarantinePart, RecordRange]],
+        repairs: Mapping[str, bytes | None],
     ) -> RawInput:
         path = body_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
         with self.files.sink(path) as sink:
-            held = BadRecords(write=sink.write)
-            for part, each in chosen:
+            bad_records = BadRecords(write=sink.write)
+            for part, each in part_ranges:
                 for number, record in enumerate(
                     self.files.read(part.file, each.first, each.count), each.first
                 ):
-                    payload = repaired.get(record_id(part.number, number))
-                    held.put(_sent_again(record, payload))
-            held.close()
+                    payload = repairs.get(record_id(part.number, number))
+                    bad_records.put(_sent_again(record, payload))
+            bad_records.close()
         file = _written(sink.file)
         return RawInput(
             path=path,

@@ -91,9 +91,9 @@ class RunVerify:
         definition = under_schema(
             dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
         )
-        written = [*start, *files, *(segment.file for segment in feed.segments)]
+        all_files = [*start, *files, *(segment.file for segment in feed.segments)]
         tasks = plan_fold(
-            definition, start, files, feed.segments, self._schemas(dataset, definition, written)
+            definition, start, files, feed.segments, self._schemas(dataset, definition, all_files)
         )
         return sum(self.engine.run(tasks, tag), FoldVerdict())
 
@@ -133,9 +133,11 @@ class RunVerify:
         self, dataset: Dataset, definition: DatasetDefinition, files: Sequence[StoredFile]
     ) -> dict[int, Schema]:
         """The schemas under which the files were written, of those that the dataset had by then."""
-        named = {file.schema_id for file in files}
-        known = [number for number in named if 1 <= number <= definition.schema.id]
-        return {number: self.catalog.schema(dataset.tenant_id, dataset.id, number).schema for number in known}
+        schema_ids = {file.schema_id for file in files}
+        numbers = [number for number in schema_ids if 1 <= number <= definition.schema.id]
+        return {
+            number: self.catalog.schema(dataset.tenant_id, dataset.id, number).schema for number in numbers
+        }
 
 
 class _Feed(msgspec.Struct, frozen=True, kw_only=True):

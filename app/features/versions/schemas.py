@@ -89,17 +89,17 @@ class CreateComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """The name of a tag or savepoint of the second version."""
 
 
-def named_version_response(dataset: Dataset, named: NamedVersion) -> NamedVersionResponse:
+def named_version_response(dataset: Dataset, named_version: NamedVersion) -> NamedVersionResponse:
     """The JSON form of a named version."""
     path = f"/datasets/{dataset.id}"
-    name = quote(named.name, safe="")
+    name = quote(named_version.name, safe="")
     links = NamedVersionLinks(
-        self_=f"{path}/{named.kind.value}s/{name}", dataset=path, rows=f"{path}/rows?tag={name}"
+        self_=f"{path}/{named_version.kind.value}s/{name}", dataset=path, rows=f"{path}/rows?tag={name}"
     )
-    return NamedVersionResponse(**msgspec.structs.asdict(named), links=links)
+    return NamedVersionResponse(**msgspec.structs.asdict(named_version), links=links)
 
 
 def named_version_page(dataset: Dataset, page: Page) -> NamedVersionPage:
     """The JSON form of a page of named versions."""
-    items = [named_version_response(dataset, named) for named in page.items]
+    items = [named_version_response(dataset, named_version) for named_version in page.items]
     return NamedVersionPage(items=items, next_page_token=page.next_token)

@@ -84,9 +84,9 @@ class PartitionStore:
             if not share_datasets(connection, [dataset_id]):
                 raise NotFound(f"there is no dataset {dataset_id!r}")
             version = _catch_up(connection, dataset_id)
-            found = _marks(connection, dataset_id, partitions)
-            _refuse(connection, dataset_id, partitions, found)
-            still_open = [path for path in dict.fromkeys(partitions) if found[path].done_at is None]
+            earlier_marks = _marks(connection, dataset_id, partitions)
+            _refuse(connection, dataset_id, partitions, earlier_marks)
+            still_open = [path for path in dict.fromkeys(partitions) if earlier_marks[path].done_at is None]
             _end(connection, dataset_id, still_open, version, DoneReason.ENDED)
             marks = _marks(connection, dataset_id, partitions)
             return [marks[path] for path in dict.fromkeys(partitions)]
@@ -116,15 +116,15 @@ class PartitionStore:
         dataset_id: str,
         settle: Callable[[MarkerWork], None],
         *,
-        wanted: bool,
+        with_markers: bool,
         limit: int,
     ) -> int:
         """Calls `settle` for up to `limit` markers that are outdated; returns the number of calls.
 
-        Partitions that are done have a marker if `wanted`; no others have one. Each marker is settled by one caller at
-        a time. If `settle` raises, that marker and those after it stay outdated.
+        Partitions that are done have a marker if `with_markers`; no others have one. Each marker is settled by one
+        caller at a time. If `settle` raises, that marker and those after it stay outdated.
         """
-        should_say = partition_marks.c.done_version if wanted else null()
+        should_say = partition_marks.c.done_version if with_markers else null()
         columns = partition_marks.c.path, should_say.label("version"), partition_marks.c.done_at
         query = (
             select(*columns)
@@ -135,12 +135,12 @@ class PartitionStore:
             .limit(1)
             .with_for_update(skip_locked=True)
         )
-        for settled in range(limit):
+        for count in range(limit):
             # While its row is locked, no other process changes the marker, and the partition does not change.
             with self._database.tenant(tenant_id) as connection:
                 row = connection.execute(query).one_or_none()
                 if row is None:
-                    return settled
+                    return count
                 settle(
                     MarkerWork(
                         path=row.path,
@@ -182,12 +182,12 @@ def read_events(
             since=since,
             head=count,
         )
-    wanted = (
+    conditions = (
         partition_events.c.dataset_id == dataset_id,
         partition_events.c.number >= since,
         partition_events.c.number < count,
     )
-    query = select(*_EVENT).where(*wanted).order_by(partition_events.c.number).limit(limit)
+    query = select(*_EVENT).where(*conditions).order_by(partition_events.c.number).limit(limit)
     items = tuple(_event(row) for row in connection.execute(query))
     return PartitionEvents(items=items, next_since=since + len(items), count=count)
 
@@ -233,9 +233,9 @@ def _end_changed(connection: Connection, dataset_id: str, version: int, since: i
         *_open(dataset_id), partition_marks.c.changed_version > since
     )
     paths = list(connection.execute(query.order_by(partition_marks.c.path)).scalars())
-    unseen = _unseen(connection, dataset_id, paths)
-    seen = [path for path in paths if path not in unseen]
-    _end(connection, dataset_id, seen, version, DoneReason.ENDED)
+    invisible_paths = _unseen(connection, dataset_id, paths)
+    visible_paths = [path for path in paths if path not in invisible_paths]
+    _end(connection, dataset_id, visible_paths, version, DoneReason.ENDED)
 
 
 def _changed(dataset_id: str, since: int, until: int, earliest: int) -> Select[Any]:
@@ -253,11 +253,13 @@ def _changed(dataset_id: str, since: int, until: int, earliest: int) -> Select[A
     if since < earliest:
         # The rows of removed files may be deleted, so any partition may have changed up to then.
         changes.append(select(files.c.partition_path, literal(earliest)).where(*in_dataset))
-    touched = union_all(*changes).subquery()
-    last = select(touched.c[0].label("path"), func.max(touched.c[1]).label("version")).group_by(touched.c[0])
-    found = last.subquery()
-    return select(found.c.path, found.c.version, commits.c.committed_at).join(
-        commits, and_(commits.c.dataset_id == dataset_id, commits.c.version == found.c.version)
+    path_versions = union_all(*changes).subquery()
+    last = select(path_versions.c[0].label("path"), func.max(path_versions.c[1]).label("version")).group_by(
+        path_versions.c[0]
+    )
+    latest = last.subquery()
+    return select(latest.c.path, latest.c.version, commits.c.committed_at).join(
+        commits, and_(commits.c.dataset_id == dataset_id, commits.c.version == latest.c.version)
     )
 
 
@@ -266,17 +268,17 @@ def _note_changes(connection: Connection, dataset_id: str, changes: Sequence[Any
     if not changes:
         return
     before = _marks(connection, dataset_id, [row.path for row in changes])
-    made = insert_unless(partition_marks)
+    statement = insert_unless(partition_marks)
     connection.execute(
-        made.on_conflict_do_update(
+        statement.on_conflict_do_update(
             index_elements=[
                 partition_marks.c.tenant_id,
                 partition_marks.c.dataset_id,
                 partition_marks.c.path,
             ],
             set_={
-                "changed_version": made.excluded.changed_version,
-                "changed_at": made.excluded.changed_at,
+                "changed_version": statement.excluded.changed_version,
+                "changed_at": statement.excluded.changed_at,
                 "done_version": None,
                 "done_at": None,
             },
@@ -291,9 +293,11 @@ def _note_changes(connection: Connection, dataset_id: str, changes: Sequence[Any
             for row in changes
         ],
     )
-    reopened = [row for row in changes if row.path in before and before[row.path].done_at is not None]
-    marked = [(row.path, row.version) for row in sorted(reopened, key=lambda row: (row.version, row.path))]
-    _emit_events(connection, dataset_id, PartitionEventKind.REOPENED, marked, reason=None)
+    reopened_rows = [row for row in changes if row.path in before and before[row.path].done_at is not None]
+    path_versions = [
+        (row.path, row.version) for row in sorted(reopened_rows, key=lambda row: (row.version, row.path))
+    ]
+    _emit_events(connection, dataset_id, PartitionEventKind.REOPENED, path_versions, reason=None)
 
 
 def _end(
@@ -306,15 +310,15 @@ def _end(
         .where(partition_marks.c.dataset_id == dataset_id, any_of(partition_marks.c.path, paths))
         .values(done_version=version, done_at=_NOW)
     )
-    marked = [(path, version) for path in paths]
-    _emit_events(connection, dataset_id, PartitionEventKind.DONE, marked, reason=reason)
+    path_versions = [(path, version) for path in paths]
+    _emit_events(connection, dataset_id, PartitionEventKind.DONE, path_versions, reason=reason)
 
 
 def _emit_events(
     connection: Connection,
     dataset_id: str,
     kind: PartitionEventKind,
-    marked: Iterable[tuple[str, int]],
+    path_versions: Iterable[tuple[str, int]],
     *,
     reason: DoneReason | None,
 ) -> None:
@@ -330,7 +334,7 @@ def _emit_events(
             "version": version,
             "reason": None if reason is None else reason.value,
         }
-        for number, (path, version) in enumerate(marked, start=first)
+        for number, (path, version) in enumerate(path_versions, start=first)
     ]
     if rows:
         connection.execute(insert(partition_events), rows)
@@ -346,8 +350,8 @@ def _idle(connection: Connection, dataset_id: str, before: datetime) -> list[str
         .order_by(partition_marks.c.changed_at, partition_marks.c.path)
     )
     paths = list(connection.execute(query).scalars())
-    unseen = _unseen(connection, dataset_id, paths)
-    return [path for path in paths if path not in unseen]
+    invisible_paths = _unseen(connection, dataset_id, paths)
+    return [path for path in paths if path not in invisible_paths]
 
 
 def _next_idle(connection: Connection, dataset_id: str, before: datetime) -> float | None:
@@ -379,14 +383,14 @@ def _unseen(connection: Connection, dataset_id: str, paths: Collection[str]) -> 
 
 
 def _refuse(
-    connection: Connection, dataset_id: str, partitions: Sequence[str], found: dict[str, PartitionMark]
+    connection: Connection, dataset_id: str, partitions: Sequence[str], marks: dict[str, PartitionMark]
 ) -> None:
-    unseen = _unseen(connection, dataset_id, found)
+    invisible_paths = _unseen(connection, dataset_id, marks)
     faults = []
     for number, path in enumerate(partitions):
-        if path not in found:
+        if path not in marks:
             detail = "the dataset has no such partition; expected a path that GET …/partitions returns"
-        elif path in unseen:
+        elif path in invisible_paths:
             detail = "the partition has writes that nobody sees before a compaction; compact it first"
         else:
             continue
@@ -397,9 +401,9 @@ def _refuse(
 
 def _marks(connection: Connection, dataset_id: str, paths: Collection[str]) -> dict[str, PartitionMark]:
     # Postgres would refuse to compare text with a NUL in it, and no path has one.
-    known = [path for path in paths if "\0" not in path]
+    valid_paths = [path for path in paths if "\0" not in path]
     query = select(*_MARK).where(
-        partition_marks.c.dataset_id == dataset_id, any_of(partition_marks.c.path, known)
+        partition_marks.c.dataset_id == dataset_id, any_of(partition_marks.c.path, valid_paths)
     )
     return {row.path: PartitionMark(**row._asdict()) for row in connection.execute(query)}
 

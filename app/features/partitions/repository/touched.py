@@ -25,8 +25,8 @@ class TouchedPartitionStore:
                 for version in (files.c.added_version, files.c.removed_version)
             )
         )
-        kept = select(heads.c.earliest_version).where(heads.c.dataset_id == dataset_id)
+        earliest_version = select(heads.c.earliest_version).where(heads.c.dataset_id == dataset_id)
         with self._database.tenant(tenant_id) as connection:
-            found = set(connection.execute(paths).scalars())
+            touched_paths = set(connection.execute(paths).scalars())
             # Read last, so that files that were removed meanwhile are noticed.
-            return found if connection.execute(kept).scalar_one() <= since else None
+            return touched_paths if connection.execute(earliest_version).scalar_one() <= since else None

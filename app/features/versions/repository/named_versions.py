@@ -46,8 +46,8 @@ class NamedVersionStore:
             head = share_history_at_head(connection, dataset_id)
             version = head if task.version is None else task.version
             check_kept(connection, dataset_id, version)
-            named = _insert(connection, dataset_id, claim, task, version)
-            result = msgspec.to_builtins(named)
+            named_version = _insert(connection, dataset_id, claim, task, version)
+            result = msgspec.to_builtins(named_version)
             if not succeed_task(connection, held_by([claim]), result):
                 connection.rollback()
                 return False
@@ -58,13 +58,13 @@ class NamedVersionStore:
 
     def get(self, tenant_id: str, dataset_id: str, name: str) -> NamedVersion:
         """Raises NotFound."""
-        found = None
+        named_version = None
         if "\0" not in name:
             with self._database.tenant(tenant_id) as connection:
-                found = _find(connection, dataset_id, name)
-        if found is None:
+                named_version = _find(connection, dataset_id, name)
+        if named_version is None:
             raise NotFound(f"the dataset has no savepoint or tag named {name!r}")
-        return found
+        return named_version
 
     def list(
         self,
@@ -77,12 +77,12 @@ class NamedVersionStore:
     ) -> Page:
         """NamedVersion items by name, of one kind or all. Raises InvalidRequest for an unknown page token."""
         tokens = PageTokens("named versions", dataset_id, kind)
-        wanted: list[ColumnElement[bool]] = [named_versions.c.dataset_id == dataset_id, NAME_LIVES]
+        conditions: list[ColumnElement[bool]] = [named_versions.c.dataset_id == dataset_id, NAME_LIVES]
         if kind is not None:
-            wanted.append(named_versions.c.kind == kind.value)
+            conditions.append(named_versions.c.kind == kind.value)
         if page_token is not None:
-            wanted.append(named_versions.c.name > tokens.position(page_token))
-        query = select(*_COLUMNS).where(*wanted).order_by(named_versions.c.name).limit(page_size + 1)
+            conditions.append(named_versions.c.name > tokens.position(page_token))
+        query = select(*_COLUMNS).where(*conditions).order_by(named_versions.c.name).limit(page_size + 1)
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query).all()
         return tokens.page(rows, page_size, lambda row: row.name, _named_version)
@@ -165,7 +165,7 @@ def tag_batch(connection: Connection, dataset_id: str, version: int, keep: int) 
         named_versions.c.automatic,
         named_versions.c.name.startswith(_BATCH),
     )
-    latest_outdated = (
+    latest_surplus = (
         select(named_versions.c.version)
         .where(*ours)
         .order_by(named_versions.c.version.desc())
@@ -173,7 +173,7 @@ def tag_batch(connection: Connection, dataset_id: str, version: int, keep: int) 
         .limit(1)
     )
     connection.execute(
-        delete(named_versions).where(*ours, named_versions.c.version <= latest_outdated.scalar_subquery())
+        delete(named_versions).where(*ours, named_versions.c.version <= latest_surplus.scalar_subquery())
     )
 
 
@@ -187,13 +187,13 @@ def _is_kept(connection: Connection, dataset_id: str, version: int) -> bool:
 
 def _tag(connection: Connection, dataset_id: str, name: str, version: int) -> bool:
     """An automatic tag and its instant, which has no job; false if the name is taken."""
-    tagged = connection.execute(
+    row = connection.execute(
         insert_unless(named_versions)
         .values(dataset_id=dataset_id, name=name, kind=VersionKind.TAG.value, version=version, automatic=True)
         .on_conflict_do_nothing()
         .returning(named_versions.c.name)
     ).one_or_none()
-    if tagged is None:
+    if row is None:
         return False
     connection.execute(
         insert(instants).values(
@@ -210,14 +210,14 @@ def _tag(connection: Connection, dataset_id: str, name: str, version: int) -> bo
     return True
 
 
-def taken(found: NamedVersion | None, name: str) -> NameTaken:
+def taken(named_version: NamedVersion | None, name: str) -> NameTaken:
     """Why a name cannot be given."""
-    kind = "version" if found is None else found.kind.value
+    kind = "version" if named_version is None else named_version.kind.value
     return NameTaken(
         f"there is a {kind} named {name!r} already: savepoints and tags share their names",
         name=name,
-        version=None if found is None else found.version,
-        kind=None if found is None else found.kind.value,
+        version=None if named_version is None else named_version.version,
+        kind=None if named_version is None else named_version.kind.value,
     )
 
 

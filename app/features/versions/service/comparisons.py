@@ -36,9 +36,9 @@ class Comparisons:
 
         Raises InvalidRequest, VersionExpired, IdempotencyMismatch, NotFound.
         """
-        known = self.jobs.replayed(dataset, identity)
-        if known is not None:
-            return known
+        earlier_job = self.jobs.replayed(dataset, identity)
+        if earlier_job is not None:
+            return earlier_job
         task = ComparisonTask(
             from_version=self._find(dataset, begin, "from_"), to_version=self._find(dataset, end, "to_")
         )

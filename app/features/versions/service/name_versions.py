@@ -29,9 +29,9 @@ class NameVersions:
         Raises InvalidRequest, NameTaken, VersionExpired, IdempotencyMismatch, NotFound.
         """
         check_version_name(task.name)
-        known = self.jobs.replayed(dataset, identity)
-        if known is not None:
-            return known
+        earlier_job = self.jobs.replayed(dataset, identity)
+        if earlier_job is not None:
+            return earlier_job
         self.versions.find(dataset, version=task.version)
         # A name that is taken already is refused now; of two jobs with one name, the one that runs second fails.
         self._check_free(dataset, task.name)
@@ -39,10 +39,10 @@ class NameVersions:
 
     def get(self, dataset: Dataset, kind: VersionKind, name: str) -> NamedVersion:
         """Raises NotFound, also for a name of the other kind."""
-        found = self.names.get(dataset.tenant_id, dataset.id, name)
-        if found.kind is not kind:
-            raise NotFound(f"{name!r} is a {found.kind.value} of this dataset, not a {kind.value}")
-        return found
+        named_version = self.names.get(dataset.tenant_id, dataset.id, name)
+        if named_version.kind is not kind:
+            raise NotFound(f"{name!r} is a {named_version.kind.value} of this dataset, not a {kind.value}")
+        return named_version
 
     def list(self, dataset: Dataset, kind: VersionKind, *, page_size: int, page_token: str | None) -> Page:
         """NamedVersion items by name. Raises InvalidRequest for an unknown page token."""
@@ -57,7 +57,7 @@ class NameVersions:
 
     def _check_free(self, dataset: Dataset, name: str) -> None:
         try:
-            found = self.names.get(dataset.tenant_id, dataset.id, name)
+            named_version = self.names.get(dataset.tenant_id, dataset.id, name)
         except NotFound:
             return
-        raise taken(found, name)
+        raise taken(named_version, name)

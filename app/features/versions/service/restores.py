@@ -46,9 +46,9 @@ class Restores:
         Raises InvalidRequest, DerivedDataset, VersionExpired, CommitConflict, IdempotencyMismatch, NotFound.
         """
         refuse_derived(dataset)
-        known = self.jobs.replayed(dataset, identity)
-        if known is not None:
-            return known
+        earlier_job = self.jobs.replayed(dataset, identity)
+        if earlier_job is not None:
+            return earlier_job
         return self._accept(
             dataset, RestoreTarget(version=self._find(dataset, point)), identity, expected_version
         )
@@ -66,26 +66,27 @@ class Restores:
         Raises DerivedDataset, CommitConflict, IdempotencyMismatch, NotFound.
         """
         refuse_derived(dataset)
-        known = self.jobs.replayed(dataset, identity)
-        if known is not None:
-            return known
+        earlier_job = self.jobs.replayed(dataset, identity)
+        if earlier_job is not None:
+            return earlier_job
         return self._accept(dataset, RestoreTarget(instants=instants), identity, expected_version)
 
     def _find(self, dataset: Dataset, point: RestorePoint) -> int:
-        specified = [name for name in _WAYS if getattr(point, name) is not None]
-        if len(specified) != 1:
+        members = [name for name in _WAYS if getattr(point, name) is not None]
+        if len(members) != 1:
             ways = ", ".join(_WAYS)
-            detail = f"expected exactly one of {ways}; got {', '.join(specified) or 'none'}"
+            detail = f"expected exactly one of {ways}; got {', '.join(members) or 'none'}"
             raise InvalidRequest(
-                detail, [FieldError(pointer=f"/{name}", detail=detail) for name in specified or _WAYS]
+                detail, [FieldError(pointer=f"/{name}", detail=detail) for name in members or _WAYS]
             )
         if point.savepoint is not None:
-            found = self.names.get(dataset.tenant_id, dataset.id, point.savepoint)
-            if found.kind is not VersionKind.SAVEPOINT:
+            named_version = self.names.get(dataset.tenant_id, dataset.id, point.savepoint)
+            if named_version.kind is not VersionKind.SAVEPOINT:
                 raise NotFound(
-                    f"{point.savepoint!r} is a {found.kind.value} of this dataset, not a savepoint: give it as tag"
+                    f"{point.savepoint!r} is a {named_version.kind.value} of this dataset, not a savepoint: give it as "
+                    "tag"
                 )
-            return found.version
+            return named_version.version
         return self.versions.find(dataset, version=point.version, as_of=point.as_of, tag=point.tag)
 
     def _accept(
@@ -102,5 +103,5 @@ class Restores:
         )
         if target.version is None:
             return self.jobs.accept(dataset, request, identity)
-        pinned = AcceptPinned(requests=self.jobs, leases=self.versions.leases)
-        return pinned.accept(dataset, target.version, request, identity)
+        acceptor = AcceptPinned(requests=self.jobs, leases=self.versions.leases)
+        return acceptor.accept(dataset, target.version, request, identity)

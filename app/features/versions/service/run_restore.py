@@ -48,10 +48,10 @@ class StageEarlier:
                 dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
             )
             tasks = plan_restaging(plan, then, dataset.definition, prefix)
-            staged = [each.file for each in self.engine.run(tasks, tag) if each.file is not None]
+            files = [each.file for each in self.engine.run(tasks, tag) if each.file is not None]
         return StagedInput(
             job=job,
-            staged=_numbered(staged),
+            staged=_numbered(files),
             restored=RestoredVersion(
                 plan=plan,
                 read_version=dataset.version,
@@ -76,9 +76,9 @@ class StageEarlier:
         return self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)
 
 
-def _numbered(staged: Sequence[StagedFile]) -> tuple[StagedFile, ...]:
+def _numbered(files: Sequence[StagedFile]) -> tuple[StagedFile, ...]:
     """The files as the input of one write, with the positions of their rows in it."""
-    starts = accumulate((file.rows for file in staged), initial=0)
+    starts = accumulate((file.rows for file in files), initial=0)
     return tuple(
-        msgspec.structs.replace(file, first_row=start) for file, start in zip(staged, starts, strict=False)
+        msgspec.structs.replace(file, first_row=start) for file, start in zip(files, starts, strict=False)
     )

@@ -34,13 +34,13 @@ class VersionOf:
         `tag`: the name of a tag or savepoint. `prefix`: of the three members in the request. Raises InvalidRequest,
         NotFound (no such name), VersionExpired.
         """
-        specified = {"version": version, "as_of": as_of, "tag": tag}
-        named = [name for name, value in specified.items() if value is not None]
-        if len(named) > 1:
-            got = ", ".join(f"{prefix}{name}" for name in named)
+        members = {"version": version, "as_of": as_of, "tag": tag}
+        names = [name for name, value in members.items() if value is not None]
+        if len(names) > 1:
+            got = ", ".join(f"{prefix}{name}" for name in names)
             raise InvalidRequest(
                 f"give only one of {prefix}version, {prefix}as_of and {prefix}tag; got {got}",
-                [FieldError(pointer=f"/{prefix}{name}", detail="omit it") for name in named[1:]],
+                [FieldError(pointer=f"/{prefix}{name}", detail="omit it") for name in names[1:]],
             )
         if tag is not None:
             # A version with a name is always kept.

@@ -115,7 +115,7 @@ def totals_of(files: list[DataFile]) -> KindTotals:
     return KindTotals(
         files=len(files),
         rows=sum(file.row_count for file in files),
-        deleted=sum(file.row_count - file.live_rows for file in files),
+        deleted_rows=sum(file.row_count - file.live_rows for file in files),
         size_bytes=sum(file.size_bytes for file in files),
         vector_bytes=sum(file.deletion_vector.size_bytes for file in files if file.deletion_vector),
         index_bytes=sum(file.index_file.size_bytes for file in files if file.index_file),
@@ -172,7 +172,7 @@ def test_partition_and_total_sums_equal_the_files_at_every_version(
             assert (each.base_files, each.logs, each.postponed) == tuple(
                 kinds[kind].files for kind in FileKind
             )
-            assert each.rows == kinds[FileKind.BASE].rows - kinds[FileKind.BASE].deleted
+            assert each.rows == kinds[FileKind.BASE].rows - kinds[FileKind.BASE].deleted_rows
             assert (each.log_rows, each.postponed_rows) == (
                 kinds[FileKind.LOG].rows,
                 kinds[FileKind.POSTPONED].rows,
@@ -197,7 +197,7 @@ def test_totals_count_commits_changes_and_jobs(
     stores: Stores, overview: OverviewStore, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     empty = overview.totals(tenant_id, dataset.id, 0, small_below=1)
-    assert (empty.commits, empty.changelog.files, empty.served, empty.lag) == ((), 0, {}, None)
+    assert (empty.commits, empty.changelog.files, empty.service_times, empty.lag) == ((), 0, {}, None)
     stores.timeline.publish_one(tenant_id, commit_of([running()], [message(0, rows=2, changes=5)]))
     second = commit_of([running()], [message(1, rows=3, changes=2)], read_version=1)
     stores.timeline.publish_one(tenant_id, msgspec.structs.replace(second, action=Action.COMPACTION))
@@ -207,13 +207,13 @@ def test_totals_count_commits_changes_and_jobs(
     stores.jobs.accept(tenant_id, task)
     running()
     found = overview.totals(tenant_id, dataset.id, 2, small_below=1)
-    assert [(each.action, each.commits, each.bytes_added) for each in found.commits] == [
+    assert [(each.action, each.commits, each.added_bytes) for each in found.commits] == [
         (Action.COMMIT, 1, 200),
         (Action.COMPACTION, 1, 300),
     ]
-    assert found.served == {Action.COMPACTION: found.commits[1].committed_at}
+    assert found.service_times == {Action.COMPACTION: found.commits[1].committed_at}
     assert (found.changelog.files, found.changelog.size_bytes) == (2, 100)
-    assert (found.jobs_queued, found.jobs_running, found.consumers) == (1, 1, 0)
+    assert (found.queued_jobs, found.running_jobs, found.consumers) == (1, 1, 0)
     # At an earlier version only what was there then, but for what is about now.
     assert overview.totals(tenant_id, dataset.id, 1, small_below=1).changelog.files == 1
 
@@ -246,5 +246,5 @@ def test_files_and_totals_of_another_tenant_are_empty(
     assert list(overview.base_statistics(stranger, dataset.id, 11)) == []
     assert overview.schemas(stranger, dataset.id) == {}
     nothing = overview.totals(stranger, dataset.id, 11, small_below=1)
-    assert (nothing.commits, nothing.partitions, nothing.jobs_queued) == ((), 0, 0)
+    assert (nothing.commits, nothing.partitions, nothing.queued_jobs) == ((), 0, 0)
     assert set(nothing.kinds.values()) == {KindTotals()}

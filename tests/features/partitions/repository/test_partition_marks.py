@@ -229,7 +229,7 @@ def test_markers_follow_their_partitions(marks: PartitionStore, dataset: Dataset
 
     def settled(*, wanted: bool = True) -> list[MarkerWork]:
         work: list[MarkerWork] = []
-        assert marks.settle_markers(*place, work.append, wanted=wanted, limit=9) == len(work)
+        assert marks.settle_markers(*place, work.append, with_markers=wanted, limit=9) == len(work)
         return work
 
     commit(MONDAY, TUESDAY)
@@ -241,8 +241,8 @@ def test_markers_follow_their_partitions(marks: PartitionStore, dataset: Dataset
         raise OSError
 
     with pytest.raises(OSError):
-        marks.settle_markers(*place, fail, wanted=True, limit=9)
-    assert marks.settle_markers(*place, lambda _: None, wanted=True, limit=1) == 1
+        marks.settle_markers(*place, fail, with_markers=True, limit=9)
+    assert marks.settle_markers(*place, lambda _: None, with_markers=True, limit=1) == 1
     [work] = settled()
     assert work in [MarkerWork(path=mark.path, version=1, done_at=mark.done_at) for mark in done]
     assert settled() == []
