@@ -1,4 +1,4 @@
-"""The lists of features, and the folds over them."""
+"""The lists of features, and what is composed of them."""
 
 import subprocess
 import sys

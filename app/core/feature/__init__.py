@@ -1,4 +1,4 @@
-"""What a feature adds to the service, as values. The processes are folds over the lists of them.
+"""What a feature adds to the service, as values. Each process is composed of a list of them.
 
     feature        `Feature`: what every process composes: participants in transactions, tasks, stagers, followers,
                    reconcilers, loops
