@@ -48,9 +48,9 @@ def test_probe_does_not_wait_for_a_storage_that_hangs(tmp_path: Path) -> None:
     released = Event()
 
     class Hanging(LocalStorage):
-        def create(self, path: str, *, synced: bool = True):
+        def create(self, path: str, *, durable: bool = True):
             released.wait(60)
-            return super().create(path, synced=synced)
+            return super().create(path, durable=durable)
 
     probe = StorageProbe(Hanging(tmp_path), tmp_path, 0)
     for _ in range(2):

@@ -34,7 +34,7 @@ from app.kernel.format.paths import Folder, written_path
 from app.kernel.format.rows.meta_columns import stored_schema
 from app.kernel.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from app.kernel.sql.conditions.evaluate import matches
-from app.kernel.sql.conditions.prune import Sought
+from app.kernel.sql.conditions.prune import RowFilter
 
 # Segments of many small batches are read at once.
 _STEP_ROWS: Final = 256 * 1024
@@ -89,13 +89,15 @@ class TaskFiles:
         """Logs, and writes without a bucket yet, in the order of their commits."""
         return [file for file in self.task.files if file.kind is not FileKind.BASE]
 
-    def blocks(self, numbers: Sequence[int], sought: Sought | None = None) -> Iterator[Block]:
-        """Live rows of these files; with `sought`, row groups without such rows may be omitted. Raises CorruptFile.
+    def blocks(self, numbers: Sequence[int], row_filter: RowFilter | None = None) -> Iterator[Block]:
+        """Live rows of these files; with `row_filter`, row groups without matching rows may be omitted. Raises CorruptFile.
 
         Of a group that is halved, those of the task's part.
         """
         task = self.task
-        for block in self.resources.slices.blocks(task.files, stored_schema(task.dataset), numbers, sought):
+        for block in self.resources.slices.blocks(
+            task.files, stored_schema(task.dataset), numbers, row_filter
+        ):
             own = block.at(inside(block.rows, task.dataset, task.slot)) if task.divides else block
             if own.rows.num_rows:
                 yield own

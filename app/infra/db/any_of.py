@@ -30,5 +30,5 @@ def end_of_prefix(prefix: str) -> str:
 
 def matches_any(column: ColumnElement[str], patterns: Collection[str]) -> ColumnElement[bool]:
     """Whether one of the patterns fits: `*` stands for any characters, every other character for itself."""
-    escaped = [re.sub(r"([%_\\])", r"\\\1", pattern).replace("*", "%") for pattern in patterns]
-    return column.op("LIKE", is_comparison=True)(any_(literal(escaped, ARRAY(Text))))
+    like_patterns = [re.sub(r"([%_\\])", r"\\\1", pattern).replace("*", "%") for pattern in patterns]
+    return column.op("LIKE", is_comparison=True)(any_(literal(like_patterns, ARRAY(Text))))

@@ -92,11 +92,11 @@ class ClaimColumns:
         *conditions: ColumnElement[bool],
         due_at: ColumnElement[Any] | None = None,
         returning: Column[Any] | None = None,
-        ended: Callable[[Connection, list[Any]], None] = lambda _, __: None,
+        on_end: Callable[[Connection, list[Any]], None] = lambda _, __: None,
     ) -> None:
         """Ends the claims of a worker that has ended, of every tenant. Their rows are due at `due_at`, or at once.
 
-        The epoch is a new one, so that nothing is stored under the former claim. `ended`: called in the transaction of
+        The epoch is a new one, so that nothing is stored under the former claim. `on_end`: called in the transaction of
         each tenant with a value of each row, that of `returning`.
         """
         values = self.released(func.clock_timestamp() if due_at is None else due_at)
@@ -114,7 +114,7 @@ class ClaimColumns:
                     .values({**values, self.epoch.key: self.epoch + 1})
                     .returning(self.epoch if returning is None else returning)
                 )
-                ended(connection, list(rows.scalars()))
+                on_end(connection, list(rows.scalars()))
 
     def _until(self, end: Any) -> dict[str, Any]:
         return {} if self.until is None else {self.until.key: end}

@@ -109,9 +109,9 @@ class Snapshot:
     def tenants(self) -> list[str]:
         """Ids of all tenants, also of deleted ones."""
         self._act_as(ADMINISTRATOR_ROLE)
-        found = [str(row[0]) for row in self._rows("SELECT tenant_id FROM tenants ORDER BY 1")]
+        tenant_ids = [str(row[0]) for row in self._rows("SELECT tenant_id FROM tenants ORDER BY 1")]
         self._act_as(None)
-        return found
+        return tenant_ids
 
     def copy_out(
         self, table: str, columns: Sequence[str], tenants: Iterable[str], write: Callable[[bytes], Any]
@@ -142,9 +142,9 @@ class Snapshot:
     def _find_readers(self) -> None:
         """Which role reads a table: one whose policy shows all rows, or that of the tenants, tenant by tenant."""
         policies = self._rows(_POLICIES, [[APPLICATION_ROLE, RELAY_ROLE, ADMINISTRATOR_ROLE]])
-        restricted = {name for name, _, _, permissive in policies if not permissive}
+        restrictive_tables = {name for name, _, _, permissive in policies if not permissive}
         for name, role, condition, _ in policies:
-            if name in restricted:
+            if name in restrictive_tables:
                 continue
             if role == APPLICATION_ROLE and "headwater.tenant_id" in (condition or ""):
                 self._by_tenant.add(name)

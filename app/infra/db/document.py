@@ -34,9 +34,9 @@ def dumped(value: Any) -> str:
     return _ENCODER.encode(value).decode()
 
 
-def undecoded(stored: bytes) -> bytes:
+def undecoded(json_bytes: bytes) -> bytes:
     """What an engine reads from JSON columns: its `json_deserializer`. The type of the column decodes the text."""
-    return stored
+    return json_bytes
 
 
 class Document(TypeDecorator[Any]):

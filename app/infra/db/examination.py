@@ -54,13 +54,13 @@ class DatabaseUnreachable(Exception):
 class Login(msgspec.Struct, frozen=True, kw_only=True):
     """The login of a connection. `missing`: the roles of those required that it may not take.
 
-    `tables_owned`: the number of tables of the schema that it owns.
+    `own_table_count`: the number of tables of the schema that it owns.
     """
 
     name: str
     superuser: bool
     bypasses_row_security: bool
-    tables_owned: int
+    own_table_count: int
     missing: tuple[str, ...]
 
 
@@ -91,13 +91,13 @@ class Examination:
     def login(self, roles: Collection[str]) -> Login:
         """The login of the connection. `roles`: those that it must be able to take."""
         row = self._connection.execute(_LOGIN).one()
-        taken = set(self._connection.execute(_MAY_TAKE, {"roles": list(roles)}).scalars())
+        available_roles = set(self._connection.execute(_MAY_TAKE, {"roles": list(roles)}).scalars())
         return Login(
             name=row.name,
             superuser=row.superuser,
             bypasses_row_security=row.bypasses,
-            tables_owned=row.owned,
-            missing=tuple(sorted(set(roles) - taken)),
+            own_table_count=row.owned,
+            missing=tuple(sorted(set(roles) - available_roles)),
         )
 
     def tables_without_row_security(self) -> list[str]:
@@ -115,13 +115,13 @@ class Examination:
             return None
         return str(self._connection.execute(_REVISION).scalar() or "")
 
-    def missing(self, expected: Mapping[str, Collection[str]]) -> list[str]:
+    def missing(self, required_columns: Mapping[str, Collection[str]]) -> list[str]:
         """The tables and columns of those expected that the schema lacks, as `table` and `table.column`."""
-        found = {row.name: set(row.columns) for row in self._connection.execute(_COLUMNS)}
-        lacking = [table for table in expected if table not in found]
-        for table, columns in expected.items():
-            if table in found:
-                lacking += [f"{table}.{column}" for column in columns if column not in found[table]]
+        actual_columns = {row.name: set(row.columns) for row in self._connection.execute(_COLUMNS)}
+        lacking = [table for table in required_columns if table not in actual_columns]
+        for table, columns in required_columns.items():
+            if table in actual_columns:
+                lacking += [f"{table}.{column}" for column in columns if column not in actual_columns[table]]
         return sorted(lacking)
 
 

@@ -71,19 +71,19 @@ class Checksummed(Protocol):
     def checksum(self) -> str: ...
 
 
-def verify(file: Checksummed, opened: pa.NativeFile) -> None:
+def verify(file: Checksummed, stream: pa.NativeFile) -> None:
     """Compares size and checksum with the values that were recorded when the file was written.
 
     Files never change, so each is hashed at the first read; the size is compared every time. Raises CorruptFile.
     """
-    size = opened.size()
+    size = stream.size()
     if size != file.size_bytes:
         raise CorruptFile(
             f"{file.path} has {size} bytes, but its commit recorded {file.size_bytes}", path=file.path
         )
     key = xxhash.xxh3_128_digest(f"{file.path}\0{file.checksum}".encode())
     if verified_files.get(key) is None:
-        _verify_content(file.path, file.checksum, opened)
+        _verify_content(file.path, file.checksum, stream)
         verified_files.put(key, True, _DIGEST_BYTES)
 
 
@@ -92,14 +92,14 @@ def is_sha256(checksum: str) -> bool:
     return len(checksum) == _SHA256_DIGITS
 
 
-def _verify_content(path: str, checksum: str, opened: pa.NativeFile) -> None:
+def _verify_content(path: str, checksum: str, stream: pa.NativeFile) -> None:
     # Bytes that were uploaded to a link have the digest that its user computed.
     digest = hashlib.sha256() if is_sha256(checksum) else xxhash.xxh3_128()
-    opened.seek(0)
-    while chunk := opened.read_buffer(_STEP_BYTES):
+    stream.seek(0)
+    while chunk := stream.read_buffer(_STEP_BYTES):
         if not len(chunk):
             break
         digest.update(memoryview(chunk))
-    opened.seek(0)
+    stream.seek(0)
     if digest.hexdigest() != checksum:
         raise CorruptFile(f"{path} is damaged: its checksum is not the recorded one", path=path)

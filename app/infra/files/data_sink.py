@@ -165,10 +165,10 @@ class DataSink(AbstractContextManager["DataSink"]):
         file = self._open.pop(slot)
         file.sink.finish()
         file.stack.close()
-        stored = file.sink.stored(self._dataset.schema.id)
+        stored_file = file.sink.stored(self._dataset.schema.id)
         self._files.append(
             DataFile(
-                **msgspec.structs.asdict(stored),
+                **msgspec.structs.asdict(stored_file),
                 file_group=self._file_group,
                 slot=slot,
                 kind=self._kind,
@@ -179,7 +179,7 @@ class DataSink(AbstractContextManager["DataSink"]):
         )
         if file.changes:
             self._changelog.append(
-                ChangelogFile(**msgspec.structs.asdict(stored), file_group=self._file_group)
+                ChangelogFile(**msgspec.structs.asdict(stored_file), file_group=self._file_group)
             )
 
     def _index_file(self, slot: Slot, file: _OpenDataFile) -> IndexFile | None:
@@ -214,8 +214,8 @@ class _OpenDataFile:
 
     def drop(self) -> None:
         """Deletes the file and its copy."""
-        unwanted = _DiscardDataFile()
-        self.stack.__exit__(_DiscardDataFile, unwanted, None)
+        discard = _DiscardDataFile()
+        self.stack.__exit__(_DiscardDataFile, discard, None)
 
 
 class _DiscardDataFile(Exception):
@@ -272,10 +272,10 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
             return ()
         self._sink.finish()
         self._stack.close()
-        stored = self._sink.stored(self._dataset.schema.id)
+        stored_file = self._sink.stored(self._dataset.schema.id)
         return (
             ChangelogFile(
-                **msgspec.structs.asdict(stored),
+                **msgspec.structs.asdict(stored_file),
                 file_group=self._file_group,
                 corrects_min=self._corrected.minimum,
                 corrects_max=self._corrected.maximum,
@@ -290,10 +290,10 @@ class ChangesSection(AbstractContextManager["ChangesSection"]):
     without changes there.
     """
 
-    def __init__(self, shared: ChangelogSink, own: ChangelogSink) -> None:
-        """`own`: where many changes go."""
-        self._shared = shared
-        self._own = own
+    def __init__(self, shared_sink: ChangelogSink, own_sink: ChangelogSink) -> None:
+        """`own_sink`: where many changes go."""
+        self._shared = shared_sink
+        self._own = own_sink
         self._kept: list[pa.Table] = []
         self._kept_bytes = 0
         self._rows = 0
@@ -341,8 +341,8 @@ def shifted(rows: pa.Table, column: str, by: int) -> pa.Table:
         return rows
     offsets = rows.column(column)
     relative = pc.and_(pc.less(offsets, 0), pc.greater_equal(offsets, -_COUNTED))
-    moved = pc.if_else(relative, pc.subtract(offsets, pa.scalar(by, pa.int64())), offsets)
-    return _with_offsets(rows, column, _uncounted(moved))
+    new_offsets = pc.if_else(relative, pc.subtract(offsets, pa.scalar(by, pa.int64())), offsets)
+    return _with_offsets(rows, column, _uncounted(new_offsets))
 
 
 def counted(rows: pa.Table) -> pa.Table:
@@ -352,8 +352,10 @@ def counted(rows: pa.Table) -> pa.Table:
     Later parts of the same task may change rows whose changes were already written.
     """
     offsets = rows.column(OFFSET_COLUMN)
-    marked = pc.if_else(pc.less(offsets, 0), pc.subtract(offsets, pa.scalar(_COUNTED, pa.int64())), offsets)
-    return _with_offsets(rows, OFFSET_COLUMN, marked)
+    marked_offsets = pc.if_else(
+        pc.less(offsets, 0), pc.subtract(offsets, pa.scalar(_COUNTED, pa.int64())), offsets
+    )
+    return _with_offsets(rows, OFFSET_COLUMN, marked_offsets)
 
 
 def uncounted(rows: pa.Table) -> pa.Table:
@@ -362,8 +364,8 @@ def uncounted(rows: pa.Table) -> pa.Table:
 
 
 def _uncounted(offsets: pa.ChunkedArray) -> pa.ChunkedArray:
-    marked = pc.less(offsets, -_COUNTED)
-    return pc.if_else(marked, pc.add(offsets, pa.scalar(_COUNTED, pa.int64())), offsets)
+    mask = pc.less(offsets, -_COUNTED)
+    return pc.if_else(mask, pc.add(offsets, pa.scalar(_COUNTED, pa.int64())), offsets)
 
 
 def _with_offsets(rows: pa.Table, column: str, offsets: pa.ChunkedArray) -> pa.Table:
@@ -376,5 +378,5 @@ def at_offset(rows: pa.Table, by: int | None) -> pa.Table:
     if by is not None:
         return shifted(rows, OFFSET_COLUMN, by)
     offsets = rows.column(OFFSET_COLUMN)
-    known = pc.if_else(pc.less(offsets, 0), pa.scalar(None, pa.int64()), offsets)
-    return _with_offsets(rows, OFFSET_COLUMN, known)
+    known_offsets = pc.if_else(pc.less(offsets, 0), pa.scalar(None, pa.int64()), offsets)
+    return _with_offsets(rows, OFFSET_COLUMN, known_offsets)

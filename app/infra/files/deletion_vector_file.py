@@ -25,13 +25,13 @@ _INLINE_BYTES_MAX: Final = 8 * 1024 + 256
 
 
 def write_vectors(
-    storage: Storage, path: str, deleted: Mapping[str, FrozenBitMap]
+    storage: Storage, path: str, deleted_rows: Mapping[str, FrozenBitMap]
 ) -> dict[str, DeletionVector]:
     """The deleted rows of data files, by the path of each. Large bitmaps go to a new file. Raises StorageFull."""
     vectors = {}
     large: list[bytes] = []
     offset = 0
-    for data_path, rows in deleted.items():
+    for data_path, rows in deleted_rows.items():
         data = to_bytes(rows)
         vector = DeletionVector(size_bytes=len(data), checksum=_checksum(data), cardinality=len(rows))
         if len(data) <= _INLINE_BYTES_MAX:
@@ -55,33 +55,33 @@ class VectorReader:
 
     def read(self, vector: DeletionVector) -> FrozenBitMap:
         """The positions of deleted rows. Raises CorruptFile if they do not match the commit."""
-        found = self._cached.get(vector)
-        if found is None:
-            found = self._read(vector)
-            self._cached.put(vector, found, vector.size_bytes)
-        return found
+        positions = self._cached.get(vector)
+        if positions is None:
+            positions = self._read(vector)
+            self._cached.put(vector, positions, vector.size_bytes)
+        return positions
 
     def _read(self, vector: DeletionVector) -> FrozenBitMap:
         data = self._bytes(vector)
         try:
-            deleted = from_bytes(data) if _checksum(data) == vector.checksum else None
+            positions = from_bytes(data) if _checksum(data) == vector.checksum else None
         except ValueError:
-            deleted = None
-        if deleted is None or len(deleted) != vector.cardinality:
+            positions = None
+        if positions is None or len(positions) != vector.cardinality:
             place = "the catalogue" if vector.path is None else vector.path
             raise CorruptFile(
                 f"{place} is damaged: the deletion vector at byte {vector.offset} is not the recorded one",
                 path=vector.path,
             )
-        return deleted
+        return positions
 
     def _bytes(self, vector: DeletionVector) -> bytes:
         if vector.path is None:
             return vector.content or b""
-        opened = self._storage.open(vector.path)
+        stream = self._storage.open(vector.path)
         # A truncated file returns fewer bytes, which have another checksum.
-        opened.seek(min(vector.offset, opened.size()))
-        return bytes(opened.read(vector.size_bytes))
+        stream.seek(min(vector.offset, stream.size()))
+        return bytes(stream.read(vector.size_bytes))
 
 
 def _checksum(data: bytes) -> str:

@@ -229,8 +229,8 @@ class _OpenExportFile:
 
     def drop(self) -> None:
         """Deletes the file."""
-        unwanted = _DiscardExportFile()
-        self._stack.__exit__(_DiscardExportFile, unwanted, None)
+        discard = _DiscardExportFile()
+        self._stack.__exit__(_DiscardExportFile, discard, None)
 
 
 class _DiscardExportFile(Exception):

@@ -70,9 +70,9 @@ class _Tables:
                 rows = resolved(
                     read_row_group(parquet, group, schema), file.written_version, file.first_offset
                 )
-                numbered = self._numbered(rows, first)
-                last = max(last, int(numbered.column(JOB_COLUMN).to_numpy().max(initial=-1)))
-                yield numbered
+                numbered_rows = self._numbered(rows, first)
+                last = max(last, int(numbered_rows.column(JOB_COLUMN).to_numpy().max(initial=-1)))
+                yield numbered_rows
             first = last + 1
 
     def _numbered(self, rows: pa.Table, first: int) -> pa.Table:

@@ -60,11 +60,11 @@ class OrderedSink(AbstractContextManager["OrderedSink"]):
         if self._runs is None:
             self._begin()
         number = pa.repeat(pa.scalar(at, _SLOT_FIELD.type), rows.num_rows)
-        placed = rows.append_column(_SLOT_FIELD, number)
+        run_rows = rows.append_column(_SLOT_FIELD, number)
         if self._curve is not None:
-            placed = placed.append_column(CURVE_FIELD, self._curve.places(rows.select(self._by.columns)))
+            run_rows = run_rows.append_column(CURVE_FIELD, self._curve.places(rows.select(self._by.columns)))
         assert self._runs is not None
-        self._runs.add(placed)
+        self._runs.add(run_rows)
 
     def _begin(self) -> None:
         if self._memory.scratch is not None:
@@ -85,14 +85,14 @@ class OrderedSink(AbstractContextManager["OrderedSink"]):
 
     def _of_runs(self, writer: RunWriter) -> Iterator[pa.Table]:
         runs = writer.finish()
-        for wanted in cut_ranges(runs, self._order, bytes_max=run_bytes(self._memory.bytes_max)):
-            yield from range_rows(self._scratch, wanted, self._order)
+        for run_range in cut_ranges(runs, self._order, bytes_max=run_bytes(self._memory.bytes_max)):
+            yield from range_rows(self._scratch, run_range, self._order)
 
     def _hand_on(self, rows: pa.Table) -> None:
         slots = list(self._slots)
         numbers = rows.column(_SLOT_FIELD.name).to_numpy()
-        added = [_SLOT_FIELD.name] if self._curve is None else [_SLOT_FIELD.name, CURVE_FIELD.name]
-        rows = rows.drop_columns(added)
+        sort_columns = [_SLOT_FIELD.name] if self._curve is None else [_SLOT_FIELD.name, CURVE_FIELD.name]
+        rows = rows.drop_columns(sort_columns)
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
         for start, end in pairwise(starts):
             if start < end:
@@ -111,9 +111,9 @@ def curve_through(
     columns = pa.schema([schema.field(name).with_nullable(True) for name in by.columns])
     groups = [(file, number) for file in files for number in row_groups_with(reader.open(file))]
     step = max(len(groups) // _SAMPLED_GROUPS, 1)
-    found = [columns.empty_table()]
+    samples = [columns.empty_table()]
     for file, number in groups[::step]:
         rows = read_row_group(reader.open(file), number, columns)
         stride = max(rows.num_rows * min(len(groups), _SAMPLED_GROUPS) // _SAMPLED_ROWS, 1)
-        found.append(rows.take(pa.array(np.arange(0, rows.num_rows, stride))))
-    return Curve(pa.concat_tables(found))
+        samples.append(rows.take(pa.array(np.arange(0, rows.num_rows, stride))))
+    return Curve(pa.concat_tables(samples))

@@ -72,14 +72,14 @@ def column_layout(rows: pa.Table, compression: FileCompression) -> ColumnLayout:
         return ColumnLayout(dictionaries=[name for name in rows.column_names if name == OP_COLUMN])
     layout = ColumnLayout(codecs=_codecs_of_members(rows.schema, compression))
     members = frozenset(layout.codecs)
-    sampled = _is_sampled(rows)
+    has_sample = _is_sampled(rows)
     for name, column in _flat_columns(rows):
         number = _is_number(column.type)
         codec = layout.codecs[name] = "lz4" if number or compression is FileCompression.LZ4 else "zstd"
         if name in members or pa.types.is_boolean(column.type):
             # A member `b` of a struct `a` has the path of a column `a.b`.
             continue
-        values = _sample(column) if sampled else None
+        values = _sample(column) if has_sample else None
         if name == OP_COLUMN or (values is not None and _is_smaller_as_dictionary(column, values)):
             layout.dictionaries.append(name)
         elif _is_integer(column.type):

@@ -26,7 +26,7 @@ from app.kernel.format.file_group import StoredFile
 from app.kernel.format.rows.row_sizes import rows_within
 from app.kernel.format.schema.schema import Schema
 from app.kernel.format.schema.schema_projection import project_rows, sources
-from app.kernel.sql.conditions.prune import Sought
+from app.kernel.sql.conditions.prune import RowFilter
 from app.kernel.sql.conditions.tree import Filter
 
 BASE_ROW_GROUP_ROWS: Final = 128 * 1024
@@ -63,7 +63,7 @@ class ParquetSink:
     metadata: list[pq.FileMetaData]
     writer: pq.ParquetWriter | None = None
     rows: int = 0
-    finished: bool = False
+    complete: bool = False
     _pending: list[pa.Table] = field(default_factory=list)
     _pending_rows: int = 0
     _pending_bytes: int = 0
@@ -91,7 +91,7 @@ class ParquetSink:
         """Writes the buffered rows, then the footer."""
         self._flush(everything=True)
         self._writer_of(self.schema.empty_table()).close()
-        self.finished = True
+        self.complete = True
 
     def _writer_of(self, rows: pa.Table) -> pq.ParquetWriter:
         """The writer. The first rows decide the layout of the file."""
@@ -158,7 +158,7 @@ def create_parquet(
                 metadata=metadata,
             )
             yield sink
-        if not sink.finished:
+        if not sink.complete:
             raise _Unfinished
 
 
@@ -263,20 +263,22 @@ class OpenedFile:
         if not any(pa.types.is_string(field.type) for field in schema):
             return schema
         names = sources(self.parquet.schema_arrow, schema)
-        stored = stored_as_dictionaries(self.parquet, {name for name in names if name is not None})
+        dictionary_names = stored_as_dictionaries(self.parquet, {name for name in names if name is not None})
         return pa.schema(
-            field.with_type(_DICTIONARY) if name in stored and pa.types.is_string(field.type) else field
+            field.with_type(_DICTIONARY)
+            if name in dictionary_names and pa.types.is_string(field.type)
+            else field
             for name, field in zip(names, schema, strict=True)
         )
 
     def columns(self, schema: pa.Schema) -> FileColumns:
         """The columns of `schema`, which may be one `with_dictionaries`."""
-        parquet, stored = self.parquet, _stored_columns(self.parquet, schema)
-        _, dictionaries = stored
+        parquet, names = self.parquet, _stored_columns(self.parquet, schema)
+        _, dictionaries = names
         if dictionaries:
             parquet = _ParquetFile(self.source, metadata=parquet.metadata, read_dictionary=list(dictionaries))
         return FileColumns(
-            path=self.path, parquet=parquet, schema=schema, stored=stored, row_groups=self.row_groups
+            path=self.path, parquet=parquet, schema=schema, names=names, row_groups=self.row_groups
         )
 
     def row_ranges(self, where: Filter, schema: Schema, first_row: int, rows: int) -> list[tuple[int, int]]:
@@ -301,13 +303,13 @@ class FileColumns:
     path: str
     parquet: pq.ParquetFile
     schema: pa.Schema
-    stored: _Columns
+    names: _Columns
     row_groups: _RowGroups
 
     def read(self, first_row: int, rows: int, *, bytes_max: int | None = None) -> pa.Table:
         """`ParquetReader.read_slice`."""
         parquet, schema = self.parquet, self.schema
-        names, _ = self.stored
+        names, _ = self.names
         tables = [schema.empty_table()]
         start = 0
         room = sys.maxsize if bytes_max is None else bytes_max
@@ -316,7 +318,7 @@ class FileColumns:
             if first_row < end and start < first_row + rows:
                 # The end is explicit: a group without requested columns has no rows that a slice could end with.
                 begin, stop = max(first_row, start), min(first_row + rows, end)
-                key = (self.path, number, self.stored)
+                key = (self.path, number, self.names)
                 group = self.row_groups.take(key)
                 if group is None and room < _group_bytes(parquet, number, names):
                     part = _part_of_group(parquet, number, names, begin - start, stop - begin, room)
@@ -333,10 +335,10 @@ class FileColumns:
         return pa.concat_tables(tables)
 
 
-def row_groups_with(parquet: pq.ParquetFile, sought: Sought | None = None) -> list[int]:
-    """The numbers of the row groups of an opened file that may have rows sought, in order; all for None."""
+def row_groups_with(parquet: pq.ParquetFile, row_filter: RowFilter | None = None) -> list[int]:
+    """The numbers of the row groups of an opened file that may have matching rows, in order; all for None."""
     every = range(parquet.metadata.num_row_groups)
-    return list(every if sought is None else row_groups(parquet, sought, every))
+    return list(every if row_filter is None else row_groups(parquet, row_filter, every))
 
 
 def read_row_group(parquet: pq.ParquetFile, number: int, schema: pa.Schema) -> pa.Table:
@@ -347,13 +349,13 @@ def read_row_group(parquet: pq.ParquetFile, number: int, schema: pa.Schema) -> p
 
 def _stored_columns(parquet: pq.ParquetFile, schema: pa.Schema) -> _Columns:
     """The columns to read, and those of them to read as dictionaries."""
-    found = [
+    fields_by_source = [
         (name, field)
         for name, field in zip(sources(parquet.schema_arrow, schema), schema, strict=True)
         if name is not None
     ]
-    names = tuple(dict.fromkeys(name for name, _ in found))
-    return names, tuple(name for name, field in found if pa.types.is_dictionary(field.type))
+    names = tuple(dict.fromkeys(name for name, _ in fields_by_source))
+    return names, tuple(name for name, field in fields_by_source if pa.types.is_dictionary(field.type))
 
 
 def _row_group(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -> pa.Table:
@@ -375,11 +377,11 @@ def _group_bytes(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -
     if group.total_byte_size <= 2 * ROW_GROUP_BYTES_MAX:
         return 0
     columns = (group.column(at) for at in range(group.num_columns))
-    wanted = set(names)
+    name_set = set(names)
     return sum(
         max(each.total_uncompressed_size, 0)
         for each in columns
-        if each.path_in_schema in wanted or each.path_in_schema.split(".")[0] in wanted
+        if each.path_in_schema in name_set or each.path_in_schema.split(".")[0] in name_set
     )
 
 
@@ -390,8 +392,8 @@ def _part_of_group(
     group = parquet.metadata.row_group(number)
     size = max(_group_bytes(parquet, number, names), 1)
     step = max(1, min(group.num_rows, group.num_rows * min(_STEP_BYTES, bytes_max) // size))
-    found: list[pa.RecordBatch] = []
-    at = found_bytes = found_rows = 0
+    slices: list[pa.RecordBatch] = []
+    at = slice_bytes = slice_rows = 0
     batches = parquet.iter_batches(
         batch_size=step, row_groups=[number], columns=list(names), use_threads=False
     )
@@ -400,9 +402,9 @@ def _part_of_group(
         at += batch.num_rows
         if begin >= end:
             continue
-        found.append(batch.slice(begin, end - begin))
-        found_bytes += found[-1].nbytes
-        found_rows += end - begin
-        if found_bytes >= bytes_max or found_rows >= rows:
+        slices.append(batch.slice(begin, end - begin))
+        slice_bytes += slices[-1].nbytes
+        slice_rows += end - begin
+        if slice_bytes >= bytes_max or slice_rows >= rows:
             break
-    return pa.Table.from_batches(found)
+    return pa.Table.from_batches(slices)

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 
 class ObjectStorage(Protocol):
-    """Files by path relative to the storage root. Files are durable once their writer is closed, if `synced`."""
+    """Files by path relative to the storage root. They survive a crash once their writer is closed, if `durable`."""
 
-    def create(self, path: str, *, synced: bool = True) -> AbstractContextManager[BinaryIO]:
+    def create(self, path: str, *, durable: bool = True) -> AbstractContextManager[BinaryIO]:
         """A writer for a new file; on an exception, no file is left. Raises StorageFull.
 
-        `synced`: False for a file that can be made again after a crash of the machine.
+        `durable`: False for a file that can be made again after a crash of the machine.
         """
         ...
 

@@ -56,9 +56,9 @@ class StorageProbe:
         return in_daemon_thread(partial(self._probe, self._began), "probe")
 
     def _probe(self, began: float) -> Probed:
-        probed = Probed(storage=self._written(), disk=self._full())
-        self._latest = began, probed
-        return probed
+        faults = Probed(storage=self._written(), disk=self._full())
+        self._latest = began, faults
+        return faults
 
     def _written(self) -> str:
         path = f"probe-{new_id()}"

@@ -102,10 +102,10 @@ class QuarantineFileStore:
 
     def read(self, file: QuarantineFile, first: int, count: int) -> Generator[BadRecord, None, None]:
         """Records [first, first + count) of a file, a few megabytes at a time. Raises CorruptFile."""
-        opened = self._storage.open(file.path)
-        verify(file, opened)
+        stream = self._storage.open(file.path)
+        verify(file, stream)
         try:
-            parquet = pq.ParquetFile(opened)
+            parquet = pq.ParquetFile(stream)
             if parquet.metadata.num_rows != file.row_count:
                 raise CorruptFile(f"{file.path} does not have the recorded rows", path=file.path)
             yield from _records(parquet, first, first + count)
@@ -132,6 +132,6 @@ def _records(parquet: pq.ParquetFile, first: int, end: int) -> Iterator[BadRecor
         stop = start + parquet.metadata.row_group(number).num_rows
         if first < stop and start < end:
             group = parquet.read_row_group(number, use_threads=False)
-            wanted = group.slice(max(first - start, 0), min(end, stop) - max(first, start))
-            yield from (msgspec.convert(row, BadRecord) for row in wanted.to_pylist())
+            rows = group.slice(max(first - start, 0), min(end, stop) - max(first, start))
+            yield from (msgspec.convert(row, BadRecord) for row in rows.to_pylist())
         start = stop

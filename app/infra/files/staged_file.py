@@ -60,12 +60,12 @@ class StagedFileStore:
         tables: Iterable[pa.Table],
         path: str,
         *,
-        synced: bool = True,
+        durable: bool = True,
     ) -> StagedFile | None:
         """Splits validated rows by slot and stores them at `path`; None, and no file, without rows.
 
         `tables`: in the order of arrival, the dataset's columns, nullable where the input's are; those of a changelog
-        with `_hw_op` in front. `synced`: False if another attempt would stage them again. Raises StorageFull.
+        with `_hw_op` in front. `durable`: False if another attempt would stage them again. Raises StorageFull.
         """
         parts = _parts(dataset, (with_ops(table, operation, dataset) for table in tables))
         head = next(parts, None)
@@ -73,8 +73,8 @@ class StagedFileStore:
             return None
         batches: list[StagedBatch] = []
         partitions: set[str] = set()
-        hidden = _hides_partitions(dataset, operation)
-        with self._storage.create(path, synced=synced) as file:
+        hides_partitions = _hides_partitions(dataset, operation)
+        with self._storage.create(path, durable=durable) as file:
             sink = HashingSink(file)
             schema = _staged_schema(dataset)
             options = ipc.IpcWriteOptions(compression="lz4" if _is_compressible(head[1]) else None)
@@ -82,7 +82,7 @@ class StagedFileStore:
                 for slot, batch in chain([head], parts):
                     writer.write_batch(batch.cast(schema))
                     batches.append(StagedBatch(slot=slot, index=len(batches), rows=batch.num_rows))
-                    if hidden:
+                    if hides_partitions:
                         partitions.update(partition_codes(pa.table(batch), dataset.partition_by)[1])
         return StagedFile(
             path=path,
@@ -113,9 +113,9 @@ class StagedFileStore:
     def _parts(self, file: StagedFile, indices: Sequence[int]) -> pa.Table:
         if file.content is not None:
             return _inline_parts(file, file.content, indices)
-        opened = self._storage.open(file.path)
-        verify(file, opened)
-        reader = ipc.open_file(opened)
+        stream = self._storage.open(file.path)
+        verify(file, stream)
+        reader = ipc.open_file(stream)
         return pa.Table.from_batches([reader.get_batch(index) for index in indices], schema=reader.schema)
 
 
@@ -160,15 +160,15 @@ def _inline(dataset: DatasetDefinition, operation: Operation, rows: pa.Table, pa
     """The staged rows as a value; None without rows."""
     if rows.num_rows == 0:
         return None
-    ordered, parts = in_slot_order(with_ops(rows, operation, dataset), dataset)
-    content = _encoded(ordered.cast(_staged_schema(dataset)))
-    hidden = _hides_partitions(dataset, operation)
-    partitions = partition_codes(ordered, dataset.partition_by)[1] if hidden else ()
+    sorted_rows, parts = in_slot_order(with_ops(rows, operation, dataset), dataset)
+    content = _encoded(sorted_rows.cast(_staged_schema(dataset)))
+    hides_partitions = _hides_partitions(dataset, operation)
+    partitions = partition_codes(sorted_rows, dataset.partition_by)[1] if hides_partitions else ()
     return StagedFile(
         path=path,
         size_bytes=len(content),
         checksum=_checksum(content),
-        rows=ordered.num_rows,
+        rows=sorted_rows.num_rows,
         batches=tuple(parts),
         partitions=tuple(sorted(partitions)),
         content=content,

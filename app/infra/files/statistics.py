@@ -12,7 +12,7 @@ from app.kernel.format.index.column_bounds import stored_bound
 from app.kernel.format.schema.schema import Field, Schema
 from app.kernel.format.schema.schema_projection import field_id
 from app.kernel.format.schema.types import DataType
-from app.kernel.sql.conditions.prune import Sought, may_match
+from app.kernel.sql.conditions.prune import RowFilter, may_match
 from app.kernel.sql.conditions.tree import Filter
 
 
@@ -49,66 +49,70 @@ def row_ranges(
         if begin < stop:
             inside[group] = begin, stop
         start = end
-    for group in row_groups(parquet, Sought(where=where, schema=schema), inside):
+    for group in row_groups(parquet, RowFilter(where=where, schema=schema), inside):
         yield inside[group]
 
 
 def row_groups(
-    parquet: pq.ParquetFile, sought: Sought, numbers: Iterable[int] | None = None
+    parquet: pq.ParquetFile, row_filter: RowFilter, numbers: Iterable[int] | None = None
 ) -> Iterator[int]:
-    """The row groups (out of all, if None) that may have rows sought. Groups that their bounds exclude are omitted."""
-    where, schema, metadata = sought.where, sought.schema, parquet.metadata
-    wanted = {field.id: field.to_arrow().type for field in schema.fields if field.name in where.columns()}
+    """The row groups (out of all, if None) that may have matching rows. Groups that bounds exclude are omitted."""
+    where, schema, metadata = row_filter.where, row_filter.schema, parquet.metadata
+    filter_types = {
+        field.id: field.to_arrow().type for field in schema.fields if field.name in where.columns()
+    }
     places = {field.id: _Place.of(field) for field in schema.fields}
-    stored = {field_id(field): field for field in parquet.schema_arrow}
+    file_fields = {field_id(field): field for field in parquet.schema_arrow}
     # A bound is one of the stored values; a cast to another type might round values past it.
     comparable = {
-        stored[number].name: places[number]
-        for number, kind in wanted.items()
-        if number in stored and stored[number].type == kind
+        file_fields[number].name: places[number]
+        for number, kind in filter_types.items()
+        if number in file_fields and file_fields[number].type == kind
     }
     columns = _flat_columns(metadata, comparable)
     for group in range(metadata.num_row_groups) if numbers is None else numbers:
         count = metadata.row_group(group).num_rows
-        known = _of_groups(metadata, columns, [group])
+        group_statistics = _of_groups(metadata, columns, [group])
         # Rows from before a column was added have no value of it.
-        known |= {
-            str(number): ColumnStatistics(null_count=count) for number in wanted if number not in stored
+        group_statistics |= {
+            str(number): ColumnStatistics(null_count=count)
+            for number in filter_types
+            if number not in file_fields
         }
-        if may_match(where, known, schema, count):
+        if may_match(where, group_statistics, schema, count):
             yield group
 
 
 def _flat_columns(metadata: pq.FileMetaData, places: Mapping[str, _Place]) -> dict[int, _Place]:
     """The fields of flat columns by their numbers in the file. `places`: by name."""
-    found = {}
+    columns = {}
     for number in range(metadata.num_columns):
         column = metadata.schema.column(number)
         # A member `b` of a struct `a` has the path of a column `a.b`, but another name.
         if column.path in places and column.path == column.name:
-            found[number] = places[column.path]
-    return found
+            columns[number] = places[column.path]
+    return columns
 
 
 def _of_groups(
     metadata: pq.FileMetaData, columns: Mapping[int, _Place], groups: Iterable[int]
 ) -> dict[str, ColumnStatistics]:
     numbers = list(groups)
-    found: dict[str, ColumnStatistics] = {}
+    field_statistics: dict[str, ColumnStatistics] = {}
     for number, field in columns.items():
         parts = [metadata.row_group(group).column(number).statistics for group in numbers]
         if parts and all(part is not None for part in parts):
-            found[field.id] = _merged(parts, field.type)
-    return found
+            field_statistics[field.id] = _merged(parts, field.type)
+    return field_statistics
 
 
 def _merged(parts: list[Any], data_type: DataType) -> ColumnStatistics:
     # Parquet omits bounds that are very long. So only a row group of nulls may lack them: it adds nothing.
-    known = all(part.has_min_max or (part.has_null_count and part.num_values == 0) for part in parts)
-    bounded = [part for part in parts if part.has_min_max] if known else []
+    has_bounds = all(part.has_min_max or (part.has_null_count and part.num_values == 0) for part in parts)
+    parts_with_bounds = [part for part in parts if part.has_min_max] if has_bounds else []
     nulls = sum(part.null_count for part in parts) if all(part.has_null_count for part in parts) else None
     return ColumnStatistics(
-        minimum=stored_bound(min((part.min for part in bounded), default=None), data_type),
-        maximum=stored_bound(max((part.max for part in bounded), default=None), data_type),
+        minimum=stored_bound(min((part.min for part in parts_with_bounds), default=None), data_type),
+        maximum=stored_bound(max((part.max for part in parts_with_bounds), default=None), data_type),
         null_count=nulls,
     )

@@ -44,8 +44,8 @@ class LocalStorage:
         self._durable_folders: set[Path] = set()
 
     @contextmanager
-    def create(self, path: str, *, synced: bool = True) -> Iterator[BinaryIO]:
-        """A writer for a new file, durable on leaving if `synced`; an exception leaves no file.
+    def create(self, path: str, *, durable: bool = True) -> Iterator[BinaryIO]:
+        """A writer for a new file, which survives a crash after leaving if `durable`; an exception leaves none.
 
         Raises StorageFull, StorageUnavailable.
         """
@@ -56,7 +56,7 @@ class LocalStorage:
                 try:
                     yield file
                     file.flush()
-                    if synced:
+                    if durable:
                         self._make_durable(target, file.fileno())
                 except BaseException:
                     target.unlink(missing_ok=True)
@@ -196,7 +196,7 @@ class ArrowStorage:
         yield self
 
     @contextmanager
-    def create(self, path: str, *, synced: bool = True) -> Iterator[BinaryIO]:  # noqa: ARG002
+    def create(self, path: str, *, durable: bool = True) -> Iterator[BinaryIO]:  # noqa: ARG002
         """A writer for a new object, durable on leaving in any case; on an exception, no object is left.
 
         Raises StorageUnavailable.
@@ -236,8 +236,8 @@ class ArrowStorage:
         """Objects below a prefix, with the times of their last write. Raises StorageUnavailable."""
         selector = pafs.FileSelector(self._absolute(prefix), allow_not_found=True, recursive=True)
         with _arrow_faults(prefix):
-            found = self._file_system.get_file_info(selector)
-        for info in found:
+            infos = self._file_system.get_file_info(selector)
+        for info in infos:
             if info.type is pafs.FileType.File:
                 yield info.path[len(self._root) + 1 :], info.mtime
 
@@ -264,12 +264,12 @@ def prepare_storage(storage: Storage, uri: str, data_dir: Path) -> None:
 
     A folder that is missing later is on a disk that is away. A folder made in its place would hide the tables.
     """
-    made = data_dir / _MADE
-    if isinstance(storage, ArrowStorage) or (made.exists() and made.read_text(encoding="utf-8") == uri):
+    marker = data_dir / _MADE
+    if isinstance(storage, ArrowStorage) or (marker.exists() and marker.read_text(encoding="utf-8") == uri):
         return
     storage.root.mkdir(parents=True, exist_ok=True)
     data_dir.mkdir(parents=True, exist_ok=True)
-    made.write_text(uri, encoding="utf-8")
+    marker.write_text(uri, encoding="utf-8")
 
 
 def create_bucket(uri: str) -> None:

@@ -109,7 +109,7 @@ def login_check(login: Login, variable: str, *, name: str = "roles") -> Diagnosi
             f"the login {login.name} of {variable} bypasses row level security "
             "(SUPERUSER or BYPASSRLS): use a login of its own for the service",
         )
-    if login.tables_owned:
+    if login.own_table_count:
         return warning(
             name, f"the login {login.name} of {variable} owns the schema: use a login that owns nothing"
         )

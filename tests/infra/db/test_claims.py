@@ -96,7 +96,7 @@ def test_claims_of_a_worker_that_has_ended_are_free_in_every_tenant_and_void(
         ended.append((len(connection.execute(select(ROWS.dataset_id)).all()), dataset_ids))
 
     for _ in range(2):
-        claims.end_of(stores.database, "dead", returning=ROWS.dataset_id, ended=note)
+        claims.end_of(stores.database, "dead", returning=ROWS.dataset_id, on_end=note)
     assert sorted(ended) == sorted([(2, [mine[0].id]), (1, [mine[1].id])])
     for dataset in mine:
         # The worker may be alive: what it stores under its former claim is refused.

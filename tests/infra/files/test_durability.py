@@ -56,7 +56,7 @@ def test_file_is_synced_with_all_its_bytes_and_then_its_folder(disk: Disk) -> No
 
 
 def test_file_that_can_be_made_again_is_not_synced(disk: Disk) -> None:
-    with LocalStorage(disk.root).create("file", synced=False) as file:
+    with LocalStorage(disk.root).create("file", durable=False) as file:
         file.write(b"12345")
     assert disk.synced == []
     assert (disk.root / "file").read_bytes() == b"12345"
@@ -67,7 +67,7 @@ def test_files_that_are_synced_together_are_synced_on_leaving_and_their_folder_o
         for name in ("a", "b"):
             with storage.create(name) as file:
                 file.write(b"12345")
-        with storage.create("c", synced=False):
+        with storage.create("c", durable=False):
             pass
         assert disk.synced == []
     assert disk.synced == [("a", 5), ("b", 5), (".", None)]

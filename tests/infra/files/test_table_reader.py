@@ -97,15 +97,15 @@ def test_only_rows_of_base_files_have_a_file_name(versioned: VersionedTable) -> 
 
 def test_range_of_merged_rows_has_what_it_has_room_for() -> None:
     rows = pa.table({"n": pa.array(range(100), pa.int64())})
-    whole = MergedRange(first=0, rows=rows, ended=True)
+    whole = MergedRange(first=0, rows=rows, at_end=True)
     assert whole.has(40, 1_000, 2**30)
     assert whole.rows_from(40, 3).column("n").to_pylist() == [40, 41, 42]
-    part = MergedRange(first=50, rows=rows, ended=False)
+    part = MergedRange(first=50, rows=rows, at_end=False)
     assert not part.has(49, 1, 2**30)
     assert not part.has(149, 2, 2**30)
     assert part.has(149, 1, 2**30)
     assert part.rows_from(149, 1).column("n").to_pylist() == [99]
-    end = MergedRange(first=150, rows=rows, ended=True)
+    end = MergedRange(first=150, rows=rows, at_end=True)
     assert not end.has(50, 1, 2**30)
     assert end.has(250, 5, 2**30)
     assert end.rows_from(250, 5).num_rows == 0

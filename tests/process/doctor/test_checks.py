@@ -45,14 +45,16 @@ def test_clocks_may_differ_by_a_few_seconds() -> None:
 
 
 def test_logins_need_their_roles_and_no_more() -> None:
-    login = Login(name="l", superuser=False, bypasses_row_security=False, tables_owned=0, missing=())
+    login = Login(name="l", superuser=False, bypasses_row_security=False, own_table_count=0, missing=())
     assert login_check(login, "URL").verdict is OK
     without = msgspec.structs.replace(login, missing=("headwater_relay",))
     assert has(login_check(without, "URL"), FAILED, "l of URL may not take headwater_relay")
     for more in ({"superuser": True}, {"bypasses_row_security": True}):
         found = login_check(msgspec.structs.replace(login, **more), "URL")
         assert has(found, WARNING, "bypasses row level security")
-    assert has(login_check(msgspec.structs.replace(login, tables_owned=2), "URL"), WARNING, "owns the schema")
+    assert has(
+        login_check(msgspec.structs.replace(login, own_table_count=2), "URL"), WARNING, "owns the schema"
+    )
 
 
 def test_pending_migrations_are_named() -> None:

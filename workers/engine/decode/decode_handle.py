@@ -148,7 +148,7 @@ def prepare(task: PrepareTask, storage: Storage) -> Prepared:
 
 def _unpacked(task: PrepareTask, storage: Storage) -> str:
     path = f"{task.decoding.prefix}-{task.number:05d}.plain"
-    with storage.create(path, synced=False) as file, storage.open(task.raw.path) as packed:
+    with storage.create(path, durable=False) as file, storage.open(task.raw.path) as packed:
         sink = HashingSink(file)
         chunks = iter(partial(packed.read, _STEP_BYTES), b"")
         for chunk in gunzip_stream(chunks, expanded_bytes_max=task.decoding.expanded_bytes_max):
@@ -208,7 +208,7 @@ def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -
             decoding.operation,
             _within(tables, decoding.expanded_bytes_max),
             f"{decoding.prefix}-{task.number:05d}.arrow",
-            synced=False,
+            durable=False,
         )
 
 

@@ -195,7 +195,7 @@ def stage_rows(
         tables = _checked(task, batches, limits)
         return DecodedRows(
             staged=StagedFileStore(resources.storage).write(
-                task.view, task.operation, tables, path, synced=False
+                task.view, task.operation, tables, path, durable=False
             )
         )
     except SchemaMismatch as error:

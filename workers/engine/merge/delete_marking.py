@@ -19,7 +19,7 @@ from app.kernel.format.index.deletion_vector import union
 from app.kernel.format.paths import Folder
 from app.kernel.format.rows.meta_columns import resolved, stored_schema
 from app.kernel.format.rows.placement import Placement, numbers_in
-from app.kernel.sql.conditions.prune import Sought
+from app.kernel.sql.conditions.prune import RowFilter
 from workers.engine.merge.task_report import TaskReport
 from workers.engine.task_files import TaskFiles
 
@@ -82,12 +82,12 @@ def _touched(files: TaskFiles, small_files: set[int], incoming_keys: IncomingKey
         yield Block(file=searched[found.file], positions=found.positions, rows=rows)
 
 
-def _sought(files: TaskFiles, incoming_keys: IncomingKeys) -> Sought | None:
+def _sought(files: TaskFiles, incoming_keys: IncomingKeys) -> RowFilter | None:
     """The rows that the filter of a scope selects, if no keys are looked up as well."""
     scope = files.task.scope
     if scope is None or scope.where is None or len(incoming_keys.hashes):
         return None
-    return Sought(where=scope.where, schema=files.task.dataset.schema)
+    return RowFilter(where=scope.where, schema=files.task.dataset.schema)
 
 
 def _relisted(files: TaskFiles, marked: dict[int, np.ndarray]) -> list[DataFile]:

@@ -124,7 +124,7 @@ class FollowerStore:
             _IS_FOLLOWER,
             due_at=_unless_woken(func.clock_timestamp()),
             returning=consumers.c.dataset_id,
-            ended=_post_follow,
+            on_end=_post_follow,
         )
 
 

@@ -41,10 +41,10 @@ def admitted_root(uri: str, roots: Sequence[str], setting: str) -> str:
 
 def is_below(uri: str, root: str) -> bool:
     """Whether a URI is that of a root, or of something below it. Links are not followed."""
-    parts, found = urlsplit(uri), urlsplit(root)
-    if (found.scheme, found.netloc) != (parts.scheme, parts.netloc):
+    parts, root_parts = urlsplit(uri), urlsplit(root)
+    if (root_parts.scheme, root_parts.netloc) != (parts.scheme, parts.netloc):
         return False
-    return path_is_below(unquote(parts.path), unquote(found.path))
+    return path_is_below(unquote(parts.path), unquote(root_parts.path))
 
 
 def path_is_below(path: str, root: str) -> bool:

@@ -112,23 +112,23 @@ class FileFinder:
         if isinstance(index, BloomFilter):
             possible = bool(index.may_contain(hashes).any())
             return FileAnswer.BLOOM_MAY_HOLD if possible else FileAnswer.BLOOM_HOLDS_NONE
-        known = len(index.probe(hashes)[0]) > 0
-        return FileAnswer.RECORD_FOUND if known else FileAnswer.RECORD_FOUND_NONE
+        has_record = len(index.probe(hashes)[0]) > 0
+        return FileAnswer.RECORD_FOUND if has_record else FileAnswer.RECORD_FOUND_NONE
 
     def _by_scan(
         self, dataset: DatasetDefinition, files: Sequence[DataFile], number: int, hashes: np.ndarray
     ) -> FileAnswer:
-        wanted = pa.array(hashes)
-        for found in self._hashes(dataset, files, [number]):
-            if pc.any(pc.is_in(pa.array(found), value_set=wanted)).as_py():
+        incoming_hashes = pa.array(hashes)
+        for file_hashes in self._hashes(dataset, files, [number]):
+            if pc.any(pc.is_in(pa.array(file_hashes), value_set=incoming_hashes)).as_py():
                 return FileAnswer.SCAN_FOUND
         return FileAnswer.SCAN_FOUND_NONE
 
     def _hashes(
         self, dataset: DatasetDefinition, files: Sequence[DataFile], numbers: Sequence[int]
     ) -> Iterator[np.ndarray]:
-        declared = dataset.schema.to_arrow()
-        schema = pa.schema([declared.field(name) for name in key_fields(dataset)])
+        arrow_schema = dataset.schema.to_arrow()
+        schema = pa.schema([arrow_schema.field(name) for name in key_fields(dataset)])
         for block in self.slices.blocks(files, schema, numbers):
             yield hash_keys(encode_keys(block.rows, dataset.record_key))
 

@@ -69,10 +69,10 @@ class HotCopies:
         copy = self._open(file)
         if copy is not None:
             return _taken(_batches(copy, schema), positions, schema)
-        opened = self._reader.opened(file)
-        if self._is_worth_a_copy(file, opened, positions):
-            copy = self._copied(file, opened.parquet)
-        blocks = _row_groups(opened, schema) if copy is None else _batches(copy, schema)
+        open_file = self._reader.opened(file)
+        if self._is_worth_a_copy(file, open_file, positions):
+            copy = self._copied(file, open_file.parquet)
+        blocks = _row_groups(open_file, schema) if copy is None else _batches(copy, schema)
         return _taken(blocks, positions, schema)
 
     def read(self, file: StoredFile, schema: pa.Schema) -> pa.Table:
@@ -83,25 +83,25 @@ class HotCopies:
         return project_rows(copy.read_all().select(_stored_names(copy.schema, schema)), schema)
 
     def _open(self, file: StoredFile) -> ipc.RecordBatchFileReader | None:
-        opened = None if self._folder is None else self._folder.open(_name(file.path))
+        mapped_file = None if self._folder is None else self._folder.open(_name(file.path))
         try:
-            return None if opened is None else ipc.open_file(opened)
+            return None if mapped_file is None else ipc.open_file(mapped_file)
         except pa.ArrowInvalid:
             # Another process changed it; the new copy replaces it.
             return None
 
-    def _is_worth_a_copy(self, file: StoredFile, opened: OpenedFile, positions: Positions) -> bool:
+    def _is_worth_a_copy(self, file: StoredFile, open_file: OpenedFile, positions: Positions) -> bool:
         """Whether more row groups than the file has would be decoded, with the rows at these positions. Counts them."""
         if self._folder is None or file.row_count < COPIED_ROWS_MIN:
             return False
-        ends = [end for _, end in opened.row_group_bounds()]
-        decoded = len(np.unique(np.searchsorted(ends, positions, side="right")))
-        decoded += self._decoded.pop(file.path, 0)
-        if decoded > len(ends):
+        ends = [end for _, end in open_file.row_group_bounds()]
+        group_count = len(np.unique(np.searchsorted(ends, positions, side="right")))
+        group_count += self._decoded.pop(file.path, 0)
+        if group_count > len(ends):
             return True
         if len(self._decoded) >= _COUNTED_FILES_MAX:
             self._decoded.clear()
-        self._decoded[file.path] = decoded
+        self._decoded[file.path] = group_count
         return False
 
     def _copied(self, file: StoredFile, parquet: pq.ParquetFile) -> ipc.RecordBatchFileReader | None:
@@ -182,13 +182,13 @@ def _name(path: str) -> str:
     return f"{path}#rows"
 
 
-def _stored_names(stored: pa.Schema, schema: pa.Schema) -> list[str]:
-    return [name for name in dict.fromkeys(sources(stored, schema)) if name is not None]
+def _stored_names(file_schema: pa.Schema, schema: pa.Schema) -> list[str]:
+    return [name for name in dict.fromkeys(sources(file_schema, schema)) if name is not None]
 
 
-def _row_groups(opened: OpenedFile, schema: pa.Schema) -> Iterator[_Block]:
-    for number, (first, end) in enumerate(opened.row_group_bounds()):
-        yield end - first, partial(read_row_group, opened.parquet, number, schema)
+def _row_groups(open_file: OpenedFile, schema: pa.Schema) -> Iterator[_Block]:
+    for number, (first, end) in enumerate(open_file.row_group_bounds()):
+        yield end - first, partial(read_row_group, open_file.parquet, number, schema)
 
 
 def _batches(copy: ipc.RecordBatchFileReader, schema: pa.Schema) -> Iterator[_Block]:

@@ -64,12 +64,12 @@ class HotFolder:
         """The file, mapped; None without such a file. Marks it as used."""
         path = self._path(name)
         try:
-            opened = pa.memory_map(str(path))
+            mapped_file = pa.memory_map(str(path))
         except FileNotFoundError:
             return None
         with suppress(FileNotFoundError):
             os.utime(path)
-        return opened
+        return mapped_file
 
     def create(self, name: str) -> NewFile:
         """A new file, which replaces one of the same name once it is published. Raises OSError."""
@@ -107,25 +107,25 @@ class HotFolder:
 
         Two processes that make room at the same time remove the same files.
         """
-        found = self._listed()
-        excess = sum(size for _, size, _ in found) - self.bytes_max
+        files = self._listed()
+        excess = sum(size for _, size, _ in files) - self.bytes_max
         now_ns = time.time_ns()
         abandoned_ns, unused_ns = now_ns - _ABANDONED_SECONDS * 10**9, now_ns - _UNUSED_SECONDS * 10**9
-        for used_ns, size, name in sorted(found):
+        for used_ns, size, name in sorted(files):
             if used_ns < abandoned_ns if name.endswith(_NEW_SUFFIX) else excess > 0 or used_ns < unused_ns:
                 (self._files / name).unlink(missing_ok=True)
                 excess -= size
 
     def _listed(self) -> list[tuple[int, int, str]]:
         """Every file: the time of its last use (nanoseconds), its size in bytes, its name."""
-        found = []
+        files = []
         with os.scandir(self._files) as entries:
             for entry in entries:
                 # Another process may remove it at any time.
                 with suppress(FileNotFoundError):
                     status = entry.stat()
-                    found.append((status.st_mtime_ns, status.st_size, entry.name))
-        return found
+                    files.append((status.st_mtime_ns, status.st_size, entry.name))
+        return files
 
     def _path(self, name: str) -> Path:
         return self._files / hashlib.blake2b(name.encode(), digest_size=20).hexdigest()

@@ -39,12 +39,12 @@ def write_index(storage: Storage, path: str, index: KeyIndex | BloomFilter) -> I
 
 def read_index(storage: Storage, file: IndexFile) -> KeyIndex | BloomFilter:
     """The stored index; on a local disk it is mapped, not read. Raises CorruptFile."""
-    opened = storage.open(file.path)
-    if not isinstance(opened, pa.MemoryMappedFile):
-        opened = pa.BufferReader(opened.read_buffer())
-    verify(file, opened)
+    stream = storage.open(file.path)
+    if not isinstance(stream, pa.MemoryMappedFile):
+        stream = pa.BufferReader(stream.read_buffer())
+    verify(file, stream)
     try:
-        return index_in(opened)
+        return index_in(stream)
     except pa.ArrowInvalid as error:
         raise CorruptFile(f"{file.path} is not a readable key index: {error}", path=file.path) from error
 
@@ -56,9 +56,9 @@ def put_index(sink: pa.NativeFile | BinaryIO, index: KeyIndex | BloomFilter) -> 
         writer.write_batch(batch)
 
 
-def index_in(opened: pa.NativeFile) -> KeyIndex | BloomFilter:
+def index_in(stream: pa.NativeFile) -> KeyIndex | BloomFilter:
     """The index in an Arrow file. Its arrays refer to the file if that is mapped."""
-    batch = ipc.open_file(opened).get_batch(0)
+    batch = ipc.open_file(stream).get_batch(0)
     if batch.schema == _BLOOM_SCHEMA:
         return BloomFilter(words=batch.column(0).flatten().to_numpy().reshape(-1, 8))
     if batch.schema == _RECORD_SCHEMA:

@@ -74,9 +74,9 @@ class KeySearch:
 
         Raises CorruptFile.
         """
-        declared = dataset.schema.to_arrow()
-        schema = pa.schema([*(declared.field(name) for name in key_fields(dataset)), *META_FIELDS])
-        found: dict[bytes, LiveKey] = {}
+        arrow_schema = dataset.schema.to_arrow()
+        schema = pa.schema([*(arrow_schema.field(name) for name in key_fields(dataset)), *META_FIELDS])
+        live_keys: dict[bytes, LiveKey] = {}
         for block in self._blocks(dataset, files, keys, schema):
             columns = (
                 encode_keys(block.rows, dataset.record_key),
@@ -85,13 +85,13 @@ class KeySearch:
             )
             places = zip(block.positions.tolist(), *(column.to_pylist() for column in columns), strict=True)
             for position, key, version, offset in places:
-                found[key] = LiveKey(
+                live_keys[key] = LiveKey(
                     file=None if block.file < 0 else block.file,
                     position=None if block.file < 0 else position,
                     version=version,
                     offset=None if offset is None or offset < 0 else offset,
                 )
-        return found
+        return live_keys
 
     def rows(
         self,
@@ -134,10 +134,10 @@ class KeySearch:
         """The rows of the keys in base files."""
         numbers = [number for number, file in enumerate(files) if file.kind is FileKind.BASE]
         base = [files[number] for number in numbers]
-        for found in self._lookup.find_rows(base, keys, dataset.record_key, schema):
-            file = base[found.file]
-            rows = resolved(found.rows, file.written_version, file.first_offset)
-            yield Block(file=numbers[found.file], positions=found.positions, rows=rows)
+        for hits in self._lookup.find_rows(base, keys, dataset.record_key, schema):
+            file = base[hits.file]
+            rows = resolved(hits.rows, file.written_version, file.first_offset)
+            yield Block(file=numbers[hits.file], positions=hits.positions, rows=rows)
 
     def _logged(
         self,
@@ -146,17 +146,17 @@ class KeySearch:
         logs: Sequence[DataFile],
         keys: pa.ChunkedArray,
     ) -> Iterator[Block]:
-        incoming = logged(self._reader, dataset, logs)
-        filtered = replace(incoming, tables=_of_keys(incoming.tables, dataset, keys))
+        log_rows = logged(self._reader, dataset, logs)
+        incoming = replace(log_rows, tables=_of_keys(log_rows.tables, dataset, keys))
         schema = stored_schema(dataset)
-        merged = merge_incoming(
+        parts = merge_incoming(
             dataset,
             lambda _: self._based(dataset, files, keys, schema),
-            filtered,
+            incoming,
             self._memory,
             live_rows=sum(file.live_rows for file in files),
         )
-        for item in merged:
+        for item in parts:
             if isinstance(item, Block):
                 yield item
                 continue
@@ -168,8 +168,8 @@ class KeySearch:
 def _of_keys(
     tables: Iterable[pa.Table], dataset: DatasetDefinition, keys: pa.ChunkedArray
 ) -> Iterator[pa.Table]:
-    wanted = keys.combine_chunks()
+    key_set = keys.combine_chunks()
     for rows in tables:
-        filtered = rows.filter(pc.is_in(encode_keys(rows, dataset.record_key), value_set=wanted))
-        if filtered.num_rows:
-            yield filtered
+        matches = rows.filter(pc.is_in(encode_keys(rows, dataset.record_key), value_set=key_set))
+        if matches.num_rows:
+            yield matches

@@ -42,14 +42,14 @@ class FoundRows:
     incoming: Positions
     rows: pa.Table
 
-    def at(self, chosen: pa.ChunkedArray) -> FoundRows:
-        """The rows where `chosen` (bool) is true."""
-        mask = chosen.to_numpy()
+    def at(self, row_mask: pa.ChunkedArray) -> FoundRows:
+        """The rows where `row_mask` (bool) is true."""
+        mask = row_mask.to_numpy()
         return FoundRows(
             file=self.file,
             positions=self.positions[mask],
             incoming=self.incoming[mask],
-            rows=self.rows.filter(chosen),
+            rows=self.rows.filter(row_mask),
         )
 
 
@@ -84,17 +84,17 @@ class KeyLookup:
         not searched in the next.
         """
         hashes = hash_keys(keys)
-        combined = keys.combine_chunks()
+        key_array = keys.combine_chunks()
         missing = np.ones(len(hashes), dtype=np.bool_)
         for number, file in enumerate(files):
-            found = self._in_file(file, number, hashes, np.flatnonzero(missing), key, schema)
-            if found is None:
+            hits = self._in_file(file, number, hashes, np.flatnonzero(missing), key, schema)
+            if hits is None:
                 continue
-            same = pc.equal(encode_keys(found.rows, key), combined.take(pa.array(found.incoming)))
-            found = found if pc.all(same).as_py() else found.at(same)
-            if len(found.incoming):
-                yield found
-                missing[found.incoming] = False
+            same = pc.equal(encode_keys(hits.rows, key), key_array.take(pa.array(hits.incoming)))
+            hits = hits if pc.all(same).as_py() else hits.at(same)
+            if len(hits.incoming):
+                yield hits
+                missing[hits.incoming] = False
 
     def rows_of_hashes(
         self, files: Sequence[DataFile], hashes: Hashes, key: Sequence[str], schema: pa.Schema
@@ -105,9 +105,9 @@ class KeyLookup:
         """
         every = np.arange(len(hashes))
         for number, file in enumerate(files):
-            found = self._in_file(file, number, hashes, every, key, schema)
-            if found is not None:
-                yield found
+            hits = self._in_file(file, number, hashes, every, key, schema)
+            if hits is not None:
+                yield hits
 
     def _in_file(
         self,
@@ -157,22 +157,22 @@ class KeyLookup:
             return KeyIndex.build(encode_keys(self.copies.read(file, pa.schema(fields)), key))
 
         if file.row_count < KEPT_ROWS_MIN:
-            found = self._small.get(file.path)
-            if found is None:
-                found = build()
-                self._small.put(file.path, found, found.hashes.nbytes + found.positions.nbytes)
-            return found
+            index = self._small.get(file.path)
+            if index is None:
+                index = build()
+                self._small.put(file.path, index, index.hashes.nbytes + index.positions.nbytes)
+            return index
         return cast(KeyIndex, self._kept(f"{file.path}#keys", build))
 
     def _kept(self, name: str, make: Callable[[], KeyIndex | BloomFilter]) -> KeyIndex | BloomFilter:
         """The file of that name in the folder; created and stored if it is missing."""
         if self._folder is None:
             return make()
-        opened = self._folder.open(name)
-        if opened is not None:
+        mapped_file = self._folder.open(name)
+        if mapped_file is not None:
             # Another process may have changed it.
             with suppress(pa.ArrowInvalid):
-                return index_in(opened)
+                return index_in(mapped_file)
         index = make()
         self._folder.put(name, partial(put_index, index=index))
         return index

@@ -40,11 +40,11 @@ class StorageLinks:
 
         Raises StorageUnavailable if there are no credentials.
         """
-        shown = {
+        response_headers = {
             "response-content-disposition": f'attachment; filename="{name}"',
             "response-content-type": media_type,
         }
-        query = urlencode(shown, quote_via=quote)
+        query = urlencode(response_headers, quote_via=quote)
         return self._signed(AWSRequest(method="GET", url=f"{self._base}/{quote(self._key(path))}?{query}"))
 
     def upload(self, path: str, *, size_bytes: int, sha256: str) -> tuple[str, dict[str, str]]:
@@ -70,12 +70,12 @@ class StorageLinks:
     def _credentials(self) -> Credentials:
         """Those of the environment, or of the machine, which are renewed."""
         try:
-            found = self._session.get_credentials()
+            credentials = self._session.get_credentials()
         except BotoCoreError as error:
             raise StorageUnavailable(f"The storage has no credentials to sign links with: {error}") from error
-        if found is None:
+        if credentials is None:
             raise StorageUnavailable("The storage has no credentials to sign links with")
-        return found
+        return credentials
 
 
 def storage_links(

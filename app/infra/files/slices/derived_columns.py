@@ -25,18 +25,20 @@ def block_rows(
     """The rows of a merged block. `files`: those of the group. `schema`: some of their columns, also derived ones."""
     file = files[block.file] if block.file >= 0 else None
     count = block.rows.num_rows
-    derived = {}
+    derived_columns = {}
     if FILE_NAME_FIELD.name in schema.names:
-        derived[FILE_NAME_FIELD.name] = _repeated(None if file is None else _file_name(file), count)
+        derived_columns[FILE_NAME_FIELD.name] = _repeated(None if file is None else _file_name(file), count)
     if PARTITION_FIELD.name in schema.names:
-        derived[PARTITION_FIELD.name] = _partitions(block.rows, dataset, file or files[0])
-    return projected(block.rows, schema, derived)
+        derived_columns[PARTITION_FIELD.name] = _partitions(block.rows, dataset, file or files[0])
+    return projected(block.rows, schema, derived_columns)
 
 
-def projected(table: pa.Table, schema: pa.Schema, derived: Mapping[str, pa.Array]) -> pa.Table:
-    """The columns of the schema. `derived`: those that the table does not have."""
+def projected(table: pa.Table, schema: pa.Schema, derived_columns: Mapping[str, pa.Array]) -> pa.Table:
+    """The columns of the schema. `derived_columns`: those that the table does not have."""
     columns = [
-        derived[field.name] if field.name in derived else table.column(field.name).cast(field.type)
+        derived_columns[field.name]
+        if field.name in derived_columns
+        else table.column(field.name).cast(field.type)
         for field in schema
     ]
     return pa.table(columns, schema=schema)

@@ -73,9 +73,9 @@ def _rows(
 ) -> Iterator[pa.Table]:
     names = task.dataset.schema.names()
     for group in groups:
-        merged = any(file.kind is FileKind.LOG for file in group)
+        has_log = any(file.kind is FileKind.LOG for file in group)
         # Where nothing is merged, the faulty file can be named.
-        for files in [group] if merged else [(file,) for file in group]:
+        for files in [group] if has_log else [(file,) for file in group]:
             with _readable(files[0]):
                 for block in merged_blocks(slices, task.dataset, files, memory):
                     rows = own_rows(block.rows, [files[0].file_group], task.dataset, task.share, task.shares)
@@ -91,10 +91,10 @@ def _changes(slices: SliceReader, segment: ChangelogSegment, task: FoldTask) -> 
             if start >= end:
                 continue
             rows = slices.reader.read_slice(segment.file, schema, start, end - start)
-            unknown = [op for op in np.unique(rows.column(OP_COLUMN)) if op not in list(Op)]
-            if unknown:
+            unknown_ops = [op for op in np.unique(rows.column(OP_COLUMN)) if op not in list(Op)]
+            if unknown_ops:
                 raise CorruptFile(
-                    f"{segment.file.path} has changes with op {unknown[0]}", path=segment.file.path
+                    f"{segment.file.path} has changes with op {unknown_ops[0]}", path=segment.file.path
                 )
             offsets = np.arange(first, first + rows.num_rows)
             first += rows.num_rows
@@ -129,11 +129,11 @@ def _check_schemas(slices: SliceReader, task: FoldTask) -> None:
                 f"{file.path} was written under schema {file.schema_id}, which the dataset did not have",
                 path=file.path,
             )
-        stored = {field_id(field) for field in slices.reader.open(file).schema_arrow} - {None}
-        if stored != _ids(schema):
+        column_ids = {field_id(field) for field in slices.reader.open(file).schema_arrow} - {None}
+        if column_ids != _ids(schema):
             raise CorruptFile(
-                f"{file.path} has the columns with ids {sorted(stored, key=str)}; those of schema {schema.id}, under "
-                f"which it was written, are {sorted(_ids(schema))}",
+                f"{file.path} has the columns with ids {sorted(column_ids, key=str)}; those of schema {schema.id}, "
+                f"under which it was written, are {sorted(_ids(schema))}",
                 path=file.path,
             )
 

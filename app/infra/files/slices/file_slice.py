@@ -13,7 +13,7 @@ from app.infra.files.parquet_file import ParquetReader, read_row_group, row_grou
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.index.deletion_vector import live_mask
 from app.kernel.format.rows.meta_columns import resolved
-from app.kernel.sql.conditions.prune import Sought
+from app.kernel.sql.conditions.prune import RowFilter
 
 FILE_COLUMN = "_hw_file"
 POSITION_COLUMN = "_hw_position"
@@ -38,19 +38,17 @@ class Block:
     positions: np.ndarray
     rows: pa.Table
 
-    def at(self, chosen: np.ndarray) -> Block:
-        """The rows where `chosen` (bool, shape (rows,)) is true."""
-        if chosen.all():
+    def at(self, mask: np.ndarray) -> Block:
+        """The rows where `mask` (bool, shape (rows,)) is true."""
+        if mask.all():
             return self
-        return Block(
-            file=self.file, positions=self.positions[chosen], rows=self.rows.filter(pa.array(chosen))
-        )
+        return Block(file=self.file, positions=self.positions[mask], rows=self.rows.filter(pa.array(mask)))
 
-    def placed(self, scoped: np.ndarray) -> pa.Table:
+    def placed(self, in_scope: np.ndarray) -> pa.Table:
         """The rows with file, position, and whether each is in the scope of a write."""
         files = np.full(self.rows.num_rows, self.file, dtype=np.int32)
         table = self.rows
-        for field, values in zip(_PLACE, (files, self.positions, scoped), strict=True):
+        for field, values in zip(_PLACE, (files, self.positions, in_scope), strict=True):
             table = table.append_column(field, pa.array(values))
         return table
 
@@ -67,32 +65,32 @@ class SliceReader:
         files: Sequence[DataFile],
         schema: pa.Schema,
         numbers: Iterable[int] | None = None,
-        sought: Sought | None = None,
+        row_filter: RowFilter | None = None,
     ) -> Iterator[Block]:
         """The live rows of the files (of those with these numbers, unless None). Raises CorruptFile.
 
-        `schema`: the columns to read; meta columns among them are resolved. `sought`: row groups that certainly have
-        none of these rows are omitted; of other groups all rows are returned.
+        `schema`: the columns to read; meta columns among them are resolved. `row_filter`: row groups that certainly
+        have no matching row are omitted; of other groups all rows are returned.
         """
         for number in range(len(files)) if numbers is None else numbers:
-            yield from self._of_file(files[number], number, schema, sought)
+            yield from self._of_file(files[number], number, schema, row_filter)
 
     def _of_file(
-        self, file: DataFile, number: int, schema: pa.Schema, sought: Sought | None
+        self, file: DataFile, number: int, schema: pa.Schema, row_filter: RowFilter | None
     ) -> Iterator[Block]:
-        gone = None if file.deletion_vector is None else self.vectors.read(file.deletion_vector)
+        deletions = None if file.deletion_vector is None else self.vectors.read(file.deletion_vector)
         first = 0
         parquet = self.reader.open(file)
-        metadata, chosen = parquet.metadata, set(row_groups_with(parquet, sought))
+        metadata, group_numbers = parquet.metadata, set(row_groups_with(parquet, row_filter))
         for group in range(metadata.num_row_groups):
-            if group not in chosen:
+            if group not in group_numbers:
                 first += metadata.row_group(group).num_rows
                 continue
             rows = read_row_group(parquet, group, schema)
             rows = resolved(rows, file.written_version, file.first_offset)
             block = Block(file=number, positions=np.arange(first, first + rows.num_rows), rows=rows)
             first += rows.num_rows
-            if gone is not None:
-                block = block.at(live_mask(gone, first - rows.num_rows, rows.num_rows))
+            if deletions is not None:
+                block = block.at(live_mask(deletions, first - rows.num_rows, rows.num_rows))
             if block.rows.num_rows:
                 yield block

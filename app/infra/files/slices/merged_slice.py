@@ -39,6 +39,8 @@ def merged_blocks(
             yield item
             continue
         yield from item.kept_blocks()
-        changed = item.result.rows
-        if changed.num_rows:
-            yield Block(file=-1, positions=np.full(changed.num_rows, -1, dtype=np.int64), rows=changed)
+        changed_rows = item.result.rows
+        if changed_rows.num_rows:
+            yield Block(
+                file=-1, positions=np.full(changed_rows.num_rows, -1, dtype=np.int64), rows=changed_rows
+            )

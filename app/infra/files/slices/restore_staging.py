@@ -18,10 +18,10 @@ from app.kernel.format.schema.schema_projection import project_rows
 
 def restage(task: RestageTask, storage: Storage, slices: SliceReader, memory: MemoryBudget) -> Restaged:
     """Reads the groups as at that version, block by block. Raises CorruptFile, StorageFull."""
-    staged = StagedFileStore(storage).write(
-        task.now, Operation.SNAPSHOT, _rows(task, slices, memory), task.path, synced=False
+    staged_file = StagedFileStore(storage).write(
+        task.now, Operation.SNAPSHOT, _rows(task, slices, memory), task.path, durable=False
     )
-    return Restaged(file=staged)
+    return Restaged(file=staged_file)
 
 
 def _rows(task: RestageTask, slices: SliceReader, memory: MemoryBudget) -> Iterator[pa.Table]:

@@ -48,12 +48,12 @@ class RowChoice:
 
     def chosen(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
         """Whether each row is chosen: shape (rows,). `rows`: the deciding columns, versions resolved."""
-        chosen: npt.NDArray[np.bool_] = np.ones(rows.num_rows, dtype=np.bool_)
+        mask: npt.NDArray[np.bool_] = np.ones(rows.num_rows, dtype=np.bool_)
         if self.where is not None:
-            chosen &= matches(self.where, rows)
+            mask &= matches(self.where, rows)
         if self.changed_after is not None:
-            chosen &= pc.greater(rows.column(VERSION_COLUMN), self.changed_after).to_numpy()
-        return chosen
+            mask &= pc.greater(rows.column(VERSION_COLUMN), self.changed_after).to_numpy()
+        return mask
 
 
 def base_rows(
@@ -71,46 +71,52 @@ def base_rows(
     that decide are read first, the others only where a row is chosen. Texts that the file stores in dictionaries are
     returned as such.
     """
-    opened = slices.reader.opened(file)
-    ranges = list(_row_ranges(opened, dataset, choice.where, first, end))
+    open_file = slices.reader.opened(file)
+    ranges = list(_row_ranges(open_file, dataset, choice.where, first, end))
     if not ranges:
         return
     # Columns that decide need not be returned.
-    decides = opened.with_dictionaries(choice.columns(dataset))
+    decides = open_file.with_dictionaries(choice.columns(dataset))
     others = pa.schema([field for field in schema if field.name not in (*decides.names, *DERIVED_NAMES)])
-    gone = None if file.deletion_vector is None else slices.vectors.read(file.deletion_vector)
-    deciding = opened.columns(decides) if len(decides) else None
+    deletions = None if file.deletion_vector is None else slices.vectors.read(file.deletion_vector)
+    deciding = open_file.columns(decides) if len(decides) else None
     other: FileColumns | None = None
     for begin, stop in ranges:
-        chosen = (
-            np.ones(stop - begin, dtype=np.bool_) if gone is None else live_mask(gone, begin, stop - begin)
+        mask = (
+            np.ones(stop - begin, dtype=np.bool_)
+            if deletions is None
+            else live_mask(deletions, begin, stop - begin)
         )
-        known = None
+        deciding_rows = None
         if choice.selects:
-            known = (
+            deciding_rows = (
                 resolved(deciding.read(begin, stop - begin), file.written_version, file.first_offset)
                 if deciding is not None
                 # A filter without columns has the same result for all rows, which must still be counted.
                 else pa.table({"": pa.nulls(stop - begin)})
             )
-            chosen = chosen & choice.chosen(known)
-        if not chosen.any():
+            mask = mask & choice.chosen(deciding_rows)
+        if not mask.any():
             continue
         if other is None:
-            other = opened.columns(opened.with_dictionaries(others))
+            other = open_file.columns(open_file.with_dictionaries(others))
         rows = resolved(other.read(begin, stop - begin), file.written_version, file.first_offset)
-        derived = of_file(file, stop - begin, schema)
+        derived_columns = of_file(file, stop - begin, schema)
         columns = [
-            _column(name, derived, known if known is not None and name in decides.names else rows)
+            _column(
+                name,
+                derived_columns,
+                deciding_rows if deciding_rows is not None and name in decides.names else rows,
+            )
             for name in schema.names
         ]
         kinds = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
-        found = pa.table(columns, schema=pa.schema(kinds))
-        yield found if chosen.all() else found.filter(pa.array(chosen))
+        table = pa.table(columns, schema=pa.schema(kinds))
+        yield table if mask.all() else table.filter(pa.array(mask))
 
 
-def _column(name: str, derived: Mapping[str, pa.Array], rows: pa.Table) -> pa.Array | pa.ChunkedArray:
-    return derived[name] if name in derived else rows.column(name)
+def _column(name: str, derived_columns: Mapping[str, pa.Array], rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+    return derived_columns[name] if name in derived_columns else rows.column(name)
 
 
 def merged_rows(
@@ -129,22 +135,22 @@ def merged_rows(
     """
     by_row = partitions is not None and dataset.bucket.mode is BucketMode.KEY_DYNAMIC
     for block in merged_blocks(slices, dataset, files, memory):
-        chosen = choice.chosen(block.rows)
+        mask = choice.chosen(block.rows)
         if by_row:
             codes, paths = partition_codes(block.rows, dataset.partition_by)
             path_matches = [in_globs(path, partitions or ()) for path in paths]
-            chosen &= np.array(path_matches, dtype=np.bool_)[codes]
-        if chosen.any():
-            yield block_rows(block.at(chosen), dataset, files, schema)
+            mask &= np.array(path_matches, dtype=np.bool_)[codes]
+        if mask.any():
+            yield block_rows(block.at(mask), dataset, files, schema)
 
 
 def _row_ranges(
-    opened: OpenedFile, dataset: DatasetDefinition, where: Filter | None, first: int, end: int
+    open_file: OpenedFile, dataset: DatasetDefinition, where: Filter | None, first: int, end: int
 ) -> Iterator[tuple[int, int]]:
     """The parts of the file, by row group, in which some of the rows [first, end) may match."""
     if where is not None:
-        yield from opened.row_ranges(where, dataset.schema, first, end - first)
+        yield from open_file.row_ranges(where, dataset.schema, first, end - first)
         return
-    for start, stop in opened.row_group_bounds():
+    for start, stop in open_file.row_group_bounds():
         if max(first, start) < min(end, stop):
             yield max(first, start), min(end, stop)

@@ -70,20 +70,20 @@ class MatchedRows:
 
     def former_files(self) -> np.ndarray:
         """By new row, the number of the file that had its key; -1 for a new key (int64)."""
-        replaced = self.result.replaces
-        former = np.full(len(replaced), -1, dtype=np.int64)
-        former[replaced >= 0] = self.files[replaced[replaced >= 0]]
+        former_rows = self.result.replaces
+        former = np.full(len(former_rows), -1, dtype=np.int64)
+        former[former_rows >= 0] = self.files[former_rows[former_rows >= 0]]
         return former
 
     def kept_blocks(self) -> Iterator[Block]:
         """The unchanged live rows, by their files."""
         for file in numbers_in(self.files):
-            chosen = self.result.stays & (self.files == file)
-            if chosen.any():
+            mask = self.result.stays & (self.files == file)
+            if mask.any():
                 yield Block(
                     file=int(file),
-                    positions=self.positions[chosen],
-                    rows=self.live.filter(pa.array(chosen)),
+                    positions=self.positions[mask],
+                    rows=self.live.filter(pa.array(mask)),
                 )
 
 
@@ -102,36 +102,38 @@ def merge_incoming(
     number of live rows, from which the need to spill is estimated.
     """
     scope = incoming.in_scope
-    expected = incoming.rows + (min(incoming.rows, live_rows) if scope is None else live_rows)
+    row_count = incoming.rows + (min(incoming.rows, live_rows) if scope is None else live_rows)
     hashes = row_hashes(dataset)
     with SpillBuffer(
-        hashes, memory_bytes=memory.bytes_max, expected_rows=expected, scratch=memory.scratch
+        hashes, memory_bytes=memory.bytes_max, expected_rows=row_count, scratch=memory.scratch
     ) as rows_by_key:
-        found = [np.zeros(0, dtype=np.uint64)]
+        hash_parts = [np.zeros(0, dtype=np.uint64)]
         keys: list[pa.ChunkedArray] = []
         for table in incoming.tables:
             rows_by_key.add_incoming(table)
             # Without live rows, nothing is looked up.
             if live_rows and dataset.keyed:
                 encoded_keys = encode_keys(table, dataset.record_key)
-                found.append(hash_keys(encoded_keys))
+                hash_parts.append(hash_keys(encoded_keys))
                 if not rows_by_key.spilled:
                     keys.append(encoded_keys)
             elif live_rows and incoming.by_value:
-                found.append(hashes(table.filter(pc.is_in(table.column(OP_COLUMN), value_set=_RETRACTING))))
-        unique = _distinct(np.concatenate(found))
+                hash_parts.append(
+                    hashes(table.filter(pc.is_in(table.column(OP_COLUMN), value_set=_RETRACTING)))
+                )
+        unique = _distinct(np.concatenate(hash_parts))
         incoming_hashes = pa.array(unique)
         for block in blocks(IncomingKeys(hashes=unique, encoded_keys=None if rows_by_key.spilled else keys)):
-            scoped = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
-            touched = scoped
+            in_scope = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
+            touch_mask = in_scope
             if len(unique):
-                touched = scoped | pc.is_in(pa.array(hashes(block.rows)), value_set=incoming_hashes).to_numpy(
-                    zero_copy_only=False
-                )
-            if touched.any():
-                rows_by_key.add_live(block.at(touched).placed(scoped[touched]))
-            if not touched.all():
-                yield block.at(~touched)
+                touch_mask = in_scope | pc.is_in(
+                    pa.array(hashes(block.rows)), value_set=incoming_hashes
+                ).to_numpy(zero_copy_only=False)
+            if touch_mask.any():
+                rows_by_key.add_live(block.at(touch_mask).placed(in_scope[touch_mask]))
+            if not touch_mask.all():
+                yield block.at(~touch_mask)
         for live, rows in rows_by_key.parts():
             yield from _matched_rows(dataset, live, rows, incoming, complete=not rows_by_key.spilled)
 
@@ -162,9 +164,9 @@ def _whole_row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.nda
         total = np.zeros(rows.num_rows, dtype=np.uint64)
         for name in flat:
             column = rows.column(name)
-            hashed = hash_keys(pc.fill_null(canonical_bytes(column), b""))
-            hashed[column.is_null().to_numpy()] = np.uint64(0)
-            total = total * np.uint64(0x9E3779B97F4A7C15) + hashed
+            hashes = hash_keys(pc.fill_null(canonical_bytes(column), b""))
+            hashes[column.is_null().to_numpy()] = np.uint64(0)
+            total = total * np.uint64(0x9E3779B97F4A7C15) + hashes
         return total
 
     return of_rows
@@ -185,9 +187,9 @@ def _matched_rows(
         has_incoming_key = pc.is_in(
             encode_keys(live, dataset.record_key), value_set=encode_keys(rows, dataset.record_key).unique()
         )
-        selected = pc.or_(has_incoming_key, live.column(SCOPED_COLUMN))
-        yield from _as_blocks(live.filter(pc.invert(selected)))
-        live = live.filter(selected)
+        mask = pc.or_(has_incoming_key, live.column(SCOPED_COLUMN))
+        yield from _as_blocks(live.filter(pc.invert(mask)))
+        live = live.filter(mask)
     current = live.drop_columns(list(PLACE_COLUMNS))
     result = merge(dataset, current, rows, incoming.intents, retract_rest=incoming.in_scope is not None)
     if incoming.committed and result.conflicts:
@@ -202,10 +204,10 @@ def _matched_rows(
     )
 
 
-def _as_blocks(placed: pa.Table) -> Iterator[Block]:
-    files = placed.column(FILE_COLUMN).to_numpy()
+def _as_blocks(table: pa.Table) -> Iterator[Block]:
+    files = table.column(FILE_COLUMN).to_numpy()
     for file in numbers_in(files):
-        rows = placed.filter(pa.array(files == file))
+        rows = table.filter(pa.array(files == file))
         yield Block(
             file=int(file),
             positions=rows.column(POSITION_COLUMN).to_numpy(),

@@ -120,16 +120,16 @@ class RunWriter(AbstractContextManager["RunWriter"]):
         )
 
 
-def range_rows(storage: Storage, wanted: RunRange, order: Sequence[ReadOrder]) -> Iterator[pa.Table]:
+def range_rows(storage: Storage, run_range: RunRange, order: Sequence[ReadOrder]) -> Iterator[pa.Table]:
     """The rows of a range in order, all in memory at once. Raises CorruptFile."""
-    batches = [batch for part in wanted.slices for batch in _batches(storage, part)]
+    batches = [batch for part in run_range.slices for batch in _batches(storage, part)]
     if not batches:
         return
-    chosen = order_of_range(batches, order, wanted)
+    row_numbers = order_of_range(batches, order, run_range)
     rows = pa.concat_tables([table for _, _, table in batches]).combine_chunks()
     del batches
-    for start in range(0, len(chosen), _STEP_ROWS):
-        yield rows.take(pa.array(chosen[start : start + _STEP_ROWS]))
+    for start in range(0, len(row_numbers), _STEP_ROWS):
+        yield rows.take(pa.array(row_numbers[start : start + _STEP_ROWS]))
 
 
 def _batches(storage: Storage, part: RunSlice) -> Iterator[tuple[RunSlice, int, pa.Table]]:

@@ -110,8 +110,8 @@ class _Parts:
         # The low bits already determine the bucket.
         parts = ((hashes >> np.uint64(32)) % np.uint64(self._count)).astype(np.int64)
         for part in np.unique(parts):
-            chosen = rows.filter(pa.array(parts == part))
-            self._writer(side, int(part), rows.schema).write_table(chosen)
+            part_rows = rows.filter(pa.array(parts == part))
+            self._writer(side, int(part), rows.schema).write_table(part_rows)
 
     def _writer(self, side: int, part: int, schema: pa.Schema) -> ipc.RecordBatchStreamWriter:
         writer = self._writers.get((side, part))
@@ -126,10 +126,10 @@ class _Parts:
     def read(self) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
         for writer in self._writers.values():
             writer.close()
-        written = set(self._writers)
+        side_parts = set(self._writers)
         self._writers.clear()
         for part in range(self._count):
-            sides = [self._one(side, part) if (side, part) in written else None for side in (0, 1)]
+            sides = [self._one(side, part) if (side, part) in side_parts else None for side in (0, 1)]
             if sides != [None, None]:
                 yield sides[0], sides[1]
 

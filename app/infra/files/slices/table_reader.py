@@ -24,7 +24,7 @@ from app.kernel.format.file_group import DataFile, FileKind
 from app.kernel.format.index.deletion_vector import live_mask
 from app.kernel.format.rows.meta_columns import DERIVED_NAMES, resolved
 from app.kernel.format.schema.schema_projection import field_id
-from app.kernel.sql.conditions.prune import Sought
+from app.kernel.sql.conditions.prune import RowFilter
 
 _CACHE_BYTES = 64 * 1024 * 1024
 
@@ -84,10 +84,10 @@ class TableReader:
         return pa.concat_tables(tables)
 
     def row_ranges(
-        self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
+        self, files: Sequence[DataFile], row_filter: RowFilter, first_row: int, end: int | None
     ) -> Iterator[tuple[int, int | None]]:
-        """The ranges of live rows [first_row, end) of a group that may have rows sought: [first, end) of row groups, in
-        order.
+        """The ranges of live rows [first_row, end) of a group that may have matching rows: [first, end) of row groups,
+        in order.
 
         A file without matching row groups has an empty range. A merged group is one range, since its rows are only
         known after the merge. Lazy: opens a file when it is reached. Raises CorruptFile.
@@ -100,27 +100,32 @@ class TableReader:
             stop = start + file.live_rows
             if file.kind is FileKind.BASE and first_row < stop and (end is None or start < end):
                 last = stop if end is None else min(end, stop)
-                found = False
-                for begin, behind in self._live_row_ranges(file, sought):
+                has_ranges = False
+                for begin, behind in self._live_row_ranges(file, row_filter):
                     inside = max(start + begin, first_row), min(start + behind, last)
                     if inside[0] < inside[1]:
-                        found = True
+                        has_ranges = True
                         yield inside
-                if not found:
+                if not has_ranges:
                     yield last, last
             if file.kind is FileKind.BASE:
                 start = stop
 
-    def _live_row_ranges(self, file: DataFile, sought: Sought) -> Iterator[tuple[int, int]]:
-        """The row groups of a file that may have rows sought, by the numbers of their live rows."""
+    def _live_row_ranges(self, file: DataFile, row_filter: RowFilter) -> Iterator[tuple[int, int]]:
+        """The row groups of a file that may have matching rows, by the numbers of their live rows."""
         parquet = self._reader.open(file)
-        metadata, chosen = parquet.metadata, set(row_groups_with(parquet, sought))
-        gone = None if file.deletion_vector is None else self._vectors.read(file.deletion_vector)
-        stored = live = 0
+        metadata, group_numbers = parquet.metadata, set(row_groups_with(parquet, row_filter))
+        deletions = None if file.deletion_vector is None else self._vectors.read(file.deletion_vector)
+        file_rows = live = 0
         for group in range(metadata.num_row_groups):
-            stored += metadata.row_group(group).num_rows
-            first, live = live, stored if gone is None or not stored else stored - gone.rank(stored - 1)
-            if group in chosen:
+            file_rows += metadata.row_group(group).num_rows
+            first, live = (
+                live,
+                file_rows
+                if deletions is None or not file_rows
+                else file_rows - deletions.rank(file_rows - 1),
+            )
+            if group in group_numbers:
                 yield first, live
 
     def _of_file(
@@ -132,8 +137,8 @@ class TableReader:
             live = live_mask(self._vectors.read(file.deletion_vector), 0, file.row_count)
             places = np.flatnonzero(live)[first_row : first_row + rows]
             first, last = int(places[0]), int(places[-1]) + 1
-        stored = pa.schema([field for field in schema if field.name not in DERIVED_NAMES])
-        table = self._reader.read_slice(file, stored, first, last - first, bytes_max=bytes_max)
+        file_schema = pa.schema([field for field in schema if field.name not in DERIVED_NAMES])
+        table = self._reader.read_slice(file, file_schema, first, last - first, bytes_max=bytes_max)
         if live is not None:
             # The first row that is read is live.
             table = table.filter(pa.array(live[first : first + table.num_rows]))
@@ -153,11 +158,11 @@ class TableReader:
         # schema of the dataset, a column of the same name may be another column.
         columns = [f"{field_id(field)} {field.type} {field.name}" for field in schema]
         key = "|".join([*(path for file in files for path in file.paths), *columns])
-        merged = self._merged_rows.get(key)
-        if merged is None or not merged.has(first_row, rows, bytes_max):
-            merged = self._merge(dataset, files, schema, first_row, rows, bytes_max)
-            self._merged_rows.put(key, merged, table_bytes(merged.rows))
-        page = merged.rows_from(first_row, rows)
+        cached_range = self._merged_rows.get(key)
+        if cached_range is None or not cached_range.has(first_row, rows, bytes_max):
+            cached_range = self._merge(dataset, files, schema, first_row, rows, bytes_max)
+            self._merged_rows.put(key, cached_range, table_bytes(cached_range.rows))
+        page = cached_range.rows_from(first_row, rows)
         return page if page.nbytes <= bytes_max else page.slice(0, _rows_up_to(page, bytes_max))
 
     def _merge(
@@ -180,21 +185,21 @@ class TableReader:
         with closing(merged_blocks(self._slices, dataset, files, self._memory)) as blocks:
             for block in blocks:
                 if size >= self._cache_bytes:
-                    found = MergedRange(first=first, rows=pa.concat_tables(parts), ended=False)
-                    if found.has(first_row, rows, bytes_max):
-                        return found
+                    partial_range = MergedRange(first=first, rows=pa.concat_tables(parts), at_end=False)
+                    if partial_range.has(first_row, rows, bytes_max):
+                        return partial_range
                 table = block_rows(block, dataset, files, schema)
                 parts.append(table)
                 end += table.num_rows
                 size += table.nbytes
                 while size > self._cache_bytes and first + parts[0].num_rows <= first_row:
-                    passed = parts.pop(0)
-                    first += passed.num_rows
-                    size -= passed.nbytes
+                    first_part = parts.pop(0)
+                    first += first_part.num_rows
+                    size -= first_part.nbytes
                     if not parts:
                         break
-        merged = pa.concat_tables([schema.empty_table(), *parts])
-        return MergedRange(first=first, rows=merged, ended=True)
+        rows_to_end = pa.concat_tables([schema.empty_table(), *parts])
+        return MergedRange(first=first, rows=rows_to_end, at_end=True)
 
 
 def _rows_up_to(rows: pa.Table, bytes_max: int) -> int:

@@ -14,7 +14,7 @@ from app.kernel.commit.read_plan import GroupScan
 from app.kernel.format.dataset import DatasetDefinition
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.rows.row_sizes import row_bytes
-from app.kernel.sql.conditions.prune import Sought
+from app.kernel.sql.conditions.prune import RowFilter
 from app.kernel.sql.conditions.tree import Filter
 
 PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -51,9 +51,9 @@ class GroupReader(Protocol):
         ...
 
     def row_ranges(
-        self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
+        self, files: Sequence[DataFile], row_filter: RowFilter, first_row: int, end: int | None
     ) -> Iterable[tuple[int, int | None]]:
-        """Ranges [first, end) of live rows [first_row, end) of a group that may have sought rows, in order.
+        """Ranges [first, end) of live rows [first_row, end) of a group that may have matching rows, in order.
 
         An end of None is that of the group. A file that was opened but has no such rows yields an empty range. Files
         are opened one by one, as the ranges are consumed. Raises CorruptFile.
@@ -125,47 +125,47 @@ class TableWalk:
         A page also ends before `bytes_max` bytes, and after `SCANNED_ROWS_MAX` scanned rows or `SCANNED_BYTES_MAX`
         scanned bytes, however few rows are selected. Raises CorruptFile.
         """
-        found = [selection.read.empty_table()]
+        tables = [selection.read.empty_table()]
         places: list[tuple[str, _Numbers]] = []
-        room, scanned, scanned_bytes, room_bytes = limit, 0, 0, self.bytes_max
+        room, scanned_rows, scanned_bytes, room_bytes = limit, 0, 0, self.bytes_max
 
         def ended_at(following: RowPlace | None) -> WalkedRows:
-            return WalkedRows(rows=pa.concat_tables(found), places=places, following=following)
+            return WalkedRows(rows=pa.concat_tables(tables), places=places, following=following)
 
         for scan, start, end in self._ranges_from(selection, scans, place):
             first = start
             while True:
-                if scanned >= SCANNED_ROWS_MAX or scanned_bytes >= SCANNED_BYTES_MAX or room_bytes <= 0:
+                if scanned_rows >= SCANNED_ROWS_MAX or scanned_bytes >= SCANNED_BYTES_MAX or room_bytes <= 0:
                     return ended_at(RowPlace(file_group=scan.file_group, row=first))
                 # One row more than there is room for shows whether another page follows.
-                wanted = _STEP_ROWS if selection.selects else room + 1
-                wanted = wanted if end is None else min(wanted, end - first)
+                step_rows = _STEP_ROWS if selection.selects else room + 1
+                step_rows = step_rows if end is None else min(step_rows, end - first)
                 rows = self.groups.read_group(
-                    selection.definition, scan.files, selection.read, first, wanted, self.bytes_max
+                    selection.definition, scan.files, selection.read, first, step_rows, self.bytes_max
                 )
-                chosen = selection.chosen(rows)
-                part = _taken(rows, chosen)
+                numbers = selection.chosen(rows)
+                part = _taken(rows, numbers)
                 sizes = np.cumsum(row_bytes(part, with_names=True))
                 fits = min(room, int(np.searchsorted(sizes, room_bytes, side="right")))
-                if len(chosen) > fits:
+                if len(numbers) > fits:
                     # A row that fits no page is a page of its own.
                     fits = fits or int(room == limit)
-                    found.append(part.slice(0, fits))
-                    places.append((scan.file_group, first + chosen[:fits]))
-                    if len(chosen) > fits:
-                        return ended_at(RowPlace(file_group=scan.file_group, row=first + int(chosen[fits])))
+                    tables.append(part.slice(0, fits))
+                    places.append((scan.file_group, first + numbers[:fits]))
+                    if len(numbers) > fits:
+                        return ended_at(RowPlace(file_group=scan.file_group, row=first + int(numbers[fits])))
                     room_bytes = 0
                 else:
-                    found.append(part)
-                    places.append((scan.file_group, first + chosen))
+                    tables.append(part)
+                    places.append((scan.file_group, first + numbers))
                     room_bytes -= int(sizes[-1]) if len(sizes) else 0
-                room -= len(chosen)
-                scanned += max(rows.num_rows, _READ_ROWS_MIN)
+                room -= len(numbers)
+                scanned_rows += max(rows.num_rows, _READ_ROWS_MIN)
                 scanned_bytes += rows.nbytes
                 first += rows.num_rows
                 # A read ends early where its rows have `bytes_max` bytes. Otherwise no row is left.
-                ended = not rows.num_rows or (rows.num_rows < wanted and rows.nbytes < self.bytes_max)
-                if ended or first == end:
+                at_end = not rows.num_rows or (rows.num_rows < step_rows and rows.nbytes < self.bytes_max)
+                if at_end or first == end:
                     break
         return ended_at(None)
 
@@ -177,8 +177,8 @@ class TableWalk:
             if selection.where is None:
                 yield scan, start, end
                 continue
-            sought = Sought(where=selection.where, schema=selection.definition.schema)
-            for first, stop in self.groups.row_ranges(scan.files, sought, start, end):
+            row_filter = RowFilter(where=selection.where, schema=selection.definition.schema)
+            for first, stop in self.groups.row_ranges(scan.files, row_filter, start, end):
                 yield scan, first, stop
 
 
@@ -187,15 +187,15 @@ def _planned_from(scans: Iterable[GroupScan], place: RowPlace) -> Iterator[tuple
     for scan in scans:
         if scan.file_group < place.file_group:
             continue
-        passed = place.row if scan.file_group == place.file_group else 0
+        first_row = place.row if scan.file_group == place.file_group else 0
         for first, end in scan.row_ranges:
-            if end is None or end > passed:
-                yield scan, max(first, passed), end
+            if end is None or end > first_row:
+                yield scan, max(first, first_row), end
 
 
-def _taken(rows: pa.Table, chosen: _Numbers) -> pa.Table:
-    if len(chosen) == 0 or int(chosen[-1]) == len(chosen) - 1:
-        return rows.slice(0, len(chosen))
+def _taken(rows: pa.Table, numbers: _Numbers) -> pa.Table:
+    if len(numbers) == 0 or int(numbers[-1]) == len(numbers) - 1:
+        return rows.slice(0, len(numbers))
     mask = np.zeros(rows.num_rows, dtype=np.bool_)
-    mask[chosen] = True
+    mask[numbers] = True
     return rows.filter(pa.array(mask))

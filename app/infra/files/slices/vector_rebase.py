@@ -52,45 +52,47 @@ class RebaseFiles:
         if any((each.before or _EMPTY_BITMAP) - (each.now or _EMPTY_BITMAP) for each in rewritten):
             return None
         if task.cluster is None:
-            gone = rebased(rewritten, message.added)
+            deleted_positions = rebased(rewritten, message.added)
         else:
-            moved = self._moved(rewritten, message.added)
-            if moved is None:
+            moved_positions = self._moved(rewritten, message.added)
+            if moved_positions is None:
                 return None
-            gone = moved
-        deleted = {path: positions_set(positions) for path, positions in gone.items()}
+            deleted_positions = moved_positions
+        bitmaps = {path: positions_set(positions) for path, positions in deleted_positions.items()}
         rows = {file.path: file.row_count for file in message.added}
         # A file without live rows is not listed.
-        emptied = {path for path, positions in deleted.items() if len(positions) == rows[path]}
-        kept = {path: positions for path, positions in deleted.items() if path not in emptied}
+        empty_paths = {path for path, positions in bitmaps.items() if len(positions) == rows[path]}
+        vector_bitmaps = {path: positions for path, positions in bitmaps.items() if path not in empty_paths}
         name = written_path(task.data_prefix, Folder.DELETES, task.slot, attempt, random_hex(4))
-        vectors = write_vectors(self.storage, name, kept)
-        added = [
+        vectors = write_vectors(self.storage, name, vector_bitmaps)
+        new_files = [
             msgspec.structs.replace(file, deletion_vector=vectors.get(file.path))
             for file in message.added
-            if file.path not in emptied
+            if file.path not in empty_paths
         ]
-        removed = tuple(path for path in message.removed if path in live)
-        return msgspec.structs.replace(message, removed=removed, added=tuple(added))
+        removed_paths = tuple(path for path in message.removed if path in live)
+        return msgspec.structs.replace(message, removed=removed_paths, added=tuple(new_files))
 
     def _moved(
-        self, rewritten: Sequence[Rewritten], written: Sequence[DataFile]
+        self, rewritten: Sequence[Rewritten], new_files: Sequence[DataFile]
     ) -> Mapping[str, npt.NDArray[np.int64]] | None:
         """By path of the written files, the positions of deleted rows: those with the same offsets in the feed."""
         reader = ParquetReader(self.storage)
-        deleted = [
+        deleted_offsets = [
             _offsets(
                 reader, each.file, positions_of((each.now or _EMPTY_BITMAP) - (each.before or _EMPTY_BITMAP))
             )
             for each in rewritten
         ]
-        sought = np.concatenate([np.zeros(0, dtype=np.int64), *deleted])
-        if (sought < 0).any():
+        all_offsets = np.concatenate([np.zeros(0, dtype=np.int64), *deleted_offsets])
+        if (all_offsets < 0).any():
             return None
-        found = {file.path: np.flatnonzero(np.isin(_offsets(reader, file), sought)) for file in written}
-        if sum(len(positions) for positions in found.values()) != len(sought):
+        positions_by_path = {
+            file.path: np.flatnonzero(np.isin(_offsets(reader, file), all_offsets)) for file in new_files
+        }
+        if sum(len(positions) for positions in positions_by_path.values()) != len(all_offsets):
             return None
-        return {path: positions for path, positions in found.items() if len(positions)}
+        return {path: positions for path, positions in positions_by_path.items() if len(positions)}
 
 
 def _offsets(

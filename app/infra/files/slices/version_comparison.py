@@ -21,13 +21,13 @@ def compare(task: CompareTask, slices: SliceReader, memory: MemoryBudget) -> Row
     """Compares the rows, split by key over a scratch folder if they do not fit into memory. Raises CorruptFile."""
     target = task.dataset.schema.to_arrow()
     empty = target.empty_table()
-    expected = sum(file.live_rows for group in (*task.files_before, *task.files_after) for file in group)
+    row_count = sum(file.live_rows for group in (*task.files_before, *task.files_after) for file in group)
     same = sum(rows.num_rows for rows in _rows(slices, task.dataset_after, task.equal_groups, target, memory))
     differences = RowDifferences(unchanged_rows=same)
     with SpillBuffer(
         row_hashes(task.dataset),
         memory_bytes=memory.bytes_max,
-        expected_rows=expected,
+        expected_rows=row_count,
         scratch=memory.scratch,
     ) as rows_by_key:
         for rows in _rows(slices, task.dataset_before, task.files_before, target, memory):

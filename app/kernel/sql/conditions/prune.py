@@ -33,7 +33,7 @@ from app.kernel.sql.conditions.tree import (
 _NO_STATISTICS: Final = ColumnStatistics()
 
 
-class Sought(msgspec.Struct, frozen=True, kw_only=True):
+class RowFilter(msgspec.Struct, frozen=True, kw_only=True):
     """The rows that a filter selects. `schema`: the schema of the filter, whatever schema a file was written under."""
 
     where: Filter

@@ -24,7 +24,7 @@ from app.infra.files.storage import LocalStorage
 from app.kernel.commit.write_options import WriteOptions
 from app.kernel.format.operation import Operation
 from app.kernel.sql.conditions.parse import parse_filter
-from app.kernel.sql.conditions.prune import Sought
+from app.kernel.sql.conditions.prune import RowFilter
 from tests.features.reads.service.test_read_table import Counted, use_case
 from tests.support.examples import a_third_of
 from tests.support.lake_table import Write
@@ -150,7 +150,7 @@ def test_row_ranges_count_rows_from_the_start_of_the_group(
     dataset, storage = versioned.table.dataset, versioned.table.storage
     tables = TableReader(storage, ParquetReader(storage), MemoryBudget(bytes_max=2**26))
     schema = dataset.schema.to_arrow()
-    sought = Sought(where=parse_filter("n >= 20 AND n < 24", dataset.schema), schema=dataset.schema)
+    row_filter = RowFilter(where=parse_filter("n >= 20 AND n < 24", dataset.schema), schema=dataset.schema)
     groups: dict[str, list[Any]] = {}
     for file in versioned.files[2]:
         groups.setdefault(file.file_group, []).append(file)
@@ -160,7 +160,7 @@ def test_row_ranges_count_rows_from_the_start_of_the_group(
         inside = {at for at, n in enumerate(whole.column("n").to_pylist()) if 20 <= n < 24}
         ranges = [
             (first, whole.num_rows if end is None else end)
-            for first, end in tables.row_ranges(files, sought, 0, None)
+            for first, end in tables.row_ranges(files, row_filter, 0, None)
         ]
         assert inside <= {at for first, end in ranges for at in range(first, end)}
         assert sum(end - first for first, end in ranges) <= 8

@@ -29,7 +29,7 @@ from app.kernel.format.errors import InvalidFilter, InvalidRequest
 from app.kernel.format.file_group import DataFile
 from app.kernel.format.operation import Operation
 from app.kernel.format.rows.changelog import fold
-from app.kernel.sql.conditions.prune import Sought
+from app.kernel.sql.conditions.prune import RowFilter
 from tests.support.lake_table import COMPACT, Write
 from tests.support.retained_versions import versions_of
 from tests.support.shares import share
@@ -82,9 +82,9 @@ class Counted:
         return found
 
     def row_ranges(
-        self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
+        self, files: Sequence[DataFile], row_filter: RowFilter, first_row: int, end: int | None
     ) -> Iterator[tuple[int, int | None]]:
-        return self._reader.row_ranges(files, sought, first_row, end)
+        return self._reader.row_ranges(files, row_filter, first_row, end)
 
 
 def use_case(versioned: VersionedTable, tables: Counted | None = None) -> ReadTable:

@@ -39,9 +39,9 @@ def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     create: Callable[..., Any] = LocalStorage.create
 
     @contextmanager
-    def recording(storage: LocalStorage, path: str, *, synced: bool = True) -> Iterator[BinaryIO]:
+    def recording(storage: LocalStorage, path: str, *, durable: bool = True) -> Iterator[BinaryIO]:
         paths.append(path)
-        with create(storage, path, synced=synced) as stream:
+        with create(storage, path, durable=durable) as stream:
             yield stream
 
     monkeypatch.setattr(LocalStorage, "create", recording)
