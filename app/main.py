@@ -197,9 +197,9 @@ def _follow(credentials: Credentials, database: Database, loops: Loops) -> Follo
 
 
 def _add_recorders(loops: Loops, uses: RecordUses, usage: RecordUsage, counts: AccessCounts) -> None:
-    loops.add(Loop("uses of keys", uses.record, every_seconds=USED_SECONDS, delayed=True))
-    loops.add(Loop("usage of keys", usage.record, every_seconds=USAGE_SECONDS, delayed=True))
-    loops.add(Loop("audit", counts.flush, every_seconds=FLUSH_SECONDS, delayed=True))
+    loops.add(Loop("uses of keys", uses.record, every_seconds=USED_SECONDS, waits_first=True))
+    loops.add(Loop("usage of keys", usage.record, every_seconds=USAGE_SECONDS, waits_first=True))
+    loops.add(Loop("audit", counts.flush, every_seconds=FLUSH_SECONDS, waits_first=True))
 
 
 def _add_deletions(loops: Loops, administration: Database | None, every_seconds: float) -> None:

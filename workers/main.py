@@ -107,7 +107,7 @@ def _warm_up(settings: Settings, engine: SparkEngine, polled: Callable[[None, in
     waiting = Loops()
     if is_cluster(settings.spark_master):
         report = partial(polled, None, 0)
-        waiting.add(Loop("warm up", report, every_seconds=settings.poll_seconds, delayed=True))
+        waiting.add(Loop("warm up", report, every_seconds=settings.poll_seconds, waits_first=True))
     waiting.start()
     try:
         engine.warm_up()

@@ -90,7 +90,7 @@ class TaskFiles:
         return [file for file in self.task.files if file.kind is not FileKind.BASE]
 
     def blocks(self, numbers: Sequence[int], row_filter: RowFilter | None = None) -> Iterator[Block]:
-        """Live rows of these files; with `row_filter`, row groups without matching rows may be omitted. Raises CorruptFile.
+        """Live rows of these files; with `row_filter`, row groups without matches may be omitted. Raises CorruptFile.
 
         Of a group that is halved, those of the task's part.
         """

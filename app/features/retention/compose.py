@@ -119,10 +119,15 @@ def _reconcilers(worker: Worker[object]) -> dict[str, Reconciler]:
 def _loops(platform: Platform) -> tuple[Loop, ...]:
     settings = platform.settings
     return (
-        Loop("reaper", reaper(platform).run, every_seconds=_REAP_SECONDS, delayed=True),
-        Loop("retention", _retain(platform).run, every_seconds=settings.retention_seconds, delayed=True),
-        Loop("deleted tenants", end_tenants(platform).run, every_seconds=settings.poll_seconds, delayed=True),
-        Loop("stored bytes", sample_usage(platform).run, every_seconds=SAMPLE_SECONDS, delayed=True),
+        Loop("reaper", reaper(platform).run, every_seconds=_REAP_SECONDS, waits_first=True),
+        Loop("retention", _retain(platform).run, every_seconds=settings.retention_seconds, waits_first=True),
+        Loop(
+            "deleted tenants",
+            end_tenants(platform).run,
+            every_seconds=settings.poll_seconds,
+            waits_first=True,
+        ),
+        Loop("stored bytes", sample_usage(platform).run, every_seconds=SAMPLE_SECONDS, waits_first=True),
     )
 
 

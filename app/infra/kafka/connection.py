@@ -119,10 +119,10 @@ def servers_of(text: str) -> tuple[str, ...]:
         raise ValueError(f"it has more than {SERVERS_CHARACTERS_MAX} characters")
     servers = []
     for part in text.split(","):
-        found = _SERVER.fullmatch(part.strip())
-        if found is None:
+        server = _SERVER.fullmatch(part.strip())
+        if server is None:
             raise ValueError(f"{part.strip()!r} is not a server; expected host:port")
-        servers.append(f"{found[1].lower()}:{found[2] or _DEFAULT_PORT}")
+        servers.append(f"{server[1].lower()}:{server[2] or _DEFAULT_PORT}")
     if len(servers) > SERVERS_MAX:
         raise ValueError(f"it has more than {SERVERS_MAX} servers")
     return tuple(dict.fromkeys(servers))
@@ -169,7 +169,7 @@ class Brokers:
     def settings(self, more: dict[str, Any]) -> dict[str, Any]:
         """The settings of librdkafka for a client, with `more`."""
         cluster = self.cluster
-        found: dict[str, Any] = {
+        options: dict[str, Any] = {
             "bootstrap.servers": ",".join(cluster.servers),
             "client.id": "headwater",
             "security.protocol": cluster.protocol.value,
@@ -182,17 +182,17 @@ class Brokers:
             "error_cb": self._note,
         }
         if cluster.protocol.identifies:
-            found |= {
+            options |= {
                 "sasl.mechanism": cluster.mechanism.value,
                 "sasl.username": cluster.username or "",
                 "sasl.password": cluster.password or "",
             }
         if cluster.protocol.encrypts:
             if cluster.authority is None:
-                found["ssl.ca.location"] = ssl.get_default_verify_paths().cafile or "probe"
+                options["ssl.ca.location"] = ssl.get_default_verify_paths().cafile or "probe"
             else:
-                found["ssl.ca.pem"] = cluster.authority
-        return found | more
+                options["ssl.ca.pem"] = cluster.authority
+        return options | more
 
     def _note(self, error: KafkaError) -> None:
         self.errors[error.code()] = error
@@ -212,12 +212,12 @@ class Brokers:
 
     def fault(self, what: str, error: Any) -> SourceUnavailable | SourceFailed:
         """The error to raise for one of librdkafka. Why a connection was refused says more than a timeout."""
-        noted = list(self.errors.values())
-        for each in (*noted, error):
+        errors = list(self.errors.values())
+        for each in (*errors, error):
             if isinstance(each, KafkaError) and each.code() in _PERMANENT:
                 return SourceFailed(f"{what}: {_text(each)}")
         if isinstance(error, KafkaError) and error.code() in _UNEXPLAINED:
-            error = next(iter(noted), error)
+            error = next(iter(errors), error)
         return SourceUnavailable(f"{what}: {_text(error)}")
 
 

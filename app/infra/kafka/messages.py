@@ -64,12 +64,12 @@ class RangeReader:
             # `consume` alone would wait for a whole batch.
             first = consumer.poll(_POLL_SECONDS)
             batch = [] if first is None else [first, *consumer.consume(_BATCH_MESSAGES, 0)]
-            for message in batch:
-                if message.error() is not None:
-                    self._end_of_partition(message)
-                elif (found := self._in_range(consumer, message)) is not None:
+            for reply in batch:
+                if reply.error() is not None:
+                    self._end_of_partition(reply)
+                elif (message := self._in_range(consumer, reply)) is not None:
                     has_read = True
-                    yield found
+                    yield message
             if time.monotonic() > deadline:
                 if has_read:
                     return

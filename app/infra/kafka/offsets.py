@@ -48,9 +48,9 @@ class TopicOffsets:
 
         Raises NoTopic, SourceUnavailable, SourceFailed.
         """
-        found = self._metadata()
-        self._brokers.check((str(broker.host), broker.port) for broker in found.brokers.values())
-        topic = found.topics[self._topic]
+        metadata = self._metadata()
+        self._brokers.check((str(broker.host), broker.port) for broker in metadata.brokers.values())
+        topic = metadata.topics[self._topic]
         if topic.error is not None:
             if topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise NoTopic(f"there is no topic {self._topic!r}", topic=self._topic)
@@ -82,9 +82,9 @@ class TopicOffsets:
 
     def at(self, partitions: Collection[int], timestamp_ms: int) -> dict[int, int]:
         """The first offset with a message of that time or later, else the latest one. Raises as `earliest`."""
-        found = self._offsets(dict.fromkeys(partitions, OffsetSpec.for_timestamp(timestamp_ms)))
-        absent = [partition for partition, offset in found.items() if offset < 0]
-        return found | (self.latest(absent) if absent else {})
+        offsets = self._offsets(dict.fromkeys(partitions, OffsetSpec.for_timestamp(timestamp_ms)))
+        absent = [partition for partition, offset in offsets.items() if offset < 0]
+        return offsets | (self.latest(absent) if absent else {})
 
     def _offsets(self, specs: Mapping[int, OffsetSpec]) -> dict[int, int]:
         if not specs:

@@ -16,11 +16,11 @@ def share(available: Mapping[int, int], rows_max: int) -> dict[int, int]:
     {1: 2, 0: 6}
     """
     shares: dict[int, int] = {}
-    left = rows_max
+    remaining_rows = rows_max
     waiting = sorted((count, partition) for partition, count in available.items() if count > 0)
     for number, (count, partition) in enumerate(waiting):
-        shares[partition] = min(count, -(-left // (len(waiting) - number)))
-        left -= shares[partition]
+        shares[partition] = min(count, -(-remaining_rows // (len(waiting) - number)))
+        remaining_rows -= shares[partition]
     return {partition: count for partition, count in shares.items() if count}
 
 

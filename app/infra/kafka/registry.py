@@ -67,22 +67,22 @@ class SchemaRegistry:
         """
         place = (number, form)
         with self._lock:
-            found = self._schemas.get(place)
-            if found is not None:
+            message_schema = self._schemas.get(place)
+            if message_schema is not None:
                 self._schemas.move_to_end(place)
-                return found
+                return message_schema
         document = self._get(f"/schemas/ids/{number}", form)
         if document is None:
             raise BadMessage(f"the schema registry has no schema {number}")
         try:
-            found = self._parsed(document, form)
+            message_schema = self._parsed(document, form)
         except UnsupportedSchema as error:
             raise BadMessage(f"its schema {number} is not supported: {error}") from None
         with self._lock:
-            self._schemas[place] = found
+            self._schemas[place] = message_schema
             while len(self._schemas) > _SCHEMAS_MAX:
                 self._schemas.popitem(last=False)
-        return found
+        return message_schema
 
     def register(self, subject: str, schema: str, seconds_max: float) -> int:
         """The id of an Avro schema, which gets a version of the subject unless it has one.
@@ -91,21 +91,21 @@ class SchemaRegistry:
         """
         place = (subject, schema)
         with self._lock:
-            found = self._ids.get(place)
-            if found is not None:
+            schema_id = self._ids.get(place)
+            if schema_id is not None:
                 self._ids.move_to_end(place)
-                return found
+                return schema_id
         path = f"/subjects/{quote(subject, safe='')}/versions"
         content = json.dumps({"schema": schema, "schemaType": "AVRO"}).encode()
         document = self._request("POST", path, content, min(seconds_max, _ANSWER_SECONDS_MAX))
-        found = None if document is None else document.get("id")
-        if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < _IDS:
+        schema_id = None if document is None else document.get("id")
+        if not isinstance(schema_id, int) or isinstance(schema_id, bool) or not 0 <= schema_id < _IDS:
             raise self._unusable(f"no id for the schema of subject {subject!r}")
         with self._lock:
-            self._ids[place] = found
+            self._ids[place] = schema_id
             while len(self._ids) > _SCHEMAS_MAX:
                 self._ids.popitem(last=False)
-        return found
+        return schema_id
 
     def _parsed(self, document: dict[str, Any], form: MessageFormat) -> MessageSchema:
         """Raises UnsupportedSchema, BadMessage, SourceUnavailable, SourceFailed."""
@@ -120,7 +120,7 @@ class SchemaRegistry:
         files = [(name, _file(each)) for name, each in references.items()]
         return ProtoSchema(_file(text), files)
 
-    def _collect(self, document: dict[str, Any], form: MessageFormat, found: dict[str, str]) -> None:
+    def _collect(self, document: dict[str, Any], form: MessageFormat, texts: dict[str, str]) -> None:
         """Adds the schemas that a schema refers to, by the names that it uses, each after its own references."""
         references = document.get("references") or []
         if not isinstance(references, list):
@@ -130,9 +130,9 @@ class SchemaRegistry:
                 name, subject, version = reference["name"], reference["subject"], int(reference["version"])
             except (TypeError, KeyError, ValueError):
                 raise self._unusable("a reference without name, subject and version") from None
-            if name in found:
+            if name in texts:
                 continue
-            if len(found) >= _REFERENCES_MAX:
+            if len(texts) >= _REFERENCES_MAX:
                 raise UnsupportedSchema(f"it refers to more than {_REFERENCES_MAX} schemas")
             inner = self._get(f"/subjects/{quote(str(subject), safe='')}/versions/{version}", form)
             if inner is None:
@@ -140,10 +140,10 @@ class SchemaRegistry:
                     f"it refers to version {version} of {subject!r}, which does not exist"
                 )
             # Its place is taken first, so that references in a circle end.
-            found[name] = ""
-            self._collect(inner, form, found)
-            del found[name]
-            found[name] = _text_of(inner)
+            texts[name] = ""
+            self._collect(inner, form, texts)
+            del texts[name]
+            texts[name] = _text_of(inner)
 
     def _get(self, path: str, form: MessageFormat) -> dict[str, Any] | None:
         """A document; None if there is none. Raises SourceUnavailable, SourceFailed."""

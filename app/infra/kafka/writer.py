@@ -107,11 +107,11 @@ class TopicWriter:
                 on_delivery=note,
             )
             producer.poll(0)
-        unsent = producer.flush(_left(deadline))
+        backlog = producer.flush(_left(deadline))
         if errors:
             raise KafkaException(errors[0])
-        if unsent:
-            raise SourceUnavailable(f"topic {self._topic!r} cannot be written: {unsent} messages wait")
+        if backlog:
+            raise SourceUnavailable(f"topic {self._topic!r} cannot be written: {backlog} messages wait")
 
     def _commit(self, producer: Producer, batch_id: str, deadline: float) -> None:
         group = Consumer(self._brokers.settings({"group.id": self._name}))

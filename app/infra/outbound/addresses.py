@@ -124,17 +124,17 @@ class Rules:
         """The addresses of a host. Raises AddressRefused if there is no address, or if one of them is forbidden."""
         if not addresses:
             raise AddressRefused(f"{target.host} has no address")
-        trusted = target.host in self.hosts
+        host_is_exempt = target.host in self.hosts
         for text in addresses:
             address = ipaddress.ip_address(text)
-            allowed = trusted or any(address in network for network in self.networks)
-            if not allowed and not is_public(address):
+            exempt = host_is_exempt or any(address in network for network in self.networks)
+            if not exempt and not is_public(address):
                 # The message omits the address: names of the internal network must not be disclosed.
                 raise AddressRefused(
                     f"{target.host} resolves to an address that is not on the public internet, and that the operator "
                     "has not admitted"
                 )
-            if not allowed and self.ports is not None and target.port not in self.ports:
+            if not exempt and self.ports is not None and target.port not in self.ports:
                 raise AddressRefused(
                     f"port {target.port} is not allowed; expected one of {', '.join(map(str, self.ports))}, or a host "
                     "that the operator has admitted"

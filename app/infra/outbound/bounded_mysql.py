@@ -121,8 +121,8 @@ class BoundedMysql:
 
     def _next(self, result: MySQLResult) -> Row | None:
         self._connection.meter.begin()
-        found: Row | None = result._read_rowdata_packet_unbuffered()
-        return found
+        row: Row | None = result._read_rowdata_packet_unbuffered()
+        return row
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -235,10 +235,10 @@ class _Connection(Connection):
 
     def _read_bytes(self, num_bytes: int) -> bytes:
         # The errors of the stream are not those of PyMySQL.
-        found: bytes = self._rfile.read(num_bytes)
-        if len(found) < num_bytes:
+        content: bytes = self._rfile.read(num_bytes)
+        if len(content) < num_bytes:
             raise MysqlLost("the server has closed the connection")
-        return found
+        return content
 
     def _write_bytes(self, data: bytes) -> None:
         self._sock.sendall(data)
@@ -278,10 +278,10 @@ class _Meter:
         if now - self._checked >= CHECK_SECONDS:
             self._checked = now
             self._bounds.check()
-        left = self.deadline - now
-        if left <= 0:
+        seconds = self.deadline - now
+        if seconds <= 0:
             raise TimeoutError("the server did not answer in time")
-        return left
+        return seconds
 
     def count(self, size: int) -> None:
         """These bytes have arrived. Raises ReplyTooLarge."""
@@ -301,11 +301,11 @@ class _Stream:
         """The meter states the time."""
 
     def sendall(self, data: bytes) -> None:
-        left = memoryview(data)
-        while left:
+        rest = memoryview(data)
+        while rest:
             self.stream.settimeout(min(self._meter.seconds_left(), CHECK_SECONDS))
             try:
-                left = left[self.stream.send(left[:_SENT_BYTES]) :]
+                rest = rest[self.stream.send(rest[:_SENT_BYTES]) :]
             except TimeoutError:
                 continue
 

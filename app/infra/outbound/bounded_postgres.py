@@ -61,10 +61,10 @@ class BoundedConnection(psycopg.Connection[Any]):
         del interval, timeout
         meter = _Meter(self.bounds)
         try:
-            wanted = next(gen)
+            wait_kind = next(gen)
             while True:
-                ready = meter.ready(self.pgconn.socket, _EVENTS[Wait(wanted)])
-                wanted = gen.send(ready)
+                ready = meter.ready(self.pgconn.socket, _EVENTS[Wait(wait_kind)])
+                wait_kind = gen.send(ready)
         except StopIteration as end:
             result: _T = end.value
             return result
@@ -77,7 +77,9 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 @contextmanager
-def connected(stated: dict[str, str], bounds: Bounds, connect_seconds: float) -> Iterator[BoundedConnection]:
+def connected(
+    parameters: dict[str, str], bounds: Bounds, connect_seconds: float
+) -> Iterator[BoundedConnection]:
     """A connection with these parameters of libpq, among which are `hostaddr`, `user` and `password`.
 
     Raises TimeoutError, ReplyTooLarge, psycopg.Error, and what `Bounds.check` raises.
@@ -87,7 +89,7 @@ def connected(stated: dict[str, str], bounds: Bounds, connect_seconds: float) ->
         reply_bytes_max=bounds.reply_bytes_max,
         check=bounds.check,
     )
-    connection = _connect(make_conninfo(**_complete(stated)), connecting)
+    connection = _connect(make_conninfo(**_complete(parameters)), connecting)
     connection.bounds = bounds
     try:
         yield connection
@@ -95,43 +97,43 @@ def connected(stated: dict[str, str], bounds: Bounds, connect_seconds: float) ->
         connection.close()
 
 
-def _complete(stated: dict[str, str]) -> dict[str, str]:
+def _complete(parameters: dict[str, str]) -> dict[str, str]:
     """The parameters, with a value for each that has a variable of the environment."""
-    found = {
+    defaults = {
         option.keyword.decode(): (option.compiled or b"").decode()
         for option in pq.Conninfo.get_defaults()
         if option.envvar
     }
     # An empty name of a service is one that is looked up; an empty number or version is not valid.
     for name in ("service", "min_protocol_version", "max_protocol_version", "ssl_max_protocol_version"):
-        found.pop(name, None)
-    found |= {"client_encoding": "UTF8", "connect_timeout": "0"}
-    return found | _NOTHING | stated
+        defaults.pop(name, None)
+    defaults |= {"client_encoding": "UTF8", "connect_timeout": "0"}
+    return defaults | _NOTHING | parameters
 
 
 def _connect(conninfo: str, bounds: Bounds) -> BoundedConnection:
-    found = pq.PGconn.connect_start(conninfo.encode())
+    pgconn = pq.PGconn.connect_start(conninfo.encode())
     try:
         meter = _Meter(bounds)
         while True:
-            if found.status == pq.ConnStatus.BAD:
-                raise psycopg.OperationalError(found.get_error_message())
-            match found.connect_poll():
+            if pgconn.status == pq.ConnStatus.BAD:
+                raise psycopg.OperationalError(pgconn.get_error_message())
+            match pgconn.connect_poll():
                 case pq.PollingStatus.OK:
                     break
                 case pq.PollingStatus.FAILED:
-                    raise psycopg.OperationalError(found.get_error_message())
+                    raise psycopg.OperationalError(pgconn.get_error_message())
                 case pq.PollingStatus.READING:
-                    meter.ready(found.socket, select.POLLIN)
+                    meter.ready(pgconn.socket, select.POLLIN)
                 case _:
-                    meter.ready(found.socket, select.POLLOUT)
-        found.nonblocking = 1
-        with _socket(found.socket) as stream:
+                    meter.ready(pgconn.socket, select.POLLOUT)
+        pgconn.nonblocking = 1
+        with _socket(pgconn.socket) as stream:
             stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _WINDOW_BYTES)
     except BaseException:
-        found.finish()
+        pgconn.finish()
         raise
-    return BoundedConnection(found, row_factory=tuple_row)
+    return BoundedConnection(pgconn, row_factory=tuple_row)
 
 
 class _Meter:
@@ -149,34 +151,34 @@ class _Meter:
         poll = select.poll()
         poll.register(descriptor, events)
         while True:
-            left = self._bounds.deadline - time.monotonic()
-            if left <= 0:
+            seconds = self._bounds.deadline - time.monotonic()
+            if seconds <= 0:
                 raise TimeoutError("the server did not answer in time")
-            found = poll.poll(min(left, CHECK_SECONDS) * 1000)
+            ready_sockets = poll.poll(min(seconds, CHECK_SECONDS) * 1000)
             if time.monotonic() - self._checked >= CHECK_SECONDS:
                 self._checked = time.monotonic()
                 self._bounds.check()
             if _received(descriptor) - self._before > self._bounds.reply_bytes_max:
                 raise ReplyTooLarge(f"one reply has more than {self._bounds.reply_bytes_max} bytes")
-            if found:
-                return _readiness(found[0][1], events)
+            if ready_sockets:
+                return _readiness(ready_sockets[0][1], events)
 
 
-def _readiness(seen: int, wanted: int) -> Ready:
+def _readiness(events: int, requested_events: int) -> Ready:
     """A failed socket is ready for what is wanted: the next read or write finds the error."""
-    if seen & ~(select.POLLIN | select.POLLOUT):
-        seen |= wanted
-    if seen & select.POLLIN and seen & select.POLLOUT:
+    if events & ~(select.POLLIN | select.POLLOUT):
+        events |= requested_events
+    if events & select.POLLIN and events & select.POLLOUT:
         return Ready.RW
-    return Ready.R if seen & select.POLLIN else Ready.W
+    return Ready.R if events & select.POLLIN else Ready.W
 
 
 def _received(descriptor: int) -> int:
     """The bytes that a socket has received since it was connected."""
     with _socket(descriptor) as stream:
         facts = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_OFFSET + _RECEIVED.size)
-    found: int = _RECEIVED.unpack_from(facts, _RECEIVED_OFFSET)[0]
-    return found
+    count: int = _RECEIVED.unpack_from(facts, _RECEIVED_OFFSET)[0]
+    return count
 
 
 def _socket(descriptor: int) -> closing[socket.socket]:

@@ -25,8 +25,8 @@ Resolve = Callable[[str, int], list[str]]
 
 def resolve(host: str, port: int) -> list[str]:
     """The addresses of a host. Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,12 +67,12 @@ class Connector:
         """The addresses of a host, all of which are admitted. Raises AddressRefused, TimeoutError."""
         lookup = self._resolvers.submit(self.resolve, target.host, target.port)
         try:
-            found = lookup.result(timeout=seconds)
+            host_addresses = lookup.result(timeout=seconds)
         except TimeoutError:
             raise TimeoutError(f"{target.host} could not be looked up in {seconds:.0f} s") from None
         except (OSError, UnicodeError):
             raise AddressRefused(f"{target.host} could not be looked up") from None
-        return self.rules.check(target, found)
+        return self.rules.check(target, host_addresses)
 
     def _connect(self, target: Target, addresses: list[str], deadline: float) -> socket.socket:
         """A connection to the first of the addresses that takes one, encrypted if the URL says so. Raises OSError."""

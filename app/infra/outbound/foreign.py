@@ -19,5 +19,5 @@ def foreign_text(value: object, characters_max: int = CHARACTERS_MAX) -> str:
     else:
         text = str(value)[: 2 * characters_max]
     text = " ".join(text.split())
-    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
-    return shown if len(shown) <= characters_max else f"{shown[: characters_max - 1]}…"
+    printable = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+    return printable if len(printable) <= characters_max else f"{printable[: characters_max - 1]}…"

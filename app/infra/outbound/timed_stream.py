@@ -42,7 +42,7 @@ class _TimedReader(io.RawIOBase):
 
 def seconds_left(deadline: float, seconds_max: float = float("inf")) -> float:
     """The seconds until the deadline. Raises TimeoutError."""
-    left = min(deadline - time.monotonic(), seconds_max)
-    if left <= 0:
+    seconds = min(deadline - time.monotonic(), seconds_max)
+    if seconds <= 0:
         raise TimeoutError("the receiver did not answer in time")
-    return left
+    return seconds

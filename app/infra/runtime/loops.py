@@ -51,14 +51,14 @@ class Loop:
         every_seconds: float,
         woken: threading.Event | None = None,
         apart_seconds: float = 0.0,
-        delayed: bool = False,
+        waits_first: bool = False,
         still_seconds: float = _STILL_SECONDS,
         pulse: Pulse | None = None,
     ) -> None:
         """`woken`: starts the next round when it is set, at once, or `apart_seconds` after the last one.
 
         Such a loop rests longer after a round that took long: four times as long as the round, 0.2 s at most.
-        `delayed`: the first round waits for its period.
+        `waits_first`: the first round waits for its period.
         `pulse`: that of a round which takes long and reports by itself that it moves.
         """
         self.pulse = pulse or Pulse(name, every_seconds, still_seconds)
@@ -66,22 +66,22 @@ class Loop:
         self._round = round_
         self._every_seconds = every_seconds
         self._apart_seconds = apart_seconds
-        self._delayed = delayed
+        self._waits_first = waits_first
         self._failures = 0
         self._rest_seconds = apart_seconds
 
     def run(self, stop: threading.Event) -> None:
         """Repeats the round until `stop` and `woken` are set."""
-        if self._delayed:
+        if self._waits_first:
             self._wait(self._every_seconds)
         while not stop.is_set():
             self._wait(self._once())
 
     def _wait(self, seconds: float) -> None:
-        ended = time.monotonic()
+        round_end = time.monotonic()
         self.woken.wait(seconds)
         # What wakes the loop meanwhile shares the round.
-        time.sleep(max(0.0, ended + self._rest_seconds - time.monotonic()))
+        time.sleep(max(0.0, round_end + self._rest_seconds - time.monotonic()))
         self.woken.clear()
 
     def _once(self) -> float:
@@ -148,5 +148,5 @@ class Loops:
 
     def still(self) -> dict[str, datetime]:
         """The loops that stand still, by name, and the times of their last rounds."""
-        found = {pulse.name: pulse.still_since() for pulse in self._pulses}
-        return {name: since for name, since in found.items() if since is not None}
+        times = {pulse.name: pulse.still_since() for pulse in self._pulses}
+        return {name: since for name, since in times.items() if since is not None}

@@ -150,23 +150,23 @@ def create_cluster(
     Raises:
         PostgresError: initdb failed.
     """
-    unfinished = Path(tempfile.mkdtemp(prefix=".postgres-new-", dir=cluster.parent))
-    secret = unfinished.with_suffix(".password")
+    new_cluster = Path(tempfile.mkdtemp(prefix=".postgres-new-", dir=cluster.parent))
+    secret = new_cluster.with_suffix(".password")
     try:
         secret.touch(mode=0o600)
         secret.write_text(password, encoding="utf-8")
         if account is not None:
-            account.owns(unfinished)
+            account.owns(new_cluster)
             account.owns(secret)
-        command = [str(programs() / "initdb"), "-D", str(unfinished), "-U", owner]
+        command = [str(programs() / "initdb"), "-D", str(new_cluster), "-U", owner]
         command += ["--auth=scram-sha-256", f"--pwfile={secret}", "--encoding=UTF8", "--no-locale"]
         if not durable:
             command.append("--no-sync")
-        _run(command, account, unfinished)
-        unfinished.rename(cluster)
+        _run(command, account, new_cluster)
+        new_cluster.rename(cluster)
     finally:
         secret.unlink(missing_ok=True)
-        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(new_cluster, ignore_errors=True)
 
 
 def _run(command: list[str], account: Account | None, directory: Path) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 def write_private(path: Path, text: str) -> None:
     """Writes a file of mode 0600 atomically: readers see the old text, the new text, or no file."""
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    new_file = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(new_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
+        new_file.replace(path)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        new_file.unlink(missing_ok=True)
         raise
 
 

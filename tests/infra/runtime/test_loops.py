@@ -65,7 +65,7 @@ def test_loop_that_fails_backs_off_and_is_reported_until_it_works() -> None:
 def test_delayed_loop_waits_for_its_first_period_and_wakes_at_a_stop() -> None:
     rounds: list[None] = []
     loops = Loops()
-    loops.add(Loop("rare", lambda: rounds.append(None), every_seconds=3600, delayed=True))
+    loops.add(Loop("rare", lambda: rounds.append(None), every_seconds=3600, waits_first=True))
     loops.start()
     loops.stop(10)
     assert not rounds

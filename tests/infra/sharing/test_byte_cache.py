@@ -26,7 +26,7 @@ def test_cache_stays_within_its_bytes() -> None:
 
 def test_value_that_is_replaced_or_evicted_is_dropped_once_and_one_that_is_taken_is_not() -> None:
     dropped: list[int] = []
-    cache = ByteCache[str, int](3_000, dropped=dropped.append)
+    cache = ByteCache[str, int](3_000, on_drop=dropped.append)
     cache.put("a", 1, 900)
     cache.put("a", 2, 900)
     assert dropped == [1]

@@ -89,7 +89,7 @@ class SharedPages:
         self._kept_seconds = kept_seconds
         self._settled_seconds = settled_seconds
         self._reads = SingleFlight[_Key, asyncio.Task[EncodedPage]]()
-        self._cache = ByteCache[_Key, _Kept](kept_bytes, dropped=lambda entry: entry.expiry.cancel())
+        self._cache = ByteCache[_Key, _Kept](kept_bytes, on_drop=lambda entry: entry.expiry.cancel())
 
     async def page(
         self,
