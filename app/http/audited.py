@@ -77,8 +77,8 @@ class AuditedRequests:
         state = scope["state"]
         principal: Principal | None = scope.get("user")
         outcome = outcome_of(status)
-        allowed = outcome is AccessOutcome.ALLOWED
-        if allowed and _ACT in state:
+        has_access = outcome is AccessOutcome.ALLOWED
+        if has_access and _ACT in state:
             return
         self._audit.count(
             Access(
@@ -87,8 +87,8 @@ class AuditedRequests:
                 outcome=outcome,
                 status=status,
                 code=state.get(PROBLEM_CODE),
-                dataset=_dataset(scope) if allowed else None,
-                address=None if allowed else _address(scope),
+                dataset=_dataset(scope) if has_access else None,
+                address=None if has_access else _address(scope),
                 digest=_digest(scope) if principal is None else None,
             )
         )
@@ -138,14 +138,14 @@ def _digest(scope: Any) -> bytes | None:
 def _members(body: bytes) -> dict[str, Any]:
     """The members of a JSON body: their names, and the values of those that contain no secret."""
     try:
-        decoded = msgspec.json.decode(body or b"{}")
+        document = msgspec.json.decode(body or b"{}")
     except msgspec.DecodeError:
         return {}
-    if not isinstance(decoded, dict):
+    if not isinstance(document, dict):
         return {}
     return {
         name[:_TEXT_CHARACTERS_MAX]: _value(name, value)
-        for name, value in list(decoded.items())[:_MEMBERS_MAX]
+        for name, value in list(document.items())[:_MEMBERS_MAX]
     }
 
 

@@ -172,13 +172,13 @@ def require_grant(resources: Mapping[str, Resource], threads: Threads) -> Permit
         scope = scope_of(handler)
         if scope is not None and not all(scope in principal.scopes_on(name) for name in names):
             raise scope_missing(scope.value)
-        seen = [access for access in map(principal.access, names) if access.restricted]
-        if not seen:
+        restrictions = [access for access in map(principal.access, names) if access.restricted]
+        if not restrictions:
             return
         access_of = resources[kind].access
         if access_of is not None:
-            made = await threads.run(access_of, principal.tenant_id, reference)
-            if made is None or not all(map(made.within, seen)):
+            resource_access = await threads.run(access_of, principal.tenant_id, reference)
+            if resource_access is None or not all(map(resource_access.within, restrictions)):
                 raise NotFound(f"there is no {kind} {reference!r}")
         if not handler.opt[_IN_PART]:
             raise seen_in_part(names[0])
@@ -188,9 +188,9 @@ def require_grant(resources: Mapping[str, Resource], threads: Threads) -> Permit
 
 def refuse_suspended(principal: Principal, scope: KeyScope) -> None:
     """Raises TenantSuspended if the scope is one of those that change the tenant's data and the tenant is suspended."""
-    if principal.suspended is not None and scope in (KeyScope.WRITE, KeyScope.MANAGE):
+    if principal.suspension is not None and scope in (KeyScope.WRITE, KeyScope.MANAGE):
         raise TenantSuspended(
-            f"the operator has suspended this tenant: {principal.suspended or 'no reason was given'}. "
+            f"the operator has suspended this tenant: {principal.suspension or 'no reason was given'}. "
             "Data can be read, not changed",
-            reason=principal.suspended,
+            reason=principal.suspension,
         )

@@ -28,19 +28,21 @@ def media_type_of(request: _AnyRequest) -> str:
     return header.get_content_type() if "/" in header["Content-Type"] else ""
 
 
-def require_media_type(request: _AnyRequest, accepted: Sequence[str]) -> None:
+def require_media_type(request: _AnyRequest, media_types: Sequence[str]) -> None:
     """Raises UnsupportedMediaType unless the body is one of these."""
-    if media_type_of(request) not in accepted:
-        raise refused_media_type(request, accepted)
+    if media_type_of(request) not in media_types:
+        raise refused_media_type(request, media_types)
 
 
-def refused_media_type(request: _AnyRequest, accepted: Sequence[str]) -> UnsupportedMediaType:
+def refused_media_type(request: _AnyRequest, media_types: Sequence[str]) -> UnsupportedMediaType:
     """The error for a Content-Type that is absent or not read here."""
     content_type = request.headers.get("content-type")
     problem = (
         "a Content-Type is required" if not content_type else f"Content-Type {content_type} is not read here"
     )
-    return UnsupportedMediaType(f"{problem}; send one of {', '.join(accepted)}", accepted=list(accepted))
+    return UnsupportedMediaType(
+        f"{problem}; send one of {', '.join(media_types)}", accepted=list(media_types)
+    )
 
 
 def is_gzip(request: _AnyRequest) -> bool:
@@ -63,14 +65,14 @@ def refuse_encoding(request: _AnyRequest) -> None:
 
 def refuse_announced(request: _AnyRequest, bytes_max: int) -> None:
     """Raises BodyTooLarge if Content-Length is over the limit, before a byte of the body is read."""
-    announced = request.headers.get("content-length")
-    if announced is None:
+    content_length = request.headers.get("content-length")
+    if content_length is None:
         return
-    if not announced.isascii() or not announced.isdigit():
-        raise InvalidRequest(f"Content-Length {announced!r} is not a number of bytes")
-    if int(announced) > bytes_max:
+    if not content_length.isascii() or not content_length.isdigit():
+        raise InvalidRequest(f"Content-Length {content_length!r} is not a number of bytes")
+    if int(content_length) > bytes_max:
         raise BodyTooLarge(
-            f"the body has {announced} bytes, over the limit of {bytes_max}", limit_bytes=bytes_max
+            f"the body has {content_length} bytes, over the limit of {bytes_max}", limit_bytes=bytes_max
         )
 
 

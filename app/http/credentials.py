@@ -54,8 +54,8 @@ async def _lookup(slots: FairSlots, address: str) -> AsyncIterator[None]:
         )
     if slots.total_demand() >= _ALL_LOOKUPS_MAX:
         raise _busy()
-    async with slots.slot(address, _LOOKUP_WAIT_SECONDS_MAX) as acquired:
-        if not acquired:
+    async with slots.slot(address, _LOOKUP_WAIT_SECONDS_MAX) as has_slot:
+        if not has_slot:
             raise _busy()
         yield
 
@@ -97,11 +97,11 @@ class Credentials:
 
         Raises what `authenticate` raises, and RateLimited and Unavailable if too many credentials are not known.
         """
-        found = await self._find(credential, address)
-        if found is None:
+        entry = await self._find(credential, address)
+        if entry is None:
             return None
-        self._note_use(found.principal)
-        return found.principal
+        self._note_use(entry.principal)
+        return entry.principal
 
     def check_of(self, credential: str, tenant_id: str) -> CredentialCheck:
         """The check of a credential of this tenant, for a request that stays open. Called on the event loop."""
@@ -140,8 +140,8 @@ class Credentials:
     def take_used(self) -> dict[str, set[str]]:
         """The ids of the keys that were used since the last call, by tenant."""
         with self._lock:
-            used, self._used, self._used_count = self._used, {}, 0
-        return used
+            key_ids, self._used, self._used_count = self._used, {}, 0
+        return key_ids
 
     async def _find(self, credential: str, address: str | None = None) -> ValidPrincipal | None:
         """The principal of a credential. `address`: that of the client; None for a request that is open.
@@ -149,18 +149,18 @@ class Credentials:
         One that expires while it is read was valid, and is read again when it is used next.
         """
         digest = _digest(credential)
-        found = self._known(digest)
-        if found is None and not self._is_unknown(digest):
+        entry = self._known(digest)
+        if entry is None and not self._is_unknown(digest):
             # Tokens are verified before anything is read for them.
             if address is None or digest in self._cached or not API_KEY.fullmatch(credential):
-                found = await self._read(credential, digest)
+                entry = await self._read(credential, digest)
             else:
                 async with _lookup(self._lookups, address):
                     # It may have been looked up meanwhile.
-                    found = self._known(digest)
-                    if found is None and not self._is_unknown(digest):
-                        found = await self._read(credential, digest)
-        return found
+                    entry = self._known(digest)
+                    if entry is None and not self._is_unknown(digest):
+                        entry = await self._read(credential, digest)
+        return entry
 
     def _hears(self) -> bool:
         """Whether the process hears of changes, so that what was read before holds."""
@@ -170,9 +170,9 @@ class Credentials:
         with self._lock:
             if not self._hears():
                 return None
-            found = self._cached.get(digest)
+            entry = self._cached.get(digest)
         # What has expired is read once more, for the reason of the refusal.
-        return None if found is None or found.valid_until <= time.monotonic() else found
+        return None if entry is None or entry.valid_until <= time.monotonic() else entry
 
     def _is_unknown(self, digest: bytes) -> bool:
         return self._unknown.get(digest, 0.0) > time.monotonic()
@@ -188,23 +188,23 @@ class Credentials:
                 self._remove(digest)
             return None
         seconds = principal.valid_seconds
-        found = ValidPrincipal(principal, float("inf") if seconds is None else now + seconds)
+        entry = ValidPrincipal(principal, float("inf") if seconds is None else now + seconds)
         with self._lock:
             # What changed during the query may not be in its answer.
             if changes == self._changes:
-                self._store(digest, found)
-        return found
+                self._store(digest, entry)
+        return entry
 
-    def _store(self, digest: bytes, found: ValidPrincipal) -> None:
-        of_tenant = self._of_tenant.get(found.principal.tenant_id, {})
+    def _store(self, digest: bytes, entry: ValidPrincipal) -> None:
+        of_tenant = self._of_tenant.get(entry.principal.tenant_id, {})
         if digest not in of_tenant:
             if len(of_tenant) >= _TENANT_SIZE_MAX:
                 oldest = next(iter(of_tenant))
                 del of_tenant[oldest], self._cached[oldest]
             elif len(self._cached) >= _CACHE_SIZE_MAX:
                 self._clear()
-        self._cached[digest] = found
-        self._of_tenant.setdefault(found.principal.tenant_id, {})[digest] = None
+        self._cached[digest] = entry
+        self._of_tenant.setdefault(entry.principal.tenant_id, {})[digest] = None
 
     def _expire(self, digests: Iterable[bytes]) -> None:
         """They are read again, as credentials that the process has seen."""
@@ -212,12 +212,12 @@ class Credentials:
             self._cached[digest] = msgspec.structs.replace(self._cached[digest], valid_until=float("-inf"))
 
     def _remove(self, digest: bytes) -> None:
-        found = self._cached.pop(digest, None)
-        if found is not None:
-            of_tenant = self._of_tenant[found.principal.tenant_id]
+        entry = self._cached.pop(digest, None)
+        if entry is not None:
+            of_tenant = self._of_tenant[entry.principal.tenant_id]
             del of_tenant[digest]
             if not of_tenant:
-                del self._of_tenant[found.principal.tenant_id]
+                del self._of_tenant[entry.principal.tenant_id]
 
     def _clear(self) -> None:
         self._cached.clear()

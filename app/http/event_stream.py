@@ -39,7 +39,7 @@ async def while_valid(
                 else:
                     await credential.check_before_data()
                 yield event
-    except CredentialEnded as ended:
-        error = ended.error
+    except CredentialEnded as end:
+        error = end.error
         problem = document(error.code, error.title, error.detail, error.facts)
-        yield b"event: error\ndata: " + encoded_problem(problem, ended.path) + b"\n\n"
+        yield b"event: error\ndata: " + encoded_problem(problem, end.path) + b"\n\n"

@@ -41,11 +41,14 @@ _log = logging.getLogger("headwater.access")
 
 
 def edge(
-    app: ASGIApp, audited: AuditedRequests, unread: UnreadBytes, ended: Callable[[Principal, int], None]
+    app: ASGIApp,
+    audited_requests: AuditedRequests,
+    unread: UnreadBytes,
+    on_end: Callable[[Principal, int], None],
 ) -> ASGIApp:
     """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged.
 
-    `unread` counts large bodies while they are sent. `ended`: called after each request with a principal, with the
+    `unread` counts large bodies while they are sent. `on_end`: called after each request with a principal, with the
     bytes of the body that was sent.
     """
 
@@ -53,7 +56,7 @@ def edge(
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        exchange = _Exchange(scope, receive, send, audited, unread)
+        exchange = _Exchange(scope, receive, send, audited_requests, unread)
         try:
             if (writable := scope.get(WRITABLE)) is not None:
                 # A response is not made before the client has read most of the last one.
@@ -61,9 +64,9 @@ def edge(
             await app(exchange.scope, exchange.receive, exchange.send)
         finally:
             exchange.log()
-            audited.ended(exchange.scope, exchange.status)
+            audited_requests.ended(exchange.scope, exchange.status)
             if (principal := exchange.scope.get("user")) is not None:
-                ended(principal, exchange.sent_bytes)
+                on_end(principal, exchange.sent_bytes)
 
     return serve
 
@@ -72,9 +75,9 @@ class _Exchange:
     """One request and its response."""
 
     def __init__(
-        self, scope: Any, receive: Receive, send: Send, audited: AuditedRequests, unread: UnreadBytes
+        self, scope: Any, receive: Receive, send: Send, audited_requests: AuditedRequests, unread: UnreadBytes
     ) -> None:
-        self._audited = audited
+        self._audited_requests = audited_requests
         self._unread_bytes = unread
         self._receive = receive
         self._send = send
@@ -112,7 +115,7 @@ class _Exchange:
             return
         if message["type"] == "http.response.start":
             try:
-                await self._audited.responding(self.scope, message["status"])
+                await self._audited_requests.responding(self.scope, message["status"])
             except HeadwaterError as error:
                 await self._refuse(error)
             else:
@@ -153,8 +156,8 @@ class _Exchange:
         if self._unread:
             # A request that is refused before its body was read need not send the rest.
             headers.append((b"connection", b"close"))
-        started: Any = {**message, "headers": headers}
-        await self._send(started)
+        response_start: Any = {**message, "headers": headers}
+        await self._send(response_start)
         if self._head_only:
             # At once: the first piece of a stream may take long, and the connection would be held until then.
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -162,8 +165,12 @@ class _Exchange:
     async def _refuse(self, error: HeadwaterError) -> None:
         """Sends the problem in place of a response whose request cannot be recorded."""
         problem = on_headwater_error(Request(self.scope), error)
-        sent = {"content-type": PROBLEM_JSON, "content-length": str(len(problem.content)), **problem.headers}
-        headers = [(name.lower().encode(), value.encode()) for name, value in sent.items()]
+        header_fields = {
+            "content-type": PROBLEM_JSON,
+            "content-length": str(len(problem.content)),
+            **problem.headers,
+        }
+        headers = [(name.lower().encode(), value.encode()) for name, value in header_fields.items()]
         await self._start({"type": "http.response.start", "status": problem.status_code, "headers": headers})
         await self.send({"type": "http.response.body", "body": problem.content, "more_body": False})
         self._refused = True

@@ -24,8 +24,8 @@ def options_handlers(handlers: Iterable[HTTPRouteHandler]) -> list[HTTPRouteHand
     return [_handler(path, allow_header(names)) for path, names in methods.items()]
 
 
-def _handler(path: str, allowed: str) -> HTTPRouteHandler:
+def _handler(path: str, methods: str) -> HTTPRouteHandler:
     async def answer_options() -> Response[None]:
-        return Response(None, status_code=204, headers={"Allow": allowed})
+        return Response(None, status_code=204, headers={"Allow": methods})
 
     return HTTPRouteHandler(path, http_method="OPTIONS", status_code=204, opt={PUBLIC: True})(answer_options)

@@ -257,16 +257,16 @@ def respond(
     """The response for a problem document."""
     code = str(members["type"]).rsplit("/", 1)[-1]
     request.scope["state"][PROBLEM_CODE] = code
-    sent = dict(headers or {})
+    response_headers = dict(headers or {})
     if "retry_after_seconds" in members:
-        sent["Retry-After"] = str(members["retry_after_seconds"])
+        response_headers["Retry-After"] = str(members["retry_after_seconds"])
     elif seconds := retry_after(code):
-        sent["Retry-After"] = str(seconds)
+        response_headers["Retry-After"] = str(seconds)
     return Response(
         encoded_problem(members, request.url.path) + b"\n",
         status_code=members["status"],
         media_type=PROBLEM_JSON,
-        headers=sent,
+        headers=response_headers,
     )
 
 
@@ -274,10 +274,10 @@ def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -
     """Any error that carries its own facts."""
     user = request.scope.get("user")
     if isinstance(user, Principal) and user.sees_parts:
-        shown = without_path(error)
-        if shown is not error:
+        public_error = without_path(error)
+        if public_error is not error:
             _log.error("request %s: %s", _request_id(request), error.detail)
-            error = shown
+            error = public_error
     members = document(error.code, error.title, error.detail, error.facts)
     if members["status"] >= 500:
         # An unavailable dependency fails many requests; the traceback of each would only hide the rest of the log.
@@ -286,9 +286,9 @@ def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -
     return respond(request, members, _headers_of(request, error))
 
 
-def on_credential_ended(request: Request[Any, Any, Any], ended: CredentialEnded) -> Response[bytes]:
+def on_credential_ended(request: Request[Any, Any, Any], end: CredentialEnded) -> Response[bytes]:
     """What a waiting request gets whose credential has ended meanwhile: the same as a new one."""
-    return on_headwater_error(request, ended.error)
+    return on_headwater_error(request, end.error)
 
 
 def _headers_of(request: Request[Any, Any, Any], error: HeadwaterError) -> dict[str, str] | None:
@@ -305,8 +305,8 @@ def on_job_failed(request: Request[Any, Any, Any], failure: JobFailed) -> Respon
 def on_http_exception(request: Request[Any, Any, Any], exception: HTTPException) -> Response[bytes]:
     """What the framework refuses by itself: unknown routes and methods, parameters of a wrong type."""
     error = _translated(request, exception)
-    allowed = (exception.headers or {}).get("allow")
-    headers = None if allowed is None else {"Allow": allow_header(allowed.split(", "))}
+    allow = (exception.headers or {}).get("allow")
+    headers = None if allow is None else {"Allow": allow_header(allow.split(", "))}
     return respond(request, document(error.code, error.title, error.detail, error.facts), headers)
 
 

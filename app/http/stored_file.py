@@ -60,13 +60,13 @@ class Download:
         if self.links is not None:
             return await self._link(self.links, file, media_type)
         part = requested_range(self.range_, self.if_range, file.size_bytes, _entity_tag(file))
-        sent = part or range(file.size_bytes)
-        headers = _headers(file, len(sent))
+        span = part or range(file.size_bytes)
+        headers = _headers(file, len(span))
         if part is not None:
             headers["Content-Range"] = f"bytes {part[0]}-{part[-1]}/{file.size_bytes}"
-        opened = await self.threads.run(open_, file)
+        stream = await self.threads.run(open_, file)
         return FileStream(
-            _chunks(self.threads, opened, sent),
+            _chunks(self.threads, stream, span),
             status_code=200 if part is None else 206,
             media_type=media_type,
             headers=headers,
@@ -84,15 +84,15 @@ def without_content(file: RunFile, media_type: str) -> ApiResponse[None]:
     return ApiResponse(None, media_type=media_type, headers=_headers(file, file.size_bytes))
 
 
-async def _chunks(threads: Threads, opened: pa.NativeFile, part: range) -> AsyncIterator[bytes]:
+async def _chunks(threads: Threads, stream: pa.NativeFile, part: range) -> AsyncIterator[bytes]:
     """The bytes of a part, read as fast as they are sent."""
     try:
         for start in range(part.start, part.stop, _STEP_BYTES):
             count = min(_STEP_BYTES, part.stop - start)
-            yield await threads.run(opened.read_at, count, start)
+            yield await threads.run(stream.read_at, count, start)
     finally:
         # Not in a thread: the request of a client that disconnected is cancelled, so nothing can be awaited.
-        opened.close()
+        stream.close()
 
 
 def _headers(file: RunFile, size_bytes: int) -> dict[str, str]:

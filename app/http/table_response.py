@@ -17,9 +17,9 @@ ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 def arrow_stream(table: pa.Table) -> bytes:
     """The table as an Arrow IPC stream. The ids of its fields stay in the metadata of the schema."""
     # A buffer that grows would copy the page, which may have megabytes, several times.
-    measured = pa.MockOutputStream()
-    _write(table, measured)
-    buffer = pa.allocate_buffer(measured.size())
+    size_counter = pa.MockOutputStream()
+    _write(table, size_counter)
+    buffer = pa.allocate_buffer(size_counter.size())
     _write(table, pa.FixedSizeBufferWriter(buffer))
     return bytes(buffer.to_pybytes())
 

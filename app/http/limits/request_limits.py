@@ -71,24 +71,24 @@ class RequestLimits:
 
 def buckets_of(principal: Principal) -> list[RateBucket]:
     """What limits the rate of the principal's requests."""
-    found = []
+    buckets = []
     if (rate := principal.quotas.limit("requests_per_second")) is not None:
-        found.append(RateBucket(principal.tenant_id, "tenant", rate))
+        buckets.append(RateBucket(principal.tenant_id, "tenant", rate))
     if principal.requests_per_second is not None:
-        found.append(
+        buckets.append(
             RateBucket(f"{principal.tenant_id}:{principal.actor}", "key", principal.requests_per_second)
         )
-    return found
+    return buckets
 
 
 def rate_fields(buckets: Sequence[RateBucket], fills: Sequence[Fill]) -> list[tuple[bytes, bytes]]:
     """The fields of a response: the policies, and what is left of them."""
     policies = ", ".join(f'"{bucket.kind}";q={bucket.rate};w=1' for bucket in buckets)
-    left = ", ".join(
+    remainders = ", ".join(
         f'"{bucket.kind}";r={fill.remaining};t={-(-fill.reset // SECOND)}'
         for bucket, fill in zip(buckets, fills, strict=True)
     )
-    return [(b"ratelimit-policy", policies.encode()), (b"ratelimit", left.encode())]
+    return [(b"ratelimit-policy", policies.encode()), (b"ratelimit", remainders.encode())]
 
 
 def _waits(scope: Any) -> bool:
@@ -102,8 +102,8 @@ def _waits(scope: Any) -> bool:
     query = parse_qs(scope["query_string"].decode("latin-1"))
     if _reads_pages(handler) and "longpoll" not in query.get("feed", ()):
         return False
-    sent = [seconds for name in _WAITING for seconds in query.get(name, ())]
-    return any(seconds.strip("0") for seconds in sent) if sent else _waits_by_default(handler)
+    durations = [seconds for name in _WAITING for seconds in query.get(name, ())]
+    return any(seconds.strip("0") for seconds in durations) if durations else _waits_by_default(handler)
 
 
 @cache

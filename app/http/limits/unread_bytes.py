@@ -57,8 +57,8 @@ class UnreadBytes:
 
         Raises RateLimited if that takes longer than `seconds`.
         """
-        async with self._unread.slot(tenant_id, seconds, units=self._page_bytes) as reserved:
-            if not reserved:
+        async with self._unread.slot(tenant_id, seconds, units=self._page_bytes) as has_room:
+            if not has_room:
                 raise RateLimited(
                     "too many bytes of earlier responses are not read yet: read them before the next request",
                     quota="unread_bytes",

@@ -32,9 +32,9 @@ class UsageCounter:
             for (tenant_id, key_id), (requests, egress_bytes) in counts.items()
         ]
 
-    def put_back(self, used: Sequence[KeyUsage]) -> None:
+    def put_back(self, usages: Sequence[KeyUsage]) -> None:
         """What could not be recorded."""
-        for each in used:
+        for each in usages:
             self._add(each.tenant_id, each.key_id, each.requests, each.egress_bytes)
 
     def _add(self, tenant_id: str, key_id: str, requests: int, egress_bytes: int) -> None:

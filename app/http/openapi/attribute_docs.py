@@ -19,10 +19,10 @@ from typing import Any
 @cache
 def attribute_docs(type_: type[Any]) -> dict[str, str]:
     """The descriptions of a class's fields, with those that it inherits, by the names of the attributes."""
-    found: dict[str, str] = {}
+    docs: dict[str, str] = {}
     for base in reversed(type_.__mro__):
-        found |= _documented(base.__module__).get(base.__qualname__, {})
-    return found
+        docs |= _documented(base.__module__).get(base.__qualname__, {})
+    return docs
 
 
 @cache

@@ -79,12 +79,14 @@ def _example(schema: Mapping[str, Any], name: str, schemas: Mapping[str, Any], a
 def _of_union(options: Any, name: str, schemas: Mapping[str, Any], above: tuple[str, ...]) -> Any:
     nullable = any(each.get("type") == "null" for each in options)
     for each in options:
-        known = isinstance(BY_NAME.get(name), _PYTHON.get(each.get("type", ""), ()))
+        has_example = isinstance(BY_NAME.get(name), _PYTHON.get(each.get("type", ""), ()))
         # What may be absent is shown where there is something to show.
-        if each.get("type") != "null" and (not nullable or known or "format" in each or "$ref" not in each):
+        if each.get("type") != "null" and (
+            not nullable or has_example or "format" in each or "$ref" not in each
+        ):
             # A time that something happened at is null until then; one that selects something is shown.
-            shown = each.get("format") == "date-time" and not name.endswith("_at")
-            if nullable and not known and not shown:
+            selects_time = each.get("format") == "date-time" and not name.endswith("_at")
+            if nullable and not has_example and not selects_time:
                 continue
             return _example(each, name, schemas, above)
     return None
@@ -96,9 +98,9 @@ def _of_type(schema: Mapping[str, Any], name: str, schemas: Mapping[str, Any], a
         return _of_object(schema, schemas, above)
     if schema.get("format") == "date-time" or name.endswith("_at"):
         return _TIME
-    known = BY_NAME.get(name)
-    if isinstance(known, _PYTHON[kind]) and _fits(known, schema):
-        return known
+    example = BY_NAME.get(name)
+    if isinstance(example, _PYTHON[kind]) and _fits(example, schema):
+        return example
     if kind == "string" and (name.endswith("_id") or name == "actor"):
         return _ID
     if kind == "array" and "items" in schema:
@@ -109,12 +111,12 @@ def _of_type(schema: Mapping[str, Any], name: str, schemas: Mapping[str, Any], a
 
 
 def _of_object(schema: Mapping[str, Any], schemas: Mapping[str, Any], above: tuple[str, ...]) -> Any:
-    required = schema.get("required", ())
+    required_names = schema.get("required", ())
     members = {name: _example(each, name, schemas, above) for name, each in schema["properties"].items()}
     return {
         name: value
         for name, value in members.items()
-        if name in required or (value is not None and _is_usual(name, schema["properties"][name]))
+        if name in required_names or (value is not None and _is_usual(name, schema["properties"][name]))
     }
 
 
@@ -123,7 +125,7 @@ def _is_usual(name: str, schema: Mapping[str, Any]) -> bool:
     return name in BY_NAME or "default" in schema or "examples" in schema
 
 
-def _fits(known: Any, schema: Mapping[str, Any]) -> bool:
-    if isinstance(known, list):
+def _fits(example: Any, schema: Mapping[str, Any]) -> bool:
+    if isinstance(example, list):
         return schema.get("items", {}).get("type") == "string"
-    return not isinstance(known, int) or known <= schema.get("maximum", known)
+    return not isinstance(example, int) or example <= schema.get("maximum", example)

@@ -39,11 +39,11 @@ class Components:
 
     def schema_of(self, type_: Any) -> dict[str, Any]:
         """The schema of a type, which refers to components for structs and enumerations."""
-        (drafted,), parts = msgspec.json.schema_components([type_], ref_template=f"{_REFERENCE}{{name}}")
+        (draft,), parts = msgspec.json.schema_components([type_], ref_template=f"{_REFERENCE}{{name}}")
         classes = {class_.__name__: class_ for class_ in struct_types(type_)}
         for name, part in parts.items():
             self._add(component_name(name), classes[name], part)
-        schema: dict[str, Any] = self._refined(drafted)
+        schema: dict[str, Any] = self._refined(draft)
         return schema
 
     def name_symbols(self, enums: Iterable[type[Enum]]) -> None:
@@ -52,13 +52,13 @@ class Components:
             self.schemas[enum.__name__]["enum"] = [member.value for member in enum]
             self.schemas[enum.__name__]["x-enum-varnames"] = [member.name for member in enum]
 
-    def _add(self, name: str, class_: type[Any], drafted: dict[str, Any]) -> None:
-        known = self._classes.setdefault(name, class_)
-        if known is not class_:
-            raise ValueError(f"two types would have the component name {name}: {known}, {class_}")
+    def _add(self, name: str, class_: type[Any], draft: dict[str, Any]) -> None:
+        owner = self._classes.setdefault(name, class_)
+        if owner is not class_:
+            raise ValueError(f"two types would have the component name {name}: {owner}, {class_}")
         if name in self.schemas:
             return
-        self.schemas[name] = schema = self._refined(drafted)
+        self.schemas[name] = schema = self._refined(draft)
         if "description" in schema:
             schema["description"] = " ".join(cleandoc(schema["description"]).split())
         if schema.get("type") == "object":
@@ -73,9 +73,9 @@ class Components:
             if config.tag is not None:
                 schema["properties"][config.tag_field]["description"] = f"Always `{config.tag}`."
             names = zip(class_.__struct_encode_fields__, class_.__struct_fields__, strict=True)
-            for encoded, attribute in names:
+            for encoded_name, attribute in names:
                 if attribute in docs:
-                    schema["properties"][encoded].setdefault("description", docs[attribute])
+                    schema["properties"][encoded_name].setdefault("description", docs[attribute])
             if class_.__name__.endswith(_RESPONSE) and not config.omit_defaults:
                 _require_written(class_, schema)
 
@@ -84,19 +84,21 @@ class Components:
             return [self._refined(each) for each in schema]
         if not isinstance(schema, dict):
             return schema
-        refined = {
+        new_schema = {
             key: value if key in ("default", "examples", "enum") else self._refined(value)
             for key, value in schema.items()
             if key not in ("title", EXPECTED)
         }
         if "properties" in schema:
-            refined["properties"] = {name: self._refined(each) for name, each in schema["properties"].items()}
-        if "$ref" in refined:
-            name = component_name(refined["$ref"].removeprefix(_REFERENCE))
-            described = {key: value for key, value in refined.items() if key == "description"}
-            return {"$ref": f"{_REFERENCE}{name}", **described}
-        _plain(refined)
-        return self._named(refined)
+            new_schema["properties"] = {
+                name: self._refined(each) for name, each in schema["properties"].items()
+            }
+        if "$ref" in new_schema:
+            name = component_name(new_schema["$ref"].removeprefix(_REFERENCE))
+            siblings = {key: value for key, value in new_schema.items() if key == "description"}
+            return {"$ref": f"{_REFERENCE}{name}", **siblings}
+        _plain(new_schema)
+        return self._named(new_schema)
 
     def _named(self, schema: dict[str, Any]) -> dict[str, Any]:
         members = [each.get("$ref", "").removeprefix(_REFERENCE) for each in schema.get("anyOf", [])]
@@ -106,10 +108,10 @@ class Components:
         if "anyOf" not in schema:
             self.schemas[name] = schema
             return {"$ref": f"{_REFERENCE}{name}"}
-        described = {key: schema[key] for key in ("description", "default") if key in schema}
-        union = {key: value for key, value in schema.items() if key not in described}
+        siblings = {key: schema[key] for key in ("description", "default") if key in schema}
+        union = {key: value for key, value in schema.items() if key not in siblings}
         self.schemas[name] = {("oneOf" if key == "anyOf" else key): value for key, value in union.items()}
-        return {"$ref": f"{_REFERENCE}{name}", **{k: v for k, v in described.items() if k == "description"}}
+        return {"$ref": f"{_REFERENCE}{name}", **{k: v for k, v in siblings.items() if k == "description"}}
 
 
 def component_name(type_name: str) -> str:
@@ -145,8 +147,8 @@ def _plain(schema: dict[str, Any]) -> None:
 
 def _mark_times(class_: type[msgspec.Struct], properties: dict[str, dict[str, Any]]) -> None:
     """Gives times their format, which msgspec states only of those that must have a time zone."""
-    described = inspect.type_info(class_)
-    for field in described.fields if isinstance(described, inspect.StructType) else ():
+    type_info = inspect.type_info(class_)
+    for field in type_info.fields if isinstance(type_info, inspect.StructType) else ():
         types = field.type.types if isinstance(field.type, inspect.UnionType) else (field.type,)
         plain = [each.type if isinstance(each, inspect.Metadata) else each for each in types]
         if any(isinstance(each, inspect.DateTimeType) for each in plain):

@@ -36,7 +36,6 @@ class Documentation(msgspec.Struct, frozen=True, kw_only=True):
 
     answers: Mapping[int, Answer] | None = None
     body: Mapping[str, Any] = {}
-    body_required: bool = True
     problems: Sequence[int] = ()
     """The statuses of problems beyond those that follow from the signature."""
     description: str | None = None
@@ -52,9 +51,9 @@ class Documentation(msgspec.Struct, frozen=True, kw_only=True):
 _UNDECLARED: Final = Documentation()
 
 
-def documented(answers: Mapping[int, Answer] | None = None, **declared: Any) -> dict[str, Any]:
+def documented(answers: Mapping[int, Answer] | None = None, **details: Any) -> dict[str, Any]:
     """The handler option that holds the documentation; see `Documentation`."""
-    return {DOCUMENTATION: Documentation(answers=answers, **declared)}
+    return {DOCUMENTATION: Documentation(answers=answers, **details)}
 
 
 def documentation_of(handler: BaseRouteHandler) -> Documentation:

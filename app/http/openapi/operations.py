@@ -101,18 +101,18 @@ def _parameters(
     handler: HTTPRouteHandler, components: Components, providers: Mapping[str, Provider]
 ) -> list[dict[str, Any]]:
     """What the handler and its providers read from the path, the query and the headers."""
-    found = [
+    parameters = [
         _parameter(name, field, components)
         for name, field in _fields(handler.parsed_fn_signature.parameters, providers)
         if type(field.kwarg_definition) in _IN
     ]
     # Two providers may read the same one.
-    found = list({(each["in"], each["name"]): each for each in found}.values())
+    parameters = list({(each["in"], each["name"]): each for each in parameters}.values())
     # Generated functions take what is in the path by position, in its order.
     (path,) = handler.paths
-    found.sort(key=lambda each: path.find(f"{{{each['name']}:") if each["in"] == "path" else len(path))
+    parameters.sort(key=lambda each: path.find(f"{{{each['name']}:") if each["in"] == "path" else len(path))
     options = options_type(handler)
-    return found if options is None else [*found, *_options(options, components)]
+    return parameters if options is None else [*parameters, *_options(options, components)]
 
 
 def _fields(
@@ -127,23 +127,23 @@ def _fields(
 
 
 def _parameter(name: str, field: FieldDefinition, components: Components) -> dict[str, Any]:
-    declared = field.kwarg_definition
-    assert isinstance(declared, ParameterKwarg)
+    definition = field.kwarg_definition
+    assert isinstance(definition, ParameterKwarg)
     schema = _never_null(components.schema_of(field.annotation))
     limits = {
         key: limit
         for constraint, key in _CONSTRAINTS.items()
-        if (limit := getattr(declared, constraint)) is not None and limit != INT64_MAX
+        if (limit := getattr(definition, constraint)) is not None and limit != INT64_MAX
     }
     required = not field.has_default
     if not required and "$ref" not in schema and field.default not in (None, "", "*"):
         schema["default"] = field.default.value if isinstance(field.default, Enum) else field.default
     return {
-        "name": declared.name or name,
-        "in": _IN[type(declared)],
+        "name": definition.name or name,
+        "in": _IN[type(definition)],
         "required": required,
         "schema": {**schema, **limits},
-        **({"description": declared.description} if declared.description else {}),
+        **({"description": definition.description} if definition.description else {}),
     }
 
 
@@ -180,7 +180,7 @@ def _body(handler: HTTPRouteHandler, documentation: Documentation) -> tuple[Mapp
     data = handler.parsed_fn_signature.parameters.get("data")
     if data is not None:
         return {JSON: data.annotation}, not data.has_default
-    return (documentation.body, documentation.body_required) if documentation.body else None
+    return (documentation.body, True) if documentation.body else None
 
 
 _REDIRECTIONS: Final = range(300, 400)
@@ -191,33 +191,33 @@ def _answers(handler: HTTPRouteHandler, documentation: Documentation) -> Mapping
     """The successful responses by status: what the return type says, or what is declared as a whole."""
     if documentation.answers is not None:
         return documentation.answers
-    returned = handler.parsed_fn_signature.return_type
+    return_type = handler.parsed_fn_signature.return_type
     response_class: Any = ApiResponse
-    value: Any = returned.annotation
-    if returned.is_subclass_of(Response):
-        response_class = returned.origin or returned.annotation
-        value = returned.args[0] if returned.args else _content_type(response_class)
-    declared: Mapping[int, Answer] | None = getattr(response_class, "answers", None)
-    if declared is not None:
-        return declared
+    value: Any = return_type.annotation
+    if return_type.is_subclass_of(Response):
+        response_class = return_type.origin or return_type.annotation
+        value = return_type.args[0] if return_type.args else _content_type(response_class)
+    class_answers: Mapping[int, Answer] | None = getattr(response_class, "answers", None)
+    if class_answers is not None:
+        return class_answers
     headers = {**_headers_of(response_class), **documentation.headers}
     for field in handler.parsed_fn_signature.parameters.values():
         headers |= _headers_of(field.annotation) if field.is_di_field else {}
     content = documentation.content or ({} if value in (None, type(None)) else {JSON: value})
     status = handler.status_code
-    described = documentation.description or _first_sentence(value) or HTTPStatus(status).phrase
+    description = documentation.description or _first_sentence(value) or HTTPStatus(status).phrase
     return {
         each: Answer(description=text, content={}, headers=_REDIRECT_HEADERS)
         if each in _REDIRECTIONS
         else Answer(description=text, content=content, headers=headers)
-        for each, text in {status: described, **documentation.statuses}.items()
+        for each, text in {status: description, **documentation.statuses}.items()
     }
 
 
 def _headers_of(type_: Any) -> Mapping[str, str]:
     """The headers that a class of responses has, or that a provided value sets on the response."""
-    found: Mapping[str, str] = getattr(type_, "header_descriptions", {})
-    return found
+    descriptions: Mapping[str, str] = getattr(type_, "header_descriptions", {})
+    return descriptions
 
 
 def _content_type(response_class: Any) -> Any:
@@ -245,26 +245,26 @@ def _problems(
 ) -> set[int]:
     """The statuses of problems: what follows from the signature, and what is declared."""
     # Every operation refuses query parameters that it does not have.
-    found = {400, 500, *documentation.problems}
+    statuses = {400, 500, *documentation.problems}
     if not handler.opt.get(PUBLIC):
-        found |= {401, 403, 429, 503}
+        statuses |= {401, 403, 429, 503}
     if documentation.answers is not None:
-        return found
+        return statuses
     names = {each["name"] for each in parameters}
     places = {each["in"] for each in parameters}
     if has_body:
-        found |= {413, 415}
+        statuses |= {413, 415}
     if "path" in places:
-        found |= {404}
+        statuses |= {404}
     if "If-Match" in names:
-        found |= {412}
+        statuses |= {412}
     if "required_if_match_revision" in handler.parsed_fn_signature.parameters:
-        found |= {428}
+        statuses |= {428}
     if "Idempotency-Key" in names:
-        found |= {409, 422}
+        statuses |= {409, 422}
     if "media_type" in handler.parsed_fn_signature.parameters:
-        found |= {406}
-    return found
+        statuses |= {406}
+    return statuses
 
 
 def _shared_answer(answer: Answer, components: Components) -> dict[str, Any]:
@@ -275,14 +275,14 @@ def _shared_answer(answer: Answer, components: Components) -> dict[str, Any]:
 
 
 def _answer(answer: Answer, components: Components) -> dict[str, Any]:
-    described: dict[str, Any] = {"description": answer.description}
+    response: dict[str, Any] = {"description": answer.description}
     if answer.headers:
-        described["headers"] = {
+        response["headers"] = {
             name: {"schema": {"type": "string"}, "description": text} for name, text in answer.headers.items()
         }
     if answer.content:
-        described["content"] = _content(answer.content, components)
-    return described
+        response["content"] = _content(answer.content, components)
+    return response
 
 
 def _content(content: Mapping[str, Any], components: Components) -> dict[str, Any]:

@@ -20,18 +20,18 @@ def requested_range(text: str | None, if_range: str | None, size_bytes: int, ent
     As the RFC requires, a range that is malformed or not of bytes, several ranges, and a range of a file with another
     ETag than `If-Range` are ignored. Raises RangeNotSatisfiable.
     """
-    found = None if text is None else _RANGE.fullmatch(text.strip())
-    if found is None or (if_range is not None and if_range.strip() != entity_tag):
+    range_match = None if text is None else _RANGE.fullmatch(text.strip())
+    if range_match is None or (if_range is not None and if_range.strip() != entity_tag):
         return None
-    first, last, suffix = found.groups()
+    first, last, suffix = range_match.groups()
     if suffix is not None:
-        requested = range(max(size_bytes - int(suffix), 0), size_bytes)
+        part = range(max(size_bytes - int(suffix), 0), size_bytes)
     elif last is not None and int(last) < int(first):
         return None
     else:
-        requested = range(int(first), size_bytes if last is None else min(int(last) + 1, size_bytes))
-    if not requested:
+        part = range(int(first), size_bytes if last is None else min(int(last) + 1, size_bytes))
+    if not part:
         raise RangeNotSatisfiable(
             f"the file has {size_bytes} bytes; Range {text} selects none of them", size_bytes=size_bytes
         )
-    return requested
+    return part

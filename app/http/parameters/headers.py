@@ -100,9 +100,9 @@ def negotiate(headers: Headers, available: Sequence[str]) -> str:
     """The media type to answer in, the first where the client does not mind. Raises NotAcceptable."""
     accept = ",".join(headers.getall("accept", ["*/*"])) or "*/*"
     match = _best_match if len(accept) <= _CACHED_CHARACTERS_MAX else _best_match.__wrapped__
-    chosen = match(accept, tuple(available))
-    if chosen is None:
+    media_type = match(accept, tuple(available))
+    if media_type is None:
         raise NotAcceptable(
             f"Accept: {accept} names none of {', '.join(available)}", available=list(available)
         )
-    return chosen
+    return media_type

@@ -14,9 +14,9 @@ def patched(value: _T, patch: msgspec.Struct) -> _T:
     # A mapping is converted by the stored names of its members, which can differ from those of the attributes.
     names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
     members = {
-        stored: getattr(value, name)
+        encoded_name: getattr(value, name)
         if (change := getattr(patch, name, msgspec.UNSET)) is msgspec.UNSET
         else change
-        for name, stored in names
+        for name, encoded_name in names
     }
     return msgspec.convert(members, type(value), from_attributes=True)

@@ -33,32 +33,34 @@ def decode_options(query: MultiDict[Any], type_: type[msgspec.Struct]) -> Any:
     Raises InvalidRequest with an error for each parameter that does not fit.
     """
     lists = list_options(type_)
-    sent = {name: query.getall(name) for name in query}
+    texts_by_name = {name: query.getall(name) for name in query}
     errors = [
         FieldError(pointer=f"/{name}", detail=f"expected once, got it {len(texts)} times")
-        for name, texts in sent.items()
+        for name, texts in texts_by_name.items()
         if name not in lists and len(texts) > 1
     ]
     errors += [
         FieldError(pointer=f"/{name}", detail="it contains the character U+0000")
-        for name, texts in sent.items()
+        for name, texts in texts_by_name.items()
         if any("\0" in text for text in texts)
     ]
     times = _time_options(type_)
     errors += [
         FieldError(pointer=f"/{name}", detail=EXPECTED_TIME)
-        for name, texts in sent.items()
+        for name, texts in texts_by_name.items()
         # A number would be read as seconds since 1970.
         if name in times and not all(_DATE.match(text) for text in texts)
     ]
-    values: dict[str, Any] = {name: texts if name in lists else texts[-1] for name, texts in sent.items()}
+    values: dict[str, Any] = {
+        name: texts if name in lists else texts[-1] for name, texts in texts_by_name.items()
+    }
     try:
         options = msgspec.convert(values, type_, strict=False)
         if not errors:
             return options
     except msgspec.ValidationError:
-        known = {error.pointer for error in errors}
-        errors += [error for error in _errors(values, type_) if error.pointer not in known]
+        pointers = {error.pointer for error in errors}
+        errors += [error for error in _errors(values, type_) if error.pointer not in pointers]
     raise InvalidRequest("; ".join(f"{error.pointer[1:]}: {error.detail}" for error in errors), errors)
 
 
@@ -115,5 +117,7 @@ def _errors(values: dict[str, Any], type_: type[msgspec.Struct]) -> list[FieldEr
 
 def _plus_hint(text: str) -> str:
     """How to send a time whose `+` was decoded as a space; empty for other texts."""
-    found = _DECODED_PLUS.fullmatch(text)
-    return f"; a + in a query string means a space: send {found[1]}%2B{found[2]}" if found else ""
+    time_match = _DECODED_PLUS.fullmatch(text)
+    return (
+        f"; a + in a query string means a space: send {time_match[1]}%2B{time_match[2]}" if time_match else ""
+    )

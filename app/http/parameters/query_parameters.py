@@ -39,23 +39,23 @@ async def refuse_unknown_parameters(
 ) -> None:
     """Raises InvalidRequest for a parameter that the handler does not have, such as a misspelt one."""
     # Asynchronous, though it waits for nothing: the framework would have a thread call it, for every request.
-    known = _names(handler)
-    unknown = [name for name in connection.query_params if name not in known]
-    if unknown:
+    names = _names(handler)
+    unknown_names = [name for name in connection.query_params if name not in names]
+    if unknown_names:
         raise InvalidRequest(
-            f"unknown query parameter {unknown[0]!r}",
+            f"unknown query parameter {unknown_names[0]!r}",
             [
-                FieldError(pointer=f"/{name}", detail=_accepted(name, known))
-                for name in dict.fromkeys(unknown)
+                FieldError(pointer=f"/{name}", detail=_accepted(name, names))
+                for name in dict.fromkeys(unknown_names)
             ],
         )
 
 
-def _accepted(name: str, known: frozenset[str]) -> str:
-    accepted = f"accepted here: {', '.join(sorted(known)) or 'none'}"
-    synonyms = [synonym for synonym in _SYNONYMS.get(name, ()) if synonym in known]
-    question = similar(synonyms[0] if synonyms else name, sorted(known))
-    return f"{question} {accepted}" if question else accepted
+def _accepted(name: str, names: frozenset[str]) -> str:
+    hint = f"accepted here: {', '.join(sorted(names)) or 'none'}"
+    synonyms = [synonym for synonym in _SYNONYMS.get(name, ()) if synonym in names]
+    question = similar(synonyms[0] if synonyms else name, sorted(names))
+    return f"{question} {hint}" if question else hint
 
 
 def _names(handler: BaseRouteHandler) -> frozenset[str]:

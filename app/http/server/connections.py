@@ -48,7 +48,7 @@ class Connections:
 
     def _is_proxy(self, address: str) -> bool:
         try:
-            parsed = ip_address(address)
+            ip = ip_address(address)
         except ValueError:
             return False
-        return any(parsed in network for network in self._limits.proxies)
+        return any(ip in network for network in self._limits.proxies)

@@ -78,11 +78,11 @@ class BoundedHttp(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         limits: ConnectionLimits,
-        admitted: Connections,
+        connections: Connections,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
-        self._admitted = admitted
+        self._admission = connections
         self._address: str | None = None
         # What runs. `cycle` is the request that came last, which may still wait.
         self._running: RequestResponseCycle | None = None
@@ -106,17 +106,17 @@ class BoundedHttp(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
-        if self._admitted.admit(address):
+        if self._admission.admit(address):
             self._address = address
         else:
             self._refuse(Unavailable("the service has as many connections as it accepts"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._address is not None:
-            self._admitted.release(self._address)
+            self._admission.release(self._address)
             self._address = None
         if self._lingers:
-            self._admitted.end_linger()
+            self._admission.end_linger()
             self._lingers = False
         # The requests behind the one that runs are not answered.
         self.pipeline.clear()
@@ -223,18 +223,18 @@ class BoundedHttp(HttpToolsProtocol):
     def check(self, now: float) -> None:
         """Ends the connection if its peer has made no progress for too long. `now` is a time of the event loop."""
         wait = self._current_wait()
-        moved = self._sent_bytes + self._body_bytes
-        if wait != self._wait or moved - self._moved_bytes >= PROGRESS_BYTES_MIN:
-            self._wait, self._waiting_since, self._moved_bytes = wait, now, moved
+        progress_bytes = self._sent_bytes + self._body_bytes
+        if wait != self._wait or progress_bytes - self._moved_bytes >= PROGRESS_BYTES_MIN:
+            self._wait, self._waiting_since, self._moved_bytes = wait, now, progress_bytes
         elif wait is not None and now - self._waiting_since >= self._seconds_of(wait[0]):
             self._end(wait[0])
 
     def _current_wait(self) -> tuple[_Wait, int] | None:
         """What the peer must do now, and for which request."""
-        unsent = self.transport.get_write_buffer_size()
-        self._sent_bytes += max(self._unsent_bytes - unsent, 0)
-        self._unsent_bytes = unsent
-        if unsent or self.flow.write_paused:
+        buffer_bytes = self.transport.get_write_buffer_size()
+        self._sent_bytes += max(self._unsent_bytes - buffer_bytes, 0)
+        self._unsent_bytes = buffer_bytes
+        if buffer_bytes or self.flow.write_paused:
             return _Wait.READ_RESPONSE, 0
         if self._phase is _Phase.REFUSED:
             return _Wait.CLOSE, 0
@@ -289,7 +289,7 @@ class BoundedHttp(HttpToolsProtocol):
             cycle.message_event.set()
         self.transport.write(_response(error, self.server_state.default_headers))
         # Closed at once, the connection would be reset, and its client might not get the response.
-        if self.transport.can_write_eof() and self._admitted.linger():
+        if self.transport.can_write_eof() and self._admission.linger():
             self._lingers = True
             self.flow.resume_reading()
             self.transport.write_eof()

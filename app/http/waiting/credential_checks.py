@@ -58,16 +58,16 @@ class TenantCredentials:
         tenant_id: str,
         read: Callable[[str], Awaitable[ValidPrincipal | None]],
         name_of: Callable[[str], Awaitable[str | None]],
-        heard: Callable[[], bool],
+        hears: Callable[[], bool],
     ) -> None:
         """`read`: the principal of a credential; None if it has none. `name_of`: the name of a dataset by its id.
 
-        `heard`: whether all changes until now have been noted.
+        `hears`: whether all changes until now have been noted.
         """
         self.tenant_id = tenant_id
         self.read = read
         self._name_of = name_of
-        self.heard = heard
+        self.hears = hears
         self.changes = 0
         self.checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
         self._checks_by_digest: WeakValueDictionary[bytes, CredentialCheck] = WeakValueDictionary()
@@ -90,7 +90,7 @@ class TenantCredentials:
     async def name_of(self, dataset_id: str) -> str | None:
         """The name of a dataset, read once after each change for all that need it. Raises Unavailable."""
         after, name = self._names.get(dataset_id, (None, None))
-        if after == self.changes and self.heard():
+        if after == self.changes and self.hears():
             return name
         key = (dataset_id, self.changes)
         return await landed(
@@ -122,7 +122,7 @@ class TenantCredentials:
         waited_for = [each for each in self._checks_by_digest.values() if each.waited_for]
         if not waited_for:
             return
-        if not self.heard():
+        if not self.hears():
             # There is no connection to read with, or another change is missed meanwhile.
             self._check_soon(_RETRY_SECONDS)
             return
@@ -133,12 +133,12 @@ class TenantCredentials:
     async def _check_all(self, waited_for: Sequence[CredentialCheck], changes: int) -> None:
         results = await asyncio.gather(*(each.refresh() for each in waited_for), return_exceptions=True)
         self._checking = None
-        failed = [result for result in results if isinstance(result, Exception)]
-        for error in failed:
+        errors = [result for result in results if isinstance(result, Exception)]
+        for error in errors:
             if not isinstance(error, Unavailable):
                 _log.error("the credential of an open request could not be checked", exc_info=error)
-        if failed or changes != self.changes:
-            self._check_soon(_RETRY_SECONDS if failed else _PAUSE_SECONDS)
+        if errors or changes != self.changes:
+            self._check_soon(_RETRY_SECONDS if errors else _PAUSE_SECONDS)
 
 
 class CredentialCheck:
@@ -160,7 +160,7 @@ class CredentialCheck:
     def current(self) -> bool:
         """Whether nothing can have changed since it was read."""
         tenant = self._tenant
-        return self._changes == tenant.changes and time.monotonic() < self.valid_until and tenant.heard()
+        return self._changes == tenant.changes and time.monotonic() < self.valid_until and tenant.hears()
 
     async def name_of(self, dataset_id: str) -> str | None:
         """The name of a dataset of the tenant. Raises Unavailable."""
@@ -193,9 +193,9 @@ class CredentialCheck:
             self.principal, self.valid_until, self._changes = valid.principal, valid.valid_until, changes
         elif self.refused is None:
             self.refused = Unauthorized("the API key was revoked or has expired")
-        granted = valid is not None and valid.principal.grants is not None
+        has_grants = valid is not None and valid.principal.grants is not None
         # Grants match names, which may be what has changed.
-        if self.refused is not None or granted or not may_read_the_same(before, self.principal):
+        if self.refused is not None or has_grants or not may_read_the_same(before, self.principal):
             self._wake()
 
     def _wake(self) -> None:

@@ -150,18 +150,18 @@ class RequestCredential:
             # The path names none: the datasets of the body were checked when it was accepted.
             self._reaches = reaches
         elif any(reach not in self._reaches for reach in reaches):
-            hidden = not all(self._approved.reaches(name or "") for name in names)
-            raise self._ended(await self._refusal(self._approved, hidden=hidden))
+            out_of_reach = not all(self._approved.reaches(name or "") for name in names)
+            raise self._ended(await self._refusal(self._approved, out_of_reach=out_of_reach))
 
     def _credential_check(self) -> CredentialCheck:
         if self._check is None:
             self._check = self._credentials.check_of(self._credential, self._approved.tenant_id)
         return self._check
 
-    async def _refusal(self, principal: Principal, *, hidden: bool = False) -> HeadwaterError:
+    async def _refusal(self, principal: Principal, *, out_of_reach: bool = False) -> HeadwaterError:
         """The error of a new request with the principal. One that is permitted may see something else than this one.
 
-        `hidden`: a dataset of this request does not exist for the principal, though another may have its name.
+        `out_of_reach`: a dataset of this request does not exist for the principal, though another may have its name.
         """
         scope: Any = {**self._scope, "user": principal}
         connection: Any = ASGIConnection(scope)
@@ -170,7 +170,7 @@ class RequestCredential:
                 await permit(connection, connection.route_handler)
         except HeadwaterError as error:
             return error
-        if hidden:
+        if out_of_reach:
             return NotFound("the dataset has another name")
         return Forbidden("what the credential may do has changed since the request began: send it again")
 

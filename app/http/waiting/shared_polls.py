@@ -17,14 +17,14 @@ POLL_SECONDS: Final = 1.0
 # How often it is polled otherwise: an announcement may still be lost.
 ANNOUNCED_POLL_SECONDS: Final = 10.0
 
-_Wanted = TypeVar("_Wanted")
-_Found = TypeVar("_Found")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
-Fetch: TypeAlias = Callable[[str, str, Sequence[_Wanted]], Awaitable[Sequence[_Found | None]]]
+Fetch: TypeAlias = Callable[[str, str, Sequence[_Item]], Awaitable[Sequence[_Result | None]]]
 """Called with tenant, dataset and the awaited items. Returns the result for each; None if not there yet."""
 
 
-class SharedPolls(Generic[_Wanted, _Found]):
+class SharedPolls(Generic[_Item, _Result]):
     """The waiting requests by dataset. Belongs to the event loop: every method is called on its thread.
 
     A dataset is polled once after each notification, and without one every few seconds, for all who wait for it.
@@ -33,31 +33,31 @@ class SharedPolls(Generic[_Wanted, _Found]):
     def __init__(
         self,
         subscriptions: Subscriptions,
-        fetch: Fetch[_Wanted, _Found],
+        fetch: Fetch[_Item, _Result],
         *,
-        unannounced: Callable[[_Wanted], bool] = lambda _: False,
+        is_silent: Callable[[_Item], bool] = lambda _: False,
         gather_seconds: float = 0.0,
     ) -> None:
-        """`unannounced`: whether what is awaited may come without a notification.
+        """`is_silent`: whether what is awaited may come without a notification.
 
         `gather_seconds`: how long the poll for a new request is delayed, so that later requests share it.
         """
         self._wakeups = subscriptions
         self._fetch = fetch
-        self._unannounced = unannounced
+        self._is_silent = is_silent
         self._gather_seconds = gather_seconds
-        self._open: dict[tuple[str, str], _SharedPoll[_Wanted, _Found]] = {}
+        self._open: dict[tuple[str, str], _SharedPoll[_Item, _Result]] = {}
 
     @contextmanager
     def join(
         self, tenant_id: str, dataset_id: str, credential: RequestCredential
-    ) -> Iterator[Waiter[_Wanted, _Found]]:
+    ) -> Iterator[Waiter[_Item, _Result]]:
         """A waiter for this dataset, valid until the context ends. `credential`: that of the request."""
         credential.shows(dataset_id)
         key = (tenant_id, dataset_id)
         poll = self._open.get(key)
         if poll is None:
-            poll = _SharedPoll(self._wakeups, self._fetch, self._unannounced, key, self._gather_seconds)
+            poll = _SharedPoll(self._wakeups, self._fetch, self._is_silent, key, self._gather_seconds)
             self._open[key] = poll
         poll.waiters += 1
         try:
@@ -69,16 +69,16 @@ class SharedPolls(Generic[_Wanted, _Found]):
                 poll.close()
 
 
-class Waiter(Generic[_Wanted, _Found]):
+class Waiter(Generic[_Item, _Result]):
     """A request that waits for a dataset, possibly several times in a row."""
 
-    def __init__(self, poll: _SharedPoll[_Wanted, _Found], credential: RequestCredential) -> None:
+    def __init__(self, poll: _SharedPoll[_Item, _Result], credential: RequestCredential) -> None:
         self._poll = poll
         self._credential = credential
         # The last poll whose result this waiter has received. Results of polls before it joined may be outdated.
         self._seen = -1
 
-    async def wait(self, wanted: _Wanted, seconds: float) -> _Found | None:
+    async def wait(self, item: _Item, seconds: float) -> _Result | None:
         """The result of a poll; None if no poll has one within `seconds`, or when the process stops.
 
         If a poll has started since the last result that this waiter received, another one is made at once, so no
@@ -89,24 +89,24 @@ class Waiter(Generic[_Wanted, _Found]):
         deadline = clock() + seconds
         while True:
             valid_seconds = await self._credential.seconds_to_wait()
-            left = deadline - clock()
-            found = await self._wait(wanted, min(left, valid_seconds))
-            if found is not None or clock() >= deadline or self._poll.stopped:
-                return found
+            remaining_seconds = deadline - clock()
+            result = await self._wait(item, min(remaining_seconds, valid_seconds))
+            if result is not None or clock() >= deadline or self._poll.stopped:
+                return result
 
-    async def _wait(self, wanted: _Wanted, seconds: float) -> _Found | None:
+    async def _wait(self, item: _Item, seconds: float) -> _Result | None:
         poll, polls_before = self._poll, self._poll.polls_started
-        waiting = poll.add(wanted, unseen=self._seen != polls_before)
+        waiting = poll.add(item, urgent=self._seen != polls_before)
         try:
             async with asyncio.timeout(seconds) as limit:
                 with self._credential.waking(limit):
-                    self._seen, found = await waiting
-                    return found
+                    self._seen, result = await waiting
+                    return result
         except TimeoutError:
             if waiting.done() and not waiting.cancelled():
                 # The result arrived in the same iteration of the event loop as the timeout.
-                self._seen, found = waiting.result()
-                return found
+                self._seen, result = waiting.result()
+                return result
             if poll.polls_ended > polls_before:
                 self._seen = poll.polls_ended
             return None
@@ -114,14 +114,14 @@ class Waiter(Generic[_Wanted, _Found]):
             poll.remove(waiting)
 
 
-class _SharedPoll(Generic[_Wanted, _Found]):
+class _SharedPoll(Generic[_Item, _Result]):
     """The poll that the waiters of one dataset share. Polls are numbered from 1 and run one after another."""
 
     def __init__(
         self,
         subscriptions: Subscriptions,
-        fetch: Fetch[_Wanted, _Found],
-        unannounced: Callable[[_Wanted], bool],
+        fetch: Fetch[_Item, _Result],
+        is_silent: Callable[[_Item], bool],
         key: tuple[str, str],
         gather_seconds: float,
     ) -> None:
@@ -130,12 +130,12 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         self.polls_ended = 0
         self._wakeups = subscriptions
         self._fetch = fetch
-        self._unannounced = unannounced
+        self._is_silent = is_silent
         self._key = key
         # Where in its seconds a tenant is polled: its datasets together, and not all tenants at once.
         self._phase = crc32(key[0].encode()) / 2**32 * ANNOUNCED_POLL_SECONDS
         self._gather_seconds = gather_seconds
-        self._waiting: dict[asyncio.Future[tuple[int, _Found | None]], _Wanted] = {}
+        self._waiting: dict[asyncio.Future[tuple[int, _Result | None]], _Item] = {}
         self._subscription = subscriptions.subscribe(*key)
         self._polling: asyncio.Task[None] | None = None
         self._gathering: asyncio.TimerHandle | None = None
@@ -145,18 +145,18 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         """Whether the process is about to stop."""
         return self._wakeups.closed
 
-    def add(self, wanted: _Wanted, *, unseen: bool) -> asyncio.Future[tuple[int, _Found | None]]:
-        """A future with the number of a poll and its result. `unseen`: a poll is required soon."""
+    def add(self, item: _Item, *, urgent: bool) -> asyncio.Future[tuple[int, _Result | None]]:
+        """A future with the number of a poll and its result. `urgent`: a poll is required soon."""
         loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[tuple[int, _Found | None]] = loop.create_future()
-        self._waiting[waiting] = wanted
-        if unseen and self._gathering is None:
+        waiting: asyncio.Future[tuple[int, _Result | None]] = loop.create_future()
+        self._waiting[waiting] = item
+        if urgent and self._gathering is None:
             self._gathering = loop.call_later(self._gather_seconds, self._subscription.notify)
         if self._polling is None:
             self._polling = loop.create_task(self._poll_for_all(), name="shared-poll")
         return waiting
 
-    def remove(self, waiting: asyncio.Future[tuple[int, _Found | None]]) -> None:
+    def remove(self, waiting: asyncio.Future[tuple[int, _Result | None]]) -> None:
         del self._waiting[waiting]
 
     def close(self) -> None:
@@ -182,15 +182,15 @@ class _SharedPoll(Generic[_Wanted, _Found]):
 
     def _seconds_to_poll(self, now: float) -> float:
         """How long the next poll waits for a notification. Requests that were just answered count: they wait again."""
-        announced = self._wakeups.hears and not any(map(self._unannounced, self._waiting.values()))
-        every = ANNOUNCED_POLL_SECONDS if announced else POLL_SECONDS
+        has_notices = self._wakeups.hears and not any(map(self._is_silent, self._waiting.values()))
+        every = ANNOUNCED_POLL_SECONDS if has_notices else POLL_SECONDS
         return every - (now + self._phase) % every
 
-    async def _answer(self, requests: dict[asyncio.Future[tuple[int, _Found | None]], _Wanted]) -> None:
+    async def _answer(self, requests: dict[asyncio.Future[tuple[int, _Result | None]], _Item]) -> None:
         if not requests:
             return
         try:
-            found = await self._fetch(*self._key, list(requests.values()))
+            results = await self._fetch(*self._key, list(requests.values()))
         except Unavailable:
             # Waiters keep waiting: thousands of clients that retry at once would overload the database.
             return
@@ -200,12 +200,12 @@ class _SharedPoll(Generic[_Wanted, _Found]):
                     waiting.set_exception(error)
             return
         self.polls_ended = self.polls_started
-        for waiting, one in zip(requests, found, strict=True):
+        for waiting, one in zip(requests, results, strict=True):
             if one is not None:
                 _deliver(waiting, (self.polls_ended, one))
 
 
-def _deliver(waiting: asyncio.Future[_Found], found: _Found) -> None:
+def _deliver(waiting: asyncio.Future[_Result], result: _Result) -> None:
     # A waiter that was cancelled or has timed out meanwhile receives nothing.
     if not waiting.done():
-        waiting.set_result(found)
+        waiting.set_result(result)

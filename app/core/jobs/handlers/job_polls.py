@@ -41,7 +41,7 @@ def job_polls(subscriptions: Subscriptions, threads: Threads, find: FindJobs) ->
         jobs = {job.id: job for job in await finds.join(tenant_id, ids)}
         return [_if_changed(jobs.get(job_id), previous) for job_id, previous in awaited_jobs]
 
-    return SharedPolls(subscriptions, fetch, unannounced=_is_unannounced, gather_seconds=_GATHER_SECONDS)
+    return SharedPolls(subscriptions, fetch, is_silent=_is_unannounced, gather_seconds=_GATHER_SECONDS)
 
 
 def _is_unannounced(awaited_job: AwaitedJob) -> bool:
