@@ -127,11 +127,11 @@ def compose(settings: Settings) -> Api:
         on_credential_change=credentials.drop,
         quota_use=quota_use(platform),
     )
-    provided = merged(dependencies(process), {"readiness": checks})
+    services = merged(dependencies(process), {"readiness": checks})
     follow = _follow(credentials, database, loops)
     uses = RecordUses(cache=credentials, store=keys)
-    limits, used = RedisLimits(settings.redis_url), UsageCounter()
-    usage = RecordUsage(counted=used, store=UsageStore(database))
+    limits, counter = RedisLimits(settings.redis_url), UsageCounter()
+    usage = RecordUsage(counter=counter, store=UsageStore(database))
     _add_recorders(loops, uses, usage, counts)
     _add_deletions(loops, administration, settings.poll_seconds)
     renewing = loops.pulse("waiting requests", RENEW_SECONDS)
@@ -158,12 +158,12 @@ def compose(settings: Settings) -> Api:
             administration.close()
 
     grants = require_grant(resources(platform), threads)
-    audited = AuditedRequests(Audit(store=audit, counts=counts), threads)
+    recorder = AuditedRequests(Audit(store=audit, counts=counts), threads)
     origins = settings.cors_origins
-    served = application(
-        provided, credentials, grants, audited, limits, unread, used.note, [beside], cors_origins=origins
+    asgi_app = application(
+        services, credentials, grants, recorder, limits, unread, counter.note, [beside], cors_origins=origins
     )
-    return Api(settings, served, subscriptions, draining, provided, counts)
+    return Api(settings, asgi_app, subscriptions, draining, services, counts)
 
 
 def _credentials(platform: Platform, keys: CredentialStore, threads: Threads) -> Credentials:
@@ -190,7 +190,7 @@ def _follow(credentials: Credentials, database: Database, loops: Loops) -> Follo
         cache=credentials,
         listening=lambda: database.listening(CREDENTIALS_CHANNEL),
         stop=threading.Event(),
-        moved=pulse.moved,
+        on_answer=pulse.moved,
     )
     loops.add(Loop("credentials", follow.run, every_seconds=FOLLOW_SECONDS, pulse=pulse))
     return follow
@@ -303,7 +303,7 @@ def server(api: Api, host: str, port: int) -> Server:
     """The server that serves the API; `run()` blocks until a signal."""
     settings = api.settings
     limits = _limits(settings)
-    protocol: Any = partial(BoundedHttp, limits=limits, admitted=Connections(limits))
+    protocol: Any = partial(BoundedHttp, limits=limits, connections=Connections(limits))
     config = uvicorn.Config(
         api.app,
         host=host,
@@ -342,10 +342,10 @@ def _limits(settings: Settings) -> ConnectionLimits:
 def _allow_open_files(connections: int) -> None:
     """Raises the soft limit of open files, as far as the hard limit permits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    limit = connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < limit:
         resource.setrlimit(
-            resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+            resource.RLIMIT_NOFILE, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard)
         )
 
 

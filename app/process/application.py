@@ -83,19 +83,20 @@ def application(
     dependencies: Mapping[str, object],
     credentials: Credentials,
     grants: Permit,
-    audited: AuditedRequests,
+    audited_requests: AuditedRequests,
     limiter: RedisLimits,
     unread: UnreadBytes,
-    ended: Callable[[Principal, int], None],
+    on_end: Callable[[Principal, int], None],
     lifespan: Sequence[Lifespan] = (),
     *,
     cors_origins: Sequence[str] = (),
 ) -> ASGIApp:
     """The application whose handlers have these dependencies. Raises ValueError for one that has a provider's name.
 
-    `grants`: the guard of `require_grant`. `audited`: records requests. `unread`: counts large bodies that are not sent
-    yet. `ended`: called after each request of a principal, with the bytes of the body that was sent. `lifespan`:
-    context managers that run from its start to its stop. `cors_origins`: the origins whose pages may call it.
+    `grants`: the guard of `require_grant`. `audited_requests`: records requests. `unread`: counts large bodies that are
+    not sent yet. `on_end`: called after each request of a principal, with the bytes of the body that was sent.
+    `lifespan`: context managers that run from its start to its stop. `cors_origins`: the origins whose pages may call
+    it.
     """
     serve_statuses(STATUSES)
     permits: list[Permit] = [require_scope, grants]
@@ -111,7 +112,7 @@ def application(
             ),
             DefineMiddleware(RequestLimits, limiter=limiter),
         ],
-        guards=[in_sequence([*permits, refuse_unknown_parameters, audited.begin])],
+        guards=[in_sequence([*permits, refuse_unknown_parameters, audited_requests.begin])],
         exception_handlers={
             HeadwaterError: on_headwater_error,
             CredentialEnded: on_credential_ended,
@@ -128,7 +129,7 @@ def application(
         request_max_body_size=JSON_BODY_BYTES_MAX,
     )
     resolve_in_sequence(litestar)
-    return edge(litestar, audited, unread, ended)
+    return edge(litestar, audited_requests, unread, on_end)
 
 
 def _cors(origins: Sequence[str]) -> CORSConfig:

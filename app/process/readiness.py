@@ -38,11 +38,11 @@ def readiness(
     def checks() -> list[Check]:
         if draining.is_set():
             return [Check(name="process", ok=False, detail="it is about to stop: use another one")]
-        redis, probed = announcements.reachable(), probe.run()
+        redis, faults = announcements.reachable(), probe.run()
         return [
             *_database_checks(platform, workers, alive_seconds, loops.still()),
-            Check(name="storage", ok=not probed.storage, detail=probed.storage),
-            Check(name="disk", ok=not probed.disk, detail=probed.disk),
+            Check(name="storage", ok=not faults.storage, detail=faults.storage),
+            Check(name="disk", ok=not faults.disk, detail=faults.disk),
             Check(
                 name="redis",
                 ok=redis,
@@ -58,7 +58,7 @@ def _database_checks(
     platform: Platform, workers: WorkerStore, seconds: float, still: Mapping[str, datetime]
 ) -> list[Check]:
     try:
-        alive, postponed = workers.alive(seconds), platform.stores.jobs.postponed()
+        alive, postponed_jobs = workers.alive(seconds), platform.stores.jobs.postponed()
     except HeadwaterError as error:
         return [Check(name="database", ok=False, detail=error.detail)]
     # For example there are no tables yet, or those of another release. The log has the statement, the reply does not.
@@ -68,13 +68,17 @@ def _database_checks(
         )
         return [Check(name="database", ok=False, detail="it does not have this release's schema")]
     detail = "" if alive else "no worker has polled recently: writes are accepted and wait"
-    waiting = f"{postponed} wait for the storage or the database and go on by themselves" if postponed else ""
+    waiting = (
+        f"{postponed_jobs} wait for the storage or the database and go on by themselves"
+        if postponed_jobs
+        else ""
+    )
     return [
         Check(name="database", ok=True),
         Check(name="worker", ok=bool(alive), detail=detail),
         spark_check({name: worker.executors for name, worker in alive.items()}),
         loops_check({"the API": still, **{f"worker {name}": each.still for name, each in alive.items()}}),
-        Check(name="jobs", ok=not postponed, required=False, detail=waiting),
+        Check(name="jobs", ok=not postponed_jobs, required=False, detail=waiting),
     ]
 
 
@@ -97,9 +101,9 @@ def loops_check(still: Mapping[str, Mapping[str, datetime]]) -> Check:
     """
     _, *workers = still.values()
     everywhere = set.intersection(*map(set, workers)) if workers else set()
-    found = [
+    faults = [
         f"{process}: the loop {name} stands still since {since.isoformat(timespec='seconds')}"
         for process, loops in still.items()
         for name, since in loops.items()
     ]
-    return Check(name="loops", ok=not found, required=bool(everywhere), detail="; ".join(found))
+    return Check(name="loops", ok=not faults, required=bool(everywhere), detail="; ".join(faults))

@@ -44,27 +44,27 @@ class AuditStore:
                 add_entry(connection, tenant_id, entry)
 
     def entries(
-        self, tenant_id: str | None, wanted: AuditFilter, *, page_size: int, page_token: str | None
+        self, tenant_id: str | None, entry_filter: AuditFilter, *, page_size: int, page_token: str | None
     ) -> Page:
         """AuditEntry items, the newest first: those of this tenant, or of all tenants, for which see `sees_all`.
 
         Raises InvalidRequest for a token that is not valid.
         """
-        tokens = PageTokens("audit", tenant_id, wanted)
+        tokens = PageTokens("audit", tenant_id, entry_filter)
         query = select(*_COLUMNS).order_by(audit.c.id.desc()).limit(page_size + 1)
         conditions = {
-            audit.c.tenant_id: wanted.tenant_id,
-            audit.c.key_id: wanted.key_id,
-            audit.c.operation: wanted.operation,
-            audit.c.outcome: None if wanted.outcome is None else wanted.outcome.value,
+            audit.c.tenant_id: entry_filter.tenant_id,
+            audit.c.key_id: entry_filter.key_id,
+            audit.c.operation: entry_filter.operation,
+            audit.c.outcome: None if entry_filter.outcome is None else entry_filter.outcome.value,
         }
         for each, value in conditions.items():
             if value is not None:
                 query = query.where(each == value)
-        if wanted.since is not None:
-            query = query.where(audit.c.at >= wanted.since)
-        if wanted.until is not None:
-            query = query.where(audit.c.at < wanted.until)
+        if entry_filter.since is not None:
+            query = query.where(audit.c.at >= entry_filter.since)
+        if entry_filter.until is not None:
+            query = query.where(audit.c.at < entry_filter.until)
         if page_token is not None:
             query = query.where(audit.c.id < tokens.id(page_token))
         with self._session(tenant_id) as connection:

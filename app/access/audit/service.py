@@ -77,13 +77,13 @@ class AccessCounts:
                     return
                 period = self._periods[tenant_id] = _Period(now)
             kind = _bounded(period, access)
-            found = period.counts.get(kind)
-            if found is None:
-                found = period.counts[kind] = _Count(now)
-            if found.count == 0:
-                found.first = now
-            found.count += 1
-            found.last = now
+            counter = period.counts.get(kind)
+            if counter is None:
+                counter = period.counts[kind] = _Count(now)
+            if counter.count == 0:
+                counter.first = now
+            counter.count += 1
+            counter.last = now
 
     def flush(self, *, everything: bool = False) -> None:
         """Stores what is new, and what is left of the minutes that have ended. What cannot be stored is kept.
@@ -111,24 +111,24 @@ class AccessCounts:
         now = self._clock()
         with self._lock:
             period = self._periods[tenant_id]
-            ended = everything or now - period.began >= _PERIOD_SECONDS
-            taken = []
-            for access, found in period.counts.items():
-                if found.count and (ended or not found.reported):
-                    taken.append((access, _entry(access, found, now)))
-                    found.count, found.reported = 0, True
-            if ended:
+            is_over = everything or now - period.began >= _PERIOD_SECONDS
+            entries = []
+            for access, counter in period.counts.items():
+                if counter.count and (is_over or not counter.reported):
+                    entries.append((access, _entry(access, counter, now)))
+                    counter.count, counter.reported = 0, True
+            if is_over:
                 del self._periods[tenant_id]
-        return taken, period
+        return entries, period
 
     def _put_back(self, period: _Period, entries: list[tuple[Access, NewEntry]]) -> None:
         with self._lock:
             for access, entry in entries:
                 tenant_id = access.caller.tenant_id or UNAUTHENTICATED
-                kept = self._periods.setdefault(tenant_id, period)
-                found = kept.counts.setdefault(access, _Count(period.began))
-                found.count += entry.count
-                found.reported = False
+                open_period = self._periods.setdefault(tenant_id, period)
+                counter = open_period.counts.setdefault(access, _Count(period.began))
+                counter.count += entry.count
+                counter.reported = False
 
     def _add(self, tenant_id: str, entries: list[tuple[Access, NewEntry]]) -> None:
         if tenant_id != UNAUTHENTICATED:
@@ -168,14 +168,14 @@ class ReadAudit:
     store: AuditStore
 
     def of_tenant(
-        self, tenant_id: str, wanted: AuditFilter, *, page_size: int, page_token: str | None
+        self, tenant_id: str, entry_filter: AuditFilter, *, page_size: int, page_token: str | None
     ) -> Page:
         """AuditEntry items of a tenant, the newest first."""
-        return self.store.entries(tenant_id, wanted, page_size=page_size, page_token=page_token)
+        return self.store.entries(tenant_id, entry_filter, page_size=page_size, page_token=page_token)
 
-    def of_all(self, wanted: AuditFilter, *, page_size: int, page_token: str | None) -> Page:
+    def of_all(self, entry_filter: AuditFilter, *, page_size: int, page_token: str | None) -> Page:
         """AuditEntry items of all tenants. For `sees_all` only."""
-        return self.store.entries(None, wanted, page_size=page_size, page_token=page_token)
+        return self.store.entries(None, entry_filter, page_size=page_size, page_token=page_token)
 
     @property
     def sees_all(self) -> bool:
@@ -199,7 +199,7 @@ def _bounded(period: _Period, access: Access) -> Access:
     return msgspec.structs.replace(less, caller=Caller(tenant_id=access.caller.tenant_id))
 
 
-def _entry(access: Access, found: _Count, now: float) -> NewEntry:
+def _entry(access: Access, counter: _Count, now: float) -> NewEntry:
     return NewEntry(
         caller=access.caller,
         operation=access.operation,
@@ -208,7 +208,7 @@ def _entry(access: Access, found: _Count, now: float) -> NewEntry:
         code=access.code,
         resources={} if access.dataset is None else {"dataset": access.dataset},
         address=access.address,
-        count=found.count,
-        first_age_seconds=now - found.first,
-        age_seconds=now - found.last,
+        count=counter.count,
+        first_age_seconds=now - counter.first,
+        age_seconds=now - counter.last,
     )

@@ -24,17 +24,17 @@ def download(url: str) -> Any:
     Looking up the name is the one part that the time does not bound.
     """
     parts = urlsplit(url)
-    encrypted = parts.scheme == "https"
-    port = parts.port or (http.client.HTTPS_PORT if encrypted else http.client.HTTP_PORT)
+    uses_tls = parts.scheme == "https"
+    port = parts.port or (http.client.HTTPS_PORT if uses_tls else http.client.HTTP_PORT)
     host, path = parts.hostname or "", (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     deadline = time.monotonic() + TOTAL_SECONDS_MAX
     connection = http.client.HTTPConnection(host, port)
-    if encrypted:
+    if uses_tls:
         # Determines whether the header Host contains the port.
         connection.default_port = http.client.HTTPS_PORT
     stream = _connected(host, port, deadline)
     try:
-        if encrypted:
+        if uses_tls:
             stream.settimeout(seconds_left(deadline))
             stream = ssl.create_default_context().wrap_socket(stream, server_hostname=host)
         connection.sock = TimedStream(stream, deadline)

@@ -64,26 +64,26 @@ class KeyCache:
             self._start(self._tried_at + RETRY_SECONDS)
             if age >= WAIT_AFTER_SECONDS:
                 await self._wait()
-        found = self._find(key_id, algorithm)
-        if found is None:
+        jwk = self._find(key_id, algorithm)
+        if jwk is None:
             if self._start(self._unknown_key_at + UNKNOWN_KEY_SECONDS):
                 self._unknown_key_at = self._clock()
             await self._wait()
-            found = self._find(key_id, algorithm)
-        if found is None:
+            jwk = self._find(key_id, algorithm)
+        if jwk is None:
             raise TokenRefused("key", "the issuer of the token has no such key")
-        return found
+        return jwk
 
     def _age(self) -> float:
         return float("inf") if self._known is None else self._clock() - self._known.read_at
 
     def _find(self, key_id: str, algorithm: Algorithm) -> jwt.PyJWK | None:
-        known = self._known
-        if known is None or self._clock() - known.read_at >= KEPT_SECONDS:
+        snapshot = self._known
+        if snapshot is None or self._clock() - snapshot.read_at >= KEPT_SECONDS:
             raise Unavailable(
                 "the keys of the token's issuer cannot be read. Try again", retry_after_seconds=10
             )
-        return known.keys.get((key_id, algorithm))
+        return snapshot.keys.get((key_id, algorithm))
 
     def _start(self, not_before: float) -> bool:
         """Starts to read the keys, unless that is being done or was done too short a time ago."""
@@ -95,9 +95,9 @@ class KeyCache:
         return True
 
     def _refresh(self) -> None:
-        started = self._clock()
+        read_at = self._clock()
         try:
-            self._known = _Known(self._read(), started)
+            self._known = _Known(self._read(), read_at)
         except Exception as error:
             # Whatever the issuer sends must not end what reads it; the next attempt may succeed.
             _log.warning("the keys of %s cannot be read: %s", self._issuer, error)

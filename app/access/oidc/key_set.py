@@ -41,7 +41,7 @@ def key_set_of(document: Any) -> KeySet:
     keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list) or len(keys) > KEYS_MAX:
         raise ValueError(f"it has no list `keys` of at most {KEYS_MAX} keys")
-    found: dict[tuple[str, Algorithm], jwt.PyJWK] = {}
+    key_set: dict[tuple[str, Algorithm], jwt.PyJWK] = {}
     for each in keys:
         if isinstance(each, dict) and (algorithm := _algorithm(each)) is not None:
             try:
@@ -49,8 +49,8 @@ def key_set_of(document: Any) -> KeySet:
             except jwt.PyJWTError:
                 continue
             if _is_strong(key.key):
-                found.setdefault((each["kid"], algorithm), key)
-    return found
+                key_set.setdefault((each["kid"], algorithm), key)
+    return key_set
 
 
 def _discovered(issuer: Issuer, download: Callable[[str], Any]) -> str:

@@ -98,8 +98,8 @@ def verified(token: Unverified, issuer: Issuer, algorithm: Algorithm, key: jwt.P
 
 
 def _meaning(claims: dict[str, Any], issuer: Issuer) -> TokenClaims:
-    left = claims["exp"] + issuer.leeway_seconds - time.time()
-    if left > issuer.lifetime_seconds_max + issuer.leeway_seconds:
+    remaining_seconds = claims["exp"] + issuer.leeway_seconds - time.time()
+    if remaining_seconds > issuer.lifetime_seconds_max + issuer.leeway_seconds:
         raise TokenRefused("lifetime", f"the token is valid for more than {issuer.lifetime_seconds_max} s")
     subject = claims["sub"]
     # It is stored, and shown in timelines.
@@ -120,7 +120,7 @@ def _meaning(claims: dict[str, Any], issuer: Issuer) -> TokenClaims:
         identity=TokenIdentity(issuer=issuer.issuer, subject=subject, expires_at=expires_at),
         scopes=scopes,
         grants=grants,
-        valid_seconds=min(left, RECHECK_SECONDS),
+        valid_seconds=min(remaining_seconds, RECHECK_SECONDS),
     )
 
 
@@ -128,22 +128,22 @@ def _tenant(claims: dict[str, Any], issuer: Issuer) -> str:
     if issuer.tenant_claim is None:
         assert issuer.tenant is not None
         return issuer.tenant
-    stated = claims.get(issuer.tenant_claim)
-    if not isinstance(stated, str) or not _TENANT.fullmatch(stated):
+    tenant = claims.get(issuer.tenant_claim)
+    if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
         raise TokenRefused("claims", f"the claim `{issuer.tenant_claim}` of the token is not a tenant")
-    if not issuer.may_name(stated):
+    if not issuer.may_name(tenant):
         raise TokenRefused("tenant", "the issuer of the token may not name this tenant")
-    return stated
+    return tenant
 
 
 def _scopes(claims: dict[str, Any], issuer: Issuer) -> frozenset[KeyScope]:
     """Those that the claim gives. A member that is no scope here is meant for another service."""
-    stated = claims.get(issuer.scope_claim, "")
-    names = stated.split(" ") if isinstance(stated, str) else stated
+    claim = claims.get(issuer.scope_claim, "")
+    names = claim.split(" ") if isinstance(claim, str) else claim
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TokenRefused("claims", f"the claim `{issuer.scope_claim}` of the token has no scopes")
-    known = {scope.value: scope for scope in KeyScope} if issuer.scopes is None else issuer.scopes
-    return frozenset(known[name] for name in names if name in known)
+    scopes_by_name = {scope.value: scope for scope in KeyScope} if issuer.scopes is None else issuer.scopes
+    return frozenset(scopes_by_name[name] for name in names if name in scopes_by_name)
 
 
 def _grants(claims: dict[str, Any], issuer: Issuer) -> tuple[Grant, ...] | None:
@@ -151,11 +151,11 @@ def _grants(claims: dict[str, Any], issuer: Issuer) -> tuple[Grant, ...] | None:
     if issuer.grants_claim is None:
         return None
     try:
-        stated = msgspec.convert(claims.get(issuer.grants_claim), list[Grant | str])
-        if 0 < len(stated) <= GRANTS_MAX:
+        grants = msgspec.convert(claims.get(issuer.grants_claim), list[Grant | str])
+        if 0 < len(grants) <= GRANTS_MAX:
             return tuple(
                 msgspec.convert({"datasets": each}, Grant) if isinstance(each, str) else each
-                for each in stated
+                for each in grants
             )
     except msgspec.ValidationError:
         pass

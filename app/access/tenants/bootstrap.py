@@ -126,5 +126,5 @@ def _first_tenant(database: Database, api_key: str | None) -> BootstrapResult:
     if store.keys(DEFAULT_TENANT_ID, page_size=1, page_token=None).items:
         return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=None)
     new = NewKey(name="operator", scopes=tuple(OPERATOR_SCOPES))
-    made = store.add_key(DEFAULT_TENANT_ID, new, api_key=api_key)
-    return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=made.api_key)
+    key = store.add_key(DEFAULT_TENANT_ID, new, api_key=api_key)
+    return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=key.api_key)

@@ -72,9 +72,9 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The quotas after a change, member by member; null removes one."""
         return Quotas(
             **{
-                name: wanted
+                name: quota
                 for name in self.__struct_fields__
-                if (wanted := _either(getattr(change, name), getattr(self, name))) is not None
+                if (quota := _either(getattr(change, name), getattr(self, name))) is not None
             }
         )
 
@@ -105,33 +105,33 @@ _STORAGE_SECONDS: Final = 60
 _COUNT_SECONDS: Final = 60
 
 
-def quotas_of(stored: Mapping[str, Any]) -> Quotas:
+def quotas_of(document: Mapping[str, Any]) -> Quotas:
     """The quotas in their stored form. Names that this release does not know are left out.
 
     A weight that was stored while there was no least one counts as that.
     """
-    known = {name: stored[name] for name in Quotas.__struct_fields__ if name in stored}
-    if "weight" in known:
-        known["weight"] = max(known["weight"], _WEIGHT_MIN)
-    return msgspec.convert(known, Quotas)
+    members = {name: document[name] for name in Quotas.__struct_fields__ if name in document}
+    if "weight" in members:
+        members["weight"] = max(members["weight"], _WEIGHT_MIN)
+    return msgspec.convert(members, Quotas)
 
 
-def quota_exceeded(name: str, limit: int, used: int, now: datetime | None = None) -> QuotaExceeded:
-    """The error of a request beyond the quota. `used`: without what the request needs."""
+def quota_exceeded(name: str, limit: int, usage: int, now: datetime | None = None) -> QuotaExceeded:
+    """The error of a request beyond the quota. `usage`: without what the request needs."""
     again = _retry_after_seconds(name, now or datetime.now(UTC))
-    detail = f"the tenant's quota {name} is {limit}, and {used} are used"
-    return QuotaExceeded(detail, quota=name, limit=limit, used=used, retry_after_seconds=again)
+    detail = f"the tenant's quota {name} is {limit}, and {usage} are used"
+    return QuotaExceeded(detail, quota=name, limit=limit, used=usage, retry_after_seconds=again)
 
 
-def rate_limited(limited: str, limit: int, wait_seconds: float) -> RateLimited:
-    """The error of a request beyond a rate. `limited`: `tenant` or `key`."""
-    detail = f"the {limited} may send {limit} requests per second"
+def rate_limited(party: str, limit: int, wait_seconds: float) -> RateLimited:
+    """The error of a request beyond a rate. `party`: `tenant` or `key`."""
+    detail = f"the {party} may send {limit} requests per second"
     return RateLimited(
         detail,
         quota="requests_per_second",
         limit=limit,
         used=limit,
-        limited=limited,
+        limited=party,
         retry_after_seconds=max(1, ceil(wait_seconds)),
     )
 
@@ -141,9 +141,13 @@ def _retry_after_seconds(name: str, now: datetime) -> int:
     if name.endswith("_per_day"):
         midnight = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
         return max(1, ceil((midnight - now).total_seconds()))
-    known = {"queued_jobs": _QUEUE_SECONDS, "streams": _STREAM_SECONDS, "storage_bytes": _STORAGE_SECONDS}
-    return known.get(name, _COUNT_SECONDS)
+    seconds_by_quota = {
+        "queued_jobs": _QUEUE_SECONDS,
+        "streams": _STREAM_SECONDS,
+        "storage_bytes": _STORAGE_SECONDS,
+    }
+    return seconds_by_quota.get(name, _COUNT_SECONDS)
 
 
-def _either(wanted: Any, before: Any) -> Any:
-    return before if wanted is msgspec.UNSET else wanted
+def _either(change: Any, before: Any) -> Any:
+    return before if change is msgspec.UNSET else change

@@ -61,13 +61,13 @@ class Notifications(Protocol):
 class FollowCredentials:
     """Reports changes of keys, tenants and names of datasets to the cache.
 
-    `listening` opens a connection. `moved` is called with each answer of the server.
+    `listening` opens a connection. `on_answer` is called with each answer of the server.
     """
 
     cache: CredentialCache
     listening: Callable[[], AbstractContextManager[Notifications]]
     stop: threading.Event
-    moved: Callable[[], None]
+    on_answer: Callable[[], None]
 
     def run(self) -> None:
         """Listens until `stop` is set, or until the connection is lost. Then the cache confirms nothing.
@@ -88,7 +88,7 @@ class FollowCredentials:
             for tenant_id in notifications.received(0):
                 self.cache.drop(tenant_id)
             self.cache.confirm(moment)
-            self.moved()
+            self.on_answer()
             for tenant_id in notifications.received(_POLL_SECONDS):
                 self.cache.drop(tenant_id)
 
@@ -117,7 +117,7 @@ class CountedUsage(Protocol):
         """What was counted since the last call."""
         ...
 
-    def put_back(self, used: Sequence[KeyUsage]) -> None:
+    def put_back(self, usages: Sequence[KeyUsage]) -> None:
         """What could not be recorded."""
         ...
 
@@ -126,20 +126,20 @@ class CountedUsage(Protocol):
 class RecordUsage:
     """Records what keys have used."""
 
-    counted: CountedUsage
+    counter: CountedUsage
     store: UsageStore
 
     def record(self) -> None:
         """Records what was counted since the last call. What cannot be recorded is tried again later."""
         by_tenant: dict[str, list[KeyUsage]] = defaultdict(list)
-        for each in self.counted.take():
+        for each in self.counter.take():
             by_tenant[each.tenant_id].append(each)
-        for tenant_id, used in by_tenant.items():
+        for tenant_id, usages in by_tenant.items():
             try:
-                self.store.add(tenant_id, used)
+                self.store.add(tenant_id, usages)
             except HeadwaterError as error:
                 _log.warning("the usage of keys is recorded later: %s", error)
-                self.counted.put_back(used)
+                self.counter.put_back(usages)
 
 
 class KnownQuotas:

@@ -102,10 +102,10 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return False
         at, end = len(first), len(name) - len(last)
         for part in middle:
-            found = name.find(part, at, end)
-            if found < 0:
+            start = name.find(part, at, end)
+            if start < 0:
                 return False
-            at = found + len(part)
+            at = start + len(part)
         return True
 
 
@@ -140,7 +140,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     No other value determines the tenant. `actor`: the id of the API key, or that of the subject of the `token`.
     `key_name`: the name of the key, or the subject.
-    `grants`: the datasets that it reaches; None for all of the tenant. `suspended`: why the tenant may not write; None
+    `grants`: the datasets that it reaches; None for all of the tenant. `suspension`: why the tenant may not write; None
     if it may. `valid_seconds`: for how long it holds without another check; None if only a change of the key or of
     the tenant ends that. `quotas`: those of the tenant. `requests_per_second`: what the key itself may send; None for
     no limit of its own.
@@ -152,7 +152,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[KeyScope]
     key_name: str = ""
     grants: tuple[Grant, ...] | None = None
-    suspended: str | None = None
+    suspension: str | None = None
     valid_seconds: float | None = None
     quotas: Quotas = NO_QUOTAS
     requests_per_second: int | None = None
@@ -161,8 +161,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """What it may do with the dataset of this name; nothing if the dataset is not granted."""
         if self.grants is None:
             return self.scopes
-        granted = [grant for grant in self.grants if grant.matches(dataset)]
-        return frozenset(scope for grant in granted for scope in grant.scopes or self.scopes) & self.scopes
+        grants = [grant for grant in self.grants if grant.matches(dataset)]
+        return frozenset(scope for grant in grants for scope in grant.scopes or self.scopes) & self.scopes
 
     def reaches(self, dataset: str) -> bool:
         """Whether the dataset of this name exists for it."""
@@ -177,12 +177,12 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """What it sees of the dataset of this name when it reads: everything, unless its grants say otherwise."""
         if self.grants is None:
             return EVERYTHING
-        granted = [
+        accesses = [
             grant.access()
             for grant in self.grants
             if KeyScope.READ in (grant.scopes or self.scopes) and grant.matches(dataset)
         ]
-        return combined(granted)
+        return combined(accesses)
 
     def sees_whole(self, dataset: str) -> bool:
         """Whether it may read every value of the dataset of this name."""

@@ -129,7 +129,7 @@ class Administration:
 
         Raises NotFound, PreconditionFailed, TenantProtected.
         """
-        tenant = self._store().begin_deletion(reference, confirmed=confirmation, actor=principal)
+        tenant = self._store().begin_deletion(reference, confirmation=confirmation, actor=principal)
         self.on_change(tenant.id)
         return tenant
 

@@ -59,9 +59,11 @@ def write_table(
     path = folder / f"{name}.copy.gz"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        hashed = _Hashed(file)
-        with gzip.GzipFile(filename="", fileobj=hashed, mode="wb", compresslevel=_LEVEL, mtime=0) as packed:
-            rows = copy(packed.write)
+        hash_sink = _Hashed(file)
+        with gzip.GzipFile(
+            filename="", fileobj=hash_sink, mode="wb", compresslevel=_LEVEL, mtime=0
+        ) as gzip_file:
+            rows = copy(gzip_file.write)
         file.flush()
         os.fsync(file.fileno())
     return TableContent(
@@ -69,8 +71,8 @@ def write_table(
         columns=tuple(columns),
         rows=rows,
         file=path.name,
-        size_bytes=hashed.size_bytes,
-        sha256=hashed.digest.hexdigest(),
+        size_bytes=hash_sink.size_bytes,
+        sha256=hash_sink.digest.hexdigest(),
     )
 
 

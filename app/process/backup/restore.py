@@ -22,15 +22,15 @@ def restore(
     no schema. Raises BackupError: the database is then as before, or has an empty schema.
     """
     manifest = read_manifest(folder)
-    known = revisions()
-    if manifest.revision not in known:
+    migrations = revisions()
+    if manifest.revision not in migrations:
         raise BackupError(
-            f"the backup has migration {manifest.revision}, which is of a later release (this one has {known[-1]}): "
-            f"use Headwater {manifest.release} or later"
+            f"the backup has migration {manifest.revision}, which is of a later release (this one has "
+            f"{migrations[-1]}): use Headwater {manifest.release} or later"
         )
     try:
-        with examination(url) as found:
-            revision = found.revision()
+        with examination(url) as database:
+            revision = database.revision()
         if not revision:
             migrate_to(url, manifest.revision)
         elif revision != manifest.revision:
@@ -40,21 +40,21 @@ def restore(
             )
         with load(url) as rows:
             _load(rows, folder, manifest)
-        made = initialise(url, application_url=application_url, administration_url=administration_url)
+        bootstrap = initialise(url, application_url=application_url, administration_url=administration_url)
     except (CopyFailed, DatabaseUnreachable) as error:
         raise BackupError(f"the backup cannot be restored: {error}") from error
     except DBAPIError as error:
         raise BackupError(f"the schema cannot be made: {error.orig}") from error
-    return manifest, made
+    return manifest, bootstrap
 
 
 def _load(rows: Load, folder: Path, manifest: BackupManifest) -> None:
     names = [table.name for table in manifest.tables]
     rows.begin(names)
     for table in manifest.tables:
-        added = rows.copy_in(table.name, table.columns, rows_of(folder, table))
-        if added != table.rows:
-            raise BackupError(f"{table.file} has {added} rows, the manifest {table.rows}")
+        row_count = rows.copy_in(table.name, table.columns, rows_of(folder, table))
+        if row_count != table.rows:
+            raise BackupError(f"{table.file} has {row_count} rows, the manifest {table.rows}")
     rows.continue_sequences(manifest.sequences)
     rows.skip_epochs()
     rows.end(names)

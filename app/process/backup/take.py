@@ -37,7 +37,7 @@ def back_up(
     try:
         with deletion_hold(url) as hold:
             with snapshot(url) as rows:
-                manifest = _copy_rows(rows, folder, storage_uri, copied=bool(storage_command))
+                manifest = _copy_rows(rows, folder, storage_uri, with_storage=bool(storage_command))
             progress(f"{manifest.rows:,} rows of {len(manifest.tables)} tables are in {folder}")
             if storage_command:
                 _run(storage_command, storage_seconds_max)
@@ -50,7 +50,7 @@ def back_up(
         raise BackupError(f"{folder} cannot be written: {error.strerror or error}") from error
 
 
-def _copy_rows(rows: Snapshot, folder: Path, storage_uri: str, *, copied: bool) -> BackupManifest:
+def _copy_rows(rows: Snapshot, folder: Path, storage_uri: str, *, with_storage: bool) -> BackupManifest:
     taken_at, revision = rows.begin(), rows.revision()
     if revision != revisions()[-1]:
         raise BackupError(
@@ -58,8 +58,8 @@ def _copy_rows(rows: Snapshot, folder: Path, storage_uri: str, *, copied: bool) 
             "use the release of the service"
         )
     tables = metadata.sorted_tables
-    if unknown := set(rows.tables()) - {table.name for table in tables}:
-        raise BackupError(f"the schema has tables of something else: {', '.join(sorted(unknown))}")
+    if foreign_tables := set(rows.tables()) - {table.name for table in tables}:
+        raise BackupError(f"the schema has tables of something else: {', '.join(sorted(foreign_tables))}")
     tenants = rows.tenants()
     contents = []
     for table in tables:
@@ -73,7 +73,7 @@ def _copy_rows(rows: Snapshot, folder: Path, storage_uri: str, *, copied: bool) 
         revision=revision,
         taken_at=taken_at,
         storage_uri=storage_uri,
-        storage_copied=copied,
+        storage_copied=with_storage,
         tables=tuple(contents),
         sequences=tuple(rows.sequences()),
     )

@@ -56,10 +56,10 @@ def log_faults(settings: Settings, scope: Examined) -> None:
     """Logs what is wrong, on a thread of its own: a process starts in any case, and its readiness reports faults."""
 
     def run() -> None:
-        for found in examine(settings, scope):
-            if found.verdict is Verdict.FAILED:
-                _log.error("%s: %s", found.name, found.detail)
-            elif found.verdict is Verdict.WARNING:
-                _log.warning("%s: %s", found.name, found.detail)
+        for diagnosis in examine(settings, scope):
+            if diagnosis.verdict is Verdict.FAILED:
+                _log.error("%s: %s", diagnosis.name, diagnosis.detail)
+            elif diagnosis.verdict is Verdict.WARNING:
+                _log.warning("%s: %s", diagnosis.name, diagnosis.detail)
 
     threading.Thread(target=run, name="doctor", daemon=True).start()

@@ -26,25 +26,25 @@ ADMINISTRATOR_LOGIN: Final = "HEADWATER_ADMIN_DATABASE_URL"
 def server_fault(url: str, variable: str) -> Diagnosis | None:
     """What forbids to create the schema on the server of a URL; None if nothing does."""
     try:
-        with examination(url) as found:
-            checked = version_check(found.server_major(), found.server_version())
+        with examination(url) as server:
+            diagnosis = version_check(server.server_major(), server.server_version())
     except DatabaseUnreachable as error:
         return failed("postgres", f"the server of {variable} does not answer: {error}")
-    return None if checked.verdict.value == "ok" else checked
+    return None if diagnosis.verdict.value == "ok" else diagnosis
 
 
 def service_checks(settings: Settings) -> list[Diagnosis]:
     """The checks with the login of the service."""
     try:
-        with examination(settings.database_url) as found:
-            version = version_check(found.server_major(), found.server_version())
-            login = found.login({APPLICATION_ROLE, RELAY_ROLE})
+        with examination(settings.database_url) as server:
+            version = version_check(server.server_major(), server.server_version())
+            login = server.login({APPLICATION_ROLE, RELAY_ROLE})
             return [
                 version,
-                clock_check(found.clock_ahead()),
+                clock_check(server.clock_ahead()),
                 login_check(login, SERVICE_LOGIN),
-                _row_security_check(found),
-                schema_check(found.revision(), found.missing(_expected_columns()), revisions()),
+                _row_security_check(server),
+                schema_check(server.revision(), server.missing(_expected_columns()), revisions()),
             ]
     except DatabaseUnreachable as error:
         return [failed("postgres", f"the server of {SERVICE_LOGIN} does not answer: {error}")]
@@ -55,9 +55,9 @@ def owner_checks(settings: Settings) -> list[Diagnosis]:
     if settings.migration_database_url == settings.database_url:
         return []
     try:
-        with examination(settings.migration_database_url) as found:
-            missing = found.missing(_expected_columns())
-            return [schema_check(found.revision(), missing, revisions(), name="migrations")]
+        with examination(settings.migration_database_url) as server:
+            missing = server.missing(_expected_columns())
+            return [schema_check(server.revision(), missing, revisions(), name="migrations")]
     except DatabaseUnreachable as error:
         return [failed("migrations", f"the server of {OWNER_LOGIN} does not answer: {error}")]
 
@@ -67,8 +67,10 @@ def administrator_checks(settings: Settings) -> list[Diagnosis]:
     if not settings.admin_database_url:
         return []
     try:
-        with examination(settings.admin_database_url) as found:
-            return [login_check(found.login({ADMINISTRATOR_ROLE}), ADMINISTRATOR_LOGIN, name="administrator")]
+        with examination(settings.admin_database_url) as server:
+            return [
+                login_check(server.login({ADMINISTRATOR_ROLE}), ADMINISTRATOR_LOGIN, name="administrator")
+            ]
     except DatabaseUnreachable as error:
         return [failed("administrator", f"the server of {ADMINISTRATOR_LOGIN} does not answer: {error}")]
 
@@ -117,29 +119,29 @@ def login_check(login: Login, variable: str, *, name: str = "roles") -> Diagnosi
 
 
 def schema_check(
-    revision: str | None, missing: list[str], known: list[str], *, name: str = "schema"
+    revision: str | None, missing: list[str], migrations: list[str], *, name: str = "schema"
 ) -> Diagnosis:
-    """Whether all migrations have run. `known`: those of this release, the first one first."""
-    head = known[-1]
+    """Whether all migrations have run. `migrations`: those of this release, the first one first."""
+    head = migrations[-1]
     if revision == "":
         return failed(name, "the database is empty: run `headwater init`")
-    if revision is not None and revision not in known:
+    if revision is not None and revision not in migrations:
         return failed(
             name, f"the schema is at migration {revision}, which is of a later release; this one has {head}"
         )
     if revision is not None and revision != head:
-        pending = known[known.index(revision) + 1 :]
+        pending = migrations[migrations.index(revision) + 1 :]
         return failed(name, f"migrations are pending ({', '.join(pending)}): run `headwater init`")
     if missing:
         return failed(name, f"the schema lacks {_listed(missing)}: run `headwater init` of this release")
     return ok(name, f"the schema is that of this release (migration {head})")
 
 
-def _row_security_check(found: Examination) -> Diagnosis:
-    if unprotected := found.tables_without_row_security():
+def _row_security_check(server: Examination) -> Diagnosis:
+    if open_tables := server.tables_without_row_security():
         return failed(
             "row level security",
-            f"it is not forced for {_listed(unprotected)}: tenants could see each other's rows. "
+            f"it is not forced for {_listed(open_tables)}: tenants could see each other's rows. "
             "Restore it: ALTER TABLE … ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
         )
     return ok("row level security", "it is forced for all tables with rows of tenants")

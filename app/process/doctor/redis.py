@@ -29,8 +29,8 @@ def redis_checks(settings: Settings) -> list[Diagnosis]:
 def redis_check(server: dict[str, Any]) -> Diagnosis:
     """Whether the server is new enough. `server`: the section of that name of its INFO."""
     version = str(server["redis_version"])
-    shown = f"Valkey {server['valkey_version']}" if "valkey_version" in server else f"Redis {version}"
+    server_name = f"Valkey {server['valkey_version']}" if "valkey_version" in server else f"Redis {version}"
     if tuple(int(part) for part in version.split(".")[:2]) < REDIS_MIN:
-        needed = ".".join(map(str, REDIS_MIN))
-        return warning("redis", f"the server is {shown}; Headwater needs Redis {needed} or Valkey")
-    return ok("redis", shown)
+        min_version = ".".join(map(str, REDIS_MIN))
+        return warning("redis", f"the server is {server_name}; Headwater needs Redis {min_version} or Valkey")
+    return ok("redis", server_name)

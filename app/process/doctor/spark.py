@@ -59,9 +59,9 @@ def spark_checks(settings: Settings) -> list[Diagnosis]:
     master = settings.spark_master
     if not master.startswith("spark://"):
         return [ok("spark", f"Spark {mine} with {master}")]
-    refused = [each for each in masters(master) if not _listens(*each)]
-    if len(refused) == len(masters(master)):
-        places = ", ".join(f"{host}:{port}" for host, port in refused)
+    unreachable_masters = [each for each in masters(master) if not _listens(*each)]
+    if len(unreachable_masters) == len(masters(master)):
+        places = ", ".join(f"{host}:{port}" for host, port in unreachable_masters)
         return [failed("spark", f"the master of HEADWATER_SPARK_MASTER does not answer at {places}")]
     url = settings.spark_ui_url or f"http://{masters(master)[0][0]}:{_UI_PORT}"
     try:
@@ -73,8 +73,8 @@ def spark_checks(settings: Settings) -> list[Diagnosis]:
             f"({error}): set HEADWATER_SPARK_UI_URL"
         )
         return [warning("spark", detail)]
-    shown = _VERSION.search(page)
-    theirs = shown[1] if shown else "unknown"
+    version_match = _VERSION.search(page)
+    theirs = version_match[1] if version_match else "unknown"
     return [version_check(mine, theirs), cluster_check(cluster, settings)]
 
 
@@ -98,26 +98,28 @@ def cluster_check(cluster: SparkCluster, settings: Settings) -> Diagnosis:
     alive = [worker for worker in cluster.workers if worker.state == "ALIVE"]
     if cluster.status != "ALIVE" or not alive:
         return failed("spark cores", "the cluster has no live Spark worker: writes would wait")
-    needed = settings.spark_executor_cores, settings.spark_executor_memory_bytes // MEBIBYTE
-    if not any(worker.cores >= needed[0] and worker.memory >= needed[1] for worker in alive):
+    executor_needs = settings.spark_executor_cores, settings.spark_executor_memory_bytes // MEBIBYTE
+    if not any(worker.cores >= executor_needs[0] and worker.memory >= executor_needs[1] for worker in alive):
         return failed(
             "spark cores",
-            f"no Spark worker has the {needed[0]} cores and {needed[1]} MiB of one executor: lower "
+            f"no Spark worker has the {executor_needs[0]} cores and {executor_needs[1]} MiB of one executor: lower "
             "HEADWATER_SPARK_EXECUTOR_CORES or HEADWATER_SPARK_EXECUTOR_MEMORY_BYTES",
         )
-    total, used = sum(worker.cores for worker in alive), sum(worker.coresused for worker in alive)
-    detail = f"{total - used} of {total} cores are free on {len(alive)} Spark workers"
-    if not _have_room(alive, needed):
+    total, used_cores = sum(worker.cores for worker in alive), sum(worker.coresused for worker in alive)
+    detail = f"{total - used_cores} of {total} cores are free on {len(alive)} Spark workers"
+    if not _have_room(alive, executor_needs):
         return warning(
             "spark cores",
-            f"{detail}: another worker process would wait for an executor of {needed[0]} cores and {needed[1]} MiB",
+            f"{detail}: another worker process would wait for an executor of {executor_needs[0]} cores and "
+            f"{executor_needs[1]} MiB",
         )
     return ok("spark cores", detail)
 
 
-def _have_room(workers: Iterable[SparkWorker], needed: tuple[int, int]) -> bool:
+def _have_room(workers: Iterable[SparkWorker], executor_needs: tuple[int, int]) -> bool:
     return any(
-        worker.cores - worker.coresused >= needed[0] and worker.memory - worker.memoryused >= needed[1]
+        worker.cores - worker.coresused >= executor_needs[0]
+        and worker.memory - worker.memoryused >= executor_needs[1]
         for worker in workers
     )
 

@@ -23,10 +23,10 @@ def storage_checks(settings: Settings) -> list[Diagnosis]:
     """The checks of the storage and of the data folder. Wait for a storage that hangs for a bounded time."""
     check = in_daemon_thread(partial(_check, settings), "storage check")
     try:
-        found = check.result(_SECONDS_MAX)
+        diagnosis = check.result(_SECONDS_MAX)
     except TimeoutError:
-        found = failed("storage", f"{settings.storage_uri} did not answer within {_SECONDS_MAX:g} s")
-    return [found, disk_check(settings.data_dir, settings.disk_free_bytes_min)]
+        diagnosis = failed("storage", f"{settings.storage_uri} did not answer within {_SECONDS_MAX:g} s")
+    return [diagnosis, disk_check(settings.data_dir, settings.disk_free_bytes_min)]
 
 
 def _check(settings: Settings) -> Diagnosis:
@@ -51,12 +51,12 @@ def storage_check(storage: Storage, settings: Settings) -> Diagnosis:
         if isinstance(storage, LocalStorage) and not _is_protected(storage, path):
             return failed("storage", f"{uri}: a file can be created a second time under its path")
         step = "listed"
-        listed = path in {found for found, _ in storage.list(_FOLDER)}
+        in_list = path in {file_path for file_path, _ in storage.list(_FOLDER)}
         step = "deleted"
         storage.delete([path])
     except Exception as error:
         return failed("storage", f"{uri}: a file cannot be {step}: {_reason(error)}")
-    if not listed:
+    if not in_list:
         return failed("storage", f"{uri}: a new file is missing in the list of its folder")
     return ok("storage", f"{uri}: files are written, read, listed and deleted")
 

@@ -54,7 +54,7 @@ class Process:
             cache=self.credentials,
             listening=lambda: self._stores.database.listening(CREDENTIALS_CHANNEL),
             stop=stop,
-            moved=lambda: None,
+            on_answer=lambda: None,
         )
         loop = Loop("credentials", follow.run, every_seconds=0.1)
         thread = threading.Thread(target=loop.run, args=(stop,))
@@ -92,9 +92,9 @@ def test_changes_take_effect_in_a_process_that_serves_from_its_cache(
         for key in (made, other):
             until(lambda key=key: process.cached(key.api_key))
         stores.tenants.change(tenant_id, TenantChange(state=TenantState.SUSPENDED, reason="unpaid"))
-        until(lambda: getattr(process.principal(made.api_key), "suspended", None) == "unpaid")
+        until(lambda: getattr(process.principal(made.api_key), "suspension", None) == "unpaid")
         stores.tenants.change(tenant_id, TenantChange(state=TenantState.ACTIVE))
-        until(lambda: getattr(process.principal(made.api_key), "suspended", "") is None)
+        until(lambda: getattr(process.principal(made.api_key), "suspension", "") is None)
         stores.tenants.revoke_key(tenant_id, made.key_id)
         until(lambda: process.principal(made.api_key) is None)
         # The keys of other tenants are still served without a query.
@@ -120,7 +120,7 @@ def test_changes_that_a_process_makes_itself_take_effect_before_it_hears_of_them
     assert cached()
     suspend = TenantChange(state=TenantState.SUSPENDED, reason="unpaid")
     administration.change_tenant(tenant_id, suspend)
-    assert getattr(found(), "suspended", None) == "unpaid"
+    assert getattr(found(), "suspension", None) == "unpaid"
     assert cached()
     administration.revoke_key(operator, tenant_id, made.key_id)
     assert found() is None

@@ -119,7 +119,7 @@ def source(postgres: TestServer, new_database: Callable[[], str]) -> Iterator[So
     dataset = stores.catalog.create(tenant_id, new_id(), definition())
     stores.jobs.accept(tenant_id, new_job(dataset.id))
     ending = populate(stores)
-    stores.tenants.begin_deletion(ending, confirmed=stores.tenants.tenant(ending).name, actor=OPERATOR)
+    stores.tenants.begin_deletion(ending, confirmation=stores.tenants.tenant(ending).name, actor=OPERATOR)
     with postgres.administration(source.name) as superuser:
         superuser.execute("INSERT INTO workers (id, polled_at) VALUES ('w', now())")
     yield source
@@ -421,7 +421,9 @@ def test_files_are_kept_until_a_backup_has_ended(stores: Stores, database_url: s
     kept = written_path(dataset_prefix(tenant_id, other.id), Folder.DATA, SLOT, attempt, random_hex(4))
     with storage.create(kept) as file:
         file.write(b"1")
-    stores.tenants.begin_deletion(tenant_id, confirmed=stores.tenants.tenant(tenant_id).name, actor=OPERATOR)
+    stores.tenants.begin_deletion(
+        tenant_id, confirmation=stores.tenants.tenant(tenant_id).name, actor=OPERATOR
+    )
     with deletion_hold(database_url):
         end.run()
         assert storage.size(kept) == 1

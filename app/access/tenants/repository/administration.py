@@ -95,45 +95,45 @@ class AdministrationStore:
             before = _lasting(connection, tenant_id)
             values: dict[str, Any] = {"quotas": before.quotas.with_changes(change.quotas).limits}
             if change.state is not None:
-                suspended = change.state is TenantState.SUSPENDED
+                suspends = change.state is TenantState.SUSPENDED
                 values["state"] = change.state.value
-                values["suspended_reason"] = change.reason if suspended else None
-                values["suspended_at"] = func.clock_timestamp() if suspended else None
+                values["suspended_reason"] = change.reason if suspends else None
+                values["suspended_at"] = func.clock_timestamp() if suspends else None
             connection.execute(update(tenants).where(this_tenant).values(values))
             notify_change(connection, tenant_id)
             return _tenant(connection, tenant_id)
 
-    def begin_deletion(self, reference: str, *, confirmed: str, actor: Principal) -> Tenant:
+    def begin_deletion(self, reference: str, *, confirmation: str, actor: Principal) -> Tenant:
         """Revokes all keys of a tenant and has its data deleted; a repetition changes nothing.
 
-        `confirmed`: its name. Raises NotFound, PreconditionFailed for another name, TenantProtected.
+        `confirmation`: its name. Raises NotFound, PreconditionFailed for another name, TenantProtected.
         """
         with self._database.administration() as connection:
-            found = _tenant(connection, reference)
-            act_concerns(tenant=found.id)
-            if found.state in (TenantState.DELETING, TenantState.DELETED):
-                return found
-            if confirmed != found.name:
+            tenant = _tenant(connection, reference)
+            act_concerns(tenant=tenant.id)
+            if tenant.state in (TenantState.DELETING, TenantState.DELETED):
+                return tenant
+            if confirmation != tenant.name:
                 detail = (
-                    f"`confirm` is {confirmed!r}, which is not the name of the tenant. Nothing was changed"
+                    f"`confirm` is {confirmation!r}, which is not the name of the tenant. Nothing was changed"
                 )
                 raise PreconditionFailed(detail)
-            if found.id in (DEFAULT_TENANT_ID, actor.tenant_id):
+            if tenant.id in (DEFAULT_TENANT_ID, actor.tenant_id):
                 detail = "the first tenant of an installation, and that of the key, cannot be deleted"
                 raise TenantProtected(detail)
-            this = tenants.c.tenant_id == found.id
+            this = tenants.c.tenant_id == tenant.id
             connection.execute(update(tenants).where(this).values(state=TenantState.DELETING.value))
             new = {
-                "tenant_id": found.id,
-                "name": found.name,
+                "tenant_id": tenant.id,
+                "name": tenant.name,
                 "requested_by": actor.actor,
                 "rows_deleted": {},
             }
             connection.execute(insert(tenant_deletions).values(new).on_conflict_do_nothing())
-            live = api_keys.c.tenant_id == found.id, api_keys.c.revoked_at.is_(None)
+            live = api_keys.c.tenant_id == tenant.id, api_keys.c.revoked_at.is_(None)
             connection.execute(update(api_keys).where(*live).values(revoked_at=func.clock_timestamp()))
-            notify_change(connection, found.id)
-            return _tenant(connection, found.id)
+            notify_change(connection, tenant.id)
+            return _tenant(connection, tenant.id)
 
     def deletion(self, tenant_id: str) -> TenantDeletion | None:
         """The deletion of a tenant, if one was requested."""
@@ -144,11 +144,11 @@ class AdministrationStore:
 
     def finish_deletions(self) -> int:
         """Removes the keys of tenants whose data are gone, and frees their names; returns how many there were."""
-        cleared = tenant_deletions.c.cleared_at.is_not(None), tenant_deletions.c.finished_at.is_(None)
-        query = select(tenant_deletions.c.tenant_id).where(*cleared).with_for_update(skip_locked=True)
+        conditions = tenant_deletions.c.cleared_at.is_not(None), tenant_deletions.c.finished_at.is_(None)
+        query = select(tenant_deletions.c.tenant_id).where(*conditions).with_for_update(skip_locked=True)
         with self._database.administration() as connection:
-            found = connection.execute(query).scalars().all()
-            for tenant_id in found:
+            tenant_ids = connection.execute(query).scalars().all()
+            for tenant_id in tenant_ids:
                 keys = connection.execute(delete(api_keys).where(api_keys.c.tenant_id == tenant_id)).rowcount
                 # A name never has the form of an id, so no request names this one.
                 tombstone = {
@@ -160,14 +160,14 @@ class AdministrationStore:
                 }
                 connection.execute(update(tenants).where(tenants.c.tenant_id == tenant_id).values(tombstone))
                 this = tenant_deletions.c.tenant_id == tenant_id
-                counted = connection.execute(select(*DELETION_COLUMNS).where(this)).one()
+                deletion = connection.execute(select(*DELETION_COLUMNS).where(this)).one()
                 report = {
-                    "rows_deleted": {**counted.rows_deleted, api_keys.name: keys},
-                    "rows_left": {**(counted.rows_left or {}), api_keys.name: 0},
+                    "rows_deleted": {**deletion.rows_deleted, api_keys.name: keys},
+                    "rows_left": {**(deletion.rows_left or {}), api_keys.name: 0},
                     "finished_at": func.clock_timestamp(),
                 }
                 connection.execute(update(tenant_deletions).where(this).values(report))
-        return len(found)
+        return len(tenant_ids)
 
     def add_key(self, tenant_id: str, new: NewKey, *, api_key: str | None = None) -> MadeKey:
         """Creates a key. `api_key`: its text, if the operator specifies it (`hw_` and 43 characters).
@@ -221,8 +221,8 @@ def _add_tenant(connection: Connection, name: str, tenant_id: str, quotas: Quota
 
 def _add_key(connection: Connection, tenant_id: str, new: NewKey, api_key: str) -> MadeKey:
     # The lock serializes requests that make keys of the tenant, so that they are counted.
-    locked = select(tenants.c.tenant_id).where(tenants.c.tenant_id == tenant_id).with_for_update()
-    connection.execute(locked)
+    lock = select(tenants.c.tenant_id).where(tenants.c.tenant_id == tenant_id).with_for_update()
+    connection.execute(lock)
     _lasting(connection, tenant_id)
     live = select(func.count()).select_from(api_keys).where(api_keys.c.tenant_id == tenant_id, *LIVE)
     if connection.execute(live).scalar_one() >= KEYS_MAX:
@@ -250,8 +250,8 @@ def _tenant(connection: Connection, reference: str) -> Tenant:
     row: Row[Any] | None = None
     if "\0" not in reference:
         # A name never has the form of an id.
-        wanted = tenants.c.tenant_id == reference if is_uuid(reference) else tenants.c.name == reference
-        row = connection.execute(select(*TENANT_COLUMNS).where(wanted)).one_or_none()
+        condition = tenants.c.tenant_id == reference if is_uuid(reference) else tenants.c.name == reference
+        row = connection.execute(select(*TENANT_COLUMNS).where(condition)).one_or_none()
     if row is None:
         raise NotFound(f"there is no tenant {reference!r}")
     return tenant_of(row)
@@ -259,10 +259,10 @@ def _tenant(connection: Connection, reference: str) -> Tenant:
 
 def _lasting(connection: Connection, reference: str) -> Tenant:
     """Raises NotFound, TenantDeleted."""
-    found = _tenant(connection, reference)
-    if found.state in (TenantState.DELETING, TenantState.DELETED):
-        raise TenantDeleted(f"the tenant is {found.state.value}", state=found.state.value)
-    return found
+    tenant = _tenant(connection, reference)
+    if tenant.state in (TenantState.DELETING, TenantState.DELETED):
+        raise TenantDeleted(f"the tenant is {tenant.state.value}", state=tenant.state.value)
+    return tenant
 
 
 def _key(connection: Connection, tenant_id: str, key_id: str) -> ApiKey:

@@ -78,7 +78,7 @@ class CredentialStore:
             key_name=row.name,
             scopes=frozenset(map(KeyScope, row.scopes)),
             grants=row.grants,
-            suspended=_suspended(row),
+            suspension=_suspended(row),
             valid_seconds=None if row.seconds is None else float(row.seconds),
             quotas=quotas_of(row.quotas),
             requests_per_second=row.requests_per_second,
@@ -103,7 +103,7 @@ class CredentialStore:
             token=claims.identity,
             scopes=claims.scopes,
             grants=claims.grants,
-            suspended=_suspended(row),
+            suspension=_suspended(row),
             valid_seconds=claims.valid_seconds,
             quotas=quotas_of(row.quotas),
         )
@@ -120,13 +120,13 @@ class CredentialStore:
     def note_use(self, tenant_id: str, key_ids: Collection[str]) -> None:
         """Records that keys of a tenant were used now, unless that is known to be less than a minute ago."""
         long_ago = api_keys.c.last_used_at < _NOW - timedelta(seconds=USED_SECONDS)
-        used = (
+        statement = (
             update(api_keys)
             .where(any_of(api_keys.c.id, key_ids), or_(api_keys.c.last_used_at.is_(None), long_ago))
             .values(last_used_at=_NOW)
         )
         with self._database.tenant(tenant_id) as connection:
-            connection.execute(used)
+            connection.execute(statement)
 
     def _id_of(self, name: str) -> str | None:
         with self._database.named(name) as connection:
@@ -144,7 +144,7 @@ def _record(connection: Connection, claims: TokenClaims) -> None:
     """
     identity = claims.identity
     a_day_ago = token_subjects.c.last_seen_at < seconds_ago(SEEN_SECONDS)
-    seen = update(token_subjects).where(token_subjects.c.id == identity.actor, a_day_ago)
-    connection.execute(seen.values(last_seen_at=_NOW))
+    renewal = update(token_subjects).where(token_subjects.c.id == identity.actor, a_day_ago)
+    connection.execute(renewal.values(last_seen_at=_NOW))
     new = {"id": identity.actor, "issuer": identity.issuer, "subject": identity.subject}
     connection.execute(insert(token_subjects).values(new).on_conflict_do_nothing())

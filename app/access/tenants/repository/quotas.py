@@ -35,11 +35,11 @@ class QuotaStore:
 
     def of_workers(self) -> dict[str, Quotas]:
         """The quotas of all tenants whose work has a weight or a time limit of its own, by id."""
-        found = select(tenants.c.tenant_id, tenants.c.quotas).where(
+        query = select(tenants.c.tenant_id, tenants.c.quotas).where(
             cast(tenants.c.quotas, JSONB).has_any(array(_OF_WORKERS))
         )
         with self._database.relay() as connection:
-            return {row.tenant_id: quotas_of(row.quotas) for row in connection.execute(found)}
+            return {row.tenant_id: quotas_of(row.quotas) for row in connection.execute(query)}
 
     def metered(self, tenant_id: str) -> dict[str, int]:
         """What counts against the quotas of what is metered, by their names."""
@@ -52,17 +52,19 @@ class QuotaStore:
             check_metered(connection, _quotas(connection), names)
 
 
-def check_count(connection: Connection, name: str, used: Select[int], quotas: Quotas | None = None) -> None:
+def check_count(
+    connection: Connection, name: str, count_query: Select[int], quotas: Quotas | None = None
+) -> None:
     """Called after something was made. Raises QuotaExceeded if more exists than the quota admits.
 
-    `used` counts all that exists, the new included. A lock serializes those that make something of the kind, if the
-    tenant has the quota. It is the last lock of their transactions, or only followed by one for another quota.
+    `count_query` counts all that exists, the new included. A lock serializes those that make something of the kind, if
+    the tenant has the quota. It is the last lock of their transactions, or only followed by one for another quota.
     """
     limit = (_quotas(connection) if quotas is None else quotas).limit(name)
     if limit is None:
         return
     lock_quota(connection, name)
-    count = connection.execute(used).scalar_one()
+    count = connection.execute(count_query).scalar_one()
     if count > limit:
         raise quota_exceeded(name, limit, count - 1)
 
@@ -72,10 +74,10 @@ def check_metered(connection: Connection, quotas: Quotas, names: tuple[str, ...]
     limits = {name: limit for name in names if (limit := quotas.limit(name)) is not None}
     if not limits:
         return
-    found = metered(connection)
+    usage = metered(connection)
     for name, limit in limits.items():
-        if found[name] >= limit:
-            raise quota_exceeded(name, limit, found[name])
+        if usage[name] >= limit:
+            raise quota_exceeded(name, limit, usage[name])
 
 
 def lock_quota(connection: Connection, name: str) -> None:

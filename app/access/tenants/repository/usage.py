@@ -56,12 +56,12 @@ class UsageStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, tenant_id: str, used: Sequence[KeyUsage]) -> None:
+    def add(self, tenant_id: str, usages: Sequence[KeyUsage]) -> None:
         """Adds to the usage of the day what the keys of a tenant have used, unless the tenant is being deleted."""
         # In one order, so that no two processes wait for each other.
         rows = [
             {"key_id": each.key_id, "requests": each.requests, "egress_bytes": each.egress_bytes}
-            for each in sorted(used, key=lambda each: each.key_id)
+            for each in sorted(usages, key=lambda each: each.key_id)
         ]
         if rows:
             with self._database.tenant(tenant_id) as connection:
@@ -73,25 +73,29 @@ class UsageStore:
             for table in (usage_days, key_usage_days):
                 connection.execute(delete(table).where(table.c.day < _EXPIRED))
 
-    def page(self, tenant_id: str, wanted: UsageFilter, *, page_size: int, page_token: str | None) -> Page:
+    def page(
+        self, tenant_id: str, usage_filter: UsageFilter, *, page_size: int, page_token: str | None
+    ) -> Page:
         """Usage items by day, then by id. Raises InvalidRequest for a token that is not valid."""
-        match wanted.of:
+        match usage_filter.of:
             case UsageOf.TENANT:
                 query = _of_tenant()
             case UsageOf.DATASET:
                 query = _of_each(usage_days, "dataset_id", _BY_DATASET)
             case UsageOf.KEY:
                 query = _of_each(key_usage_days, "key_id", _BY_KEY)
-        tokens = PageTokens("usage", tenant_id, wanted)
-        found = query.subquery()
-        days = select(found).order_by(found.c.day, found.c.id).limit(page_size + 1)
-        if wanted.first_day is not None:
-            days = days.where(found.c.day >= wanted.first_day)
-        if wanted.last_day is not None:
-            days = days.where(found.c.day <= wanted.last_day)
+        tokens = PageTokens("usage", tenant_id, usage_filter)
+        usage_table = query.subquery()
+        days = select(usage_table).order_by(usage_table.c.day, usage_table.c.id).limit(page_size + 1)
+        if usage_filter.first_day is not None:
+            days = days.where(usage_table.c.day >= usage_filter.first_day)
+        if usage_filter.last_day is not None:
+            days = days.where(usage_table.c.day <= usage_filter.last_day)
         if page_token is not None:
             day, last = _position(tokens.position(page_token))
-            days = days.where(tuple_(found.c.day, found.c.id) > tuple_(literal(day, Date), literal(last)))
+            days = days.where(
+                tuple_(usage_table.c.day, usage_table.c.id) > tuple_(literal(day, Date), literal(last))
+            )
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(days).all()
             items = [_usage(row) for row in rows]

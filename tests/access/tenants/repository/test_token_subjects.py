@@ -55,11 +55,11 @@ def test_token_is_admitted_by_the_id_or_name_of_its_tenant(stores: Stores, tenan
         assert principal is not None
         assert (principal.tenant_id, principal.token) == (tenant_id, stated.identity)
         assert (principal.scopes, principal.grants) == (stated.scopes, stated.grants)
-        assert (principal.suspended, principal.valid_seconds) == (None, 60)
+        assert (principal.suspension, principal.valid_seconds) == (None, 60)
     stores.tenants.change(tenant_id, TenantChange(state=TenantState.SUSPENDED, reason="unpaid"))
     suspended = stores.keys.admit(claims(tenant_id))
     assert suspended is not None
-    assert suspended.suspended == "unpaid"
+    assert suspended.suspension == "unpaid"
 
 
 @pytest.mark.parametrize("reference", [new_id(), "no-such-tenant", ""], ids=["id", "name", "nothing"])
@@ -72,7 +72,7 @@ def test_token_of_a_deleted_tenant_is_not_admitted_and_records_nothing(
 ) -> None:
     name = stores.tenants.tenant(tenant_id).name
     operator = Principal(tenant_id=new_id(), actor=new_id(), scopes=frozenset())
-    stores.tenants.begin_deletion(tenant_id, confirmed=name, actor=operator)
+    stores.tenants.begin_deletion(tenant_id, confirmation=name, actor=operator)
     assert [stores.keys.admit(claims(reference)) for reference in (tenant_id, name)] == [None, None]
     with stores.database.tenant(tenant_id) as connection:
         assert not connection.execute(token_subjects.select()).all()

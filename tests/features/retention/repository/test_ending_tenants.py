@@ -89,10 +89,10 @@ def test_nothing_of_a_deleted_tenant_is_left_and_another_is_untouched(
     assert {table for table, rows in before.items() if not rows} == {"outbox", "tenant_deletions"}
 
     with pytest.raises(PreconditionFailed):
-        stores.tenants.begin_deletion(tenant_id, confirmed="another", actor=OPERATOR)
-    begun = stores.tenants.begin_deletion(name, confirmed=name, actor=OPERATOR)
+        stores.tenants.begin_deletion(tenant_id, confirmation="another", actor=OPERATOR)
+    begun = stores.tenants.begin_deletion(name, confirmation=name, actor=OPERATOR)
     assert begun.state is TenantState.DELETING
-    assert stores.tenants.begin_deletion(name, confirmed=name, actor=OPERATOR) == begun
+    assert stores.tenants.begin_deletion(name, confirmation=name, actor=OPERATOR) == begun
     assert stores.tenants.finish_deletions() == 0
     with pytest.raises(TenantDeleted):
         stores.tenants.add_key(tenant_id, NewKey(name="late", scopes=()))
@@ -138,7 +138,7 @@ def test_deletion_that_fails_is_tried_and_logged_rarely_and_delays_no_other(
     end = replace(end, clock=lambda: seconds)
     failing, other = populate(stores), populate(stores)
     for each in (failing, other):
-        stores.tenants.begin_deletion(each, confirmed=stores.tenants.tenant(each).name, actor=OPERATOR)
+        stores.tenants.begin_deletion(each, confirmation=stores.tenants.tenant(each).name, actor=OPERATOR)
     # A file in place of the folder of the tenant cannot be listed.
     (storage.root / failing).write_bytes(b"")
     for seconds in range(0, 300, 5):
@@ -169,7 +169,9 @@ def test_deletion_does_not_end_while_the_storage_is_away(
 ) -> None:
     tenant_id = populate(stores)
     store_file(storage, tenant_id, "1")
-    stores.tenants.begin_deletion(tenant_id, confirmed=stores.tenants.tenant(tenant_id).name, actor=OPERATOR)
+    stores.tenants.begin_deletion(
+        tenant_id, confirmation=stores.tenants.tenant(tenant_id).name, actor=OPERATOR
+    )
     away = storage.root.rename(storage.root.with_name("away"))
     for _ in range(2):
         end.run()
@@ -186,7 +188,7 @@ def test_deletion_waits_for_jobs_that_may_still_run(
 ) -> None:
     tenant_id = populate(stores)
     name = stores.tenants.tenant(tenant_id).name
-    stores.tenants.begin_deletion(name, confirmed=name, actor=OPERATOR)
+    stores.tenants.begin_deletion(name, confirmation=name, actor=OPERATOR)
     patient = EndTenants(
         tenants=EndingTenantStore(stores.database),
         catalog=stores.catalog,
@@ -207,7 +209,7 @@ def test_first_tenant_and_that_of_the_operator_cannot_be_deleted(stores: Stores,
     for reference in (DEFAULT_TENANT_ID, tenant_id):
         name = stores.tenants.tenant(reference).name
         with pytest.raises(TenantProtected):
-            stores.tenants.begin_deletion(reference, confirmed=name, actor=own)
+            stores.tenants.begin_deletion(reference, confirmation=name, actor=own)
         assert stores.tenants.tenant(reference).state is TenantState.ACTIVE
 
 
